@@ -22,7 +22,6 @@ from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
 _RUN_ON = "running pods go on"
-ADDONS = ("coredns", "kube-proxy")  # kubeadm's phases; their workloads have the same names
 KUBELET = Effect(kind="restart", target="kubelet", local=True, note=_RUN_ON)
 CONTROL_PLANE = (
     Effect(
@@ -84,23 +83,6 @@ def reconfigured(digest: str, kubelet: str = "", config: str = CONFIG) -> Comman
         yield StringCommand(f"kubeadm init phase {phase} --config {path}")
     yield StringCommand(f"{KUBECTL} -n kube-system rollout restart daemonset kube-proxy")
     yield StringCommand(note(digest))
-
-
-@operation()
-def addons_present(config: str = CONFIG) -> Commands:
-    """Make kubeadm's addons again where their workload is gone. On the leader.
-
-    kubeadm makes with each its ConfigMap, Service, ServiceAccount and RBAC again as well.
-    """
-    state = read(Cluster, kubeconfig=ADMIN_CONF)
-    workloads = {(item.namespace, item.name) for item in state.workloads}
-    missing_addons = [name for name in ADDONS if ("kube-system", name) not in workloads]
-    if state.error or not missing_addons:
-        host.noop("there is no cluster yet" if state.error else "kubeadm's addons are there")
-        return
-    for name in missing_addons:
-        changes.record(Change(subject=f"kube-system/{name}", old="missing", new="kubeadm's addon"))
-        yield StringCommand(f"kubeadm init phase addon {name} --config {shlex.quote(config)}")
 
 
 @operation()

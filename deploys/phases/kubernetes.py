@@ -12,6 +12,7 @@ from deploys.operations import (
     kubeadm,
     kubeadm_changes,
     kubeadm_join,
+    kubeadm_objects,
     kubectl,
     rollout,
 )
@@ -207,7 +208,7 @@ def _reconfigure(context: Context, config: Configuration) -> str:
             digest=config.digest,
             kubelet=config.kubelet,
         )
-        kubeadm_changes.addons_present(name="Make missing addons of kubeadm again")
+        kubeadm_objects.as_made(name="Keep kubeadm's objects as it makes them")
     controls = node.role == "control_plane"
     digest = config.digest if controls else config.kubelet
     kubeadm_changes.kubelet_configured(
