@@ -18,6 +18,7 @@ from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import CONFIG, KUBELET_FILE, SOCKET, note, note_kubelet
 from gpuboot.kubernetes.cluster_state import KubeadmState, immutable_changes
+from gpuboot.kubernetes.kubelet_in_force import FLAGS_FILE, stray_flags, without_stray_flags
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
@@ -103,17 +104,22 @@ def kubelet_configured(
     """
     state = read(Kubeadm, socket=SOCKET)
     in_force = state.kubelet_config in (digest, also or digest) and not state.kubelet_edited
-    if "kubelet.conf" not in state.files or state.started or in_force:
+    stray = stray_flags(state.kubelet_flags)
+    if "kubelet.conf" not in state.files or state.started or (in_force and not stray):
         host.noop("the kubelet's configuration is in force")
         return
     changes.record(
-        _kubelet_change(node, state, digest),
-        *(CONTROL_PLANE if control_plane else ()),
+        *([] if in_force else [_kubelet_change(node, state, digest)]),
+        *[Change(subject=f"kubelet's flags in {FLAGS_FILE}", old=flag) for flag in stray],
+        *(CONTROL_PLANE if control_plane and not in_force else ()),
         KUBELET,
     )
-    if control_plane:
+    if stray:
+        text = QuoteString(without_stray_flags(state.kubelet_flags))
+        yield StringCommand("printf '%s\\n'", text, f"> {FLAGS_FILE}")
+    if control_plane and not in_force:
         yield StringCommand("kubeadm upgrade node", *ignored(ignore))
-    else:
+    elif not in_force:
         yield StringCommand("kubeadm upgrade node phase kubelet-config")
     since = clock(leader)
     yield StringCommand("systemctl restart kubelet")
