@@ -17,8 +17,15 @@ _MANIFEST = json.dumps(
 )
 
 
-def in_force(nodes: Sequence[Node], config: str) -> list[str]:
-    """Kubelets, rights and silences. + config: kubeadm's"""
+def answers(nodes: Sequence[Node], config: str) -> dict[str, list[str]]:
+    """What the facts print, by a part of their commands. + config: kubeadm's"""
+    return {
+        "/proxy/configz": _in_force(nodes, config),
+        "KUBEADM_INIT_DRYRUN_DIR": _static_pods(),
+    }
+
+
+def _in_force(nodes: Sequence[Node], config: str) -> list[str]:
     running = {"kubeletconfig": kubelet_in_force.expected(config)}
     bindings = dict.fromkeys(open_rights.BINDING_PATHS, listed())
     roles = {path: named(name) for path, (_, name) in open_rights.ROLES.items()}
@@ -29,8 +36,7 @@ def in_force(nodes: Sequence[Node], config: str) -> list[str]:
     ]
 
 
-def static_pods() -> list[str]:
-    """Of a control plane."""
+def _static_pods() -> list[str]:
     text = base64.b64encode(_MANIFEST.encode()).decode()
     command = base64.b64encode(b"etcd\n--name=cp1").decode()
     return [

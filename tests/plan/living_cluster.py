@@ -49,7 +49,6 @@ from tests.cluster_answers import (
     releases,
     revision,
 )
-from tests.plan import in_force_site
 
 _NAMESPACES = ("monitoring", "gpu-operator")
 # of each release something that the API server keeps as it is given
@@ -126,8 +125,6 @@ class LivingCluster:
             "/replicasets": packed(dict.fromkeys(contents_paths(""), listed())),
             **self._releases(),
             "Digests of the values of Secrets": _secrets(),
-            "/proxy/configz": in_force_site.in_force(self.nodes, self.config.text),
-            "KUBEADM_INIT_DRYRUN_DIR": in_force_site.static_pods(),
         }
 
     def _operand(self, name: str, pods: int) -> dict[str, Any]:

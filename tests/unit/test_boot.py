@@ -284,31 +284,3 @@ def test_dnf_reboots_the_host(machine: Machine, shell: list[str]) -> None:
     assert machine.state(shell).reboots_by == ()
     machine.file("etc/dnf/automatic.conf", "[commands]\nreboot = when-needed\n")
     assert machine.state(shell).reboots_by == ("dnf-automatic",)
-
-
-@pytest.mark.parametrize(
-    ("path", "text", "place"),
-    [
-        ("etc/default/kubelet", "KUBELET_EXTRA_ARGS=--max-pods=20\n", "/etc/default/kubelet:1"),
-        ("etc/systemd/system/kubelet.service.d/20-a.conf", "[Service]\nExecStart=\nExecStart=/k\n",
-         "/etc/systemd/system/kubelet.service.d/20-a.conf:2"),
-        ("run/systemd/system/kubelet.service.d/50-b.conf", "[Service]\nEnvironment=A=--v=4\n",
-         "/run/systemd/system/kubelet.service.d/50-b.conf:2"),
-        ("etc/systemd/system/kubelet.service.d/30-c.conf", "[Service]\nMemoryMax=2G\n", ""),
-    ],
-)  # fmt: skip
-def test_what_starts_the_kubelet_otherwise(
-    machine: Machine, shell: list[str], path: str, text: str, place: str
-) -> None:
-    machine.file(path, text)
-    found = [line.place for line in machine.state(shell).kubelet]
-    assert found[:1] == ([place] if place else [])
-
-
-def test_what_starts_containerd_otherwise(machine: Machine, shell: list[str]) -> None:
-    folder = "etc/systemd/system/containerd.service.d"
-    machine.file(f"{folder}/http-proxy.conf", "[Service]\nEnvironment=HTTPS_PROXY=http://p\n")
-    machine.file(f"{folder}/a.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/containerd -l x\n")
-    assert [(line.place, line.text) for line in machine.state(shell).containerd] == [
-        (f"/{folder}/a.conf:3", "ExecStart=/usr/bin/containerd -l x")
-    ]

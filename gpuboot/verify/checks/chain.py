@@ -81,7 +81,6 @@ def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
         findings += monitoring_objects.evaluate(evidence, settings.monitoring.grafana)
-        findings += node_metrics.evaluate(evidence)
         findings += alerting.in_transit(evidence.metrics)
     return levels.within(findings, settings.verify.level)
 
