@@ -81,7 +81,8 @@ def _proof(context: Context) -> Proof | None:
 def _shares(context: Context) -> Offer | None:
     if not (context.node.gpus and context.settings.gpu_operator.enabled):
         return None
-    return sharing.offer(context.node, context.settings, context.state.gpu_ids)
+    state = context.state
+    return sharing.offer(context.node, context.settings, state.gpu_ids, state.mig_profiles)
 
 
 def _repositories(context: Context) -> None:
