@@ -21,7 +21,7 @@ from deploys.lib import answers, node_service, planned_drains
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, read_fact, run
-from deploys.lib.waiting import unfinished, wait_until
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations.containerd import CDI_SPEC
 from gpuboot.hosts import sharing
 from gpuboot.hosts.sharing import Offer
@@ -29,11 +29,13 @@ from gpuboot.kubernetes import offers
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.readiness import Progress, held_up
+from gpuboot.kubernetes.stuck import Stuck, of_pod
 
 # names no UUIDs: a layout makes new ones
 Proof = Callable[[Sequence[str]], tuple[str, str] | None]
 Look = Callable[[ClusterState], Progress]
 MIG_MANAGER = "nvidia-mig-manager"
+_OFFERING = (MIG_MANAGER, "nvidia-device-plugin-daemonset")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,19 +173,31 @@ def _settled(host: Host, turn: Turn, timeout_s: float) -> tuple[str, str] | None
         found = _cluster(host)
         node = next((item for item in found.nodes if item.name == turn.node), None)
         lacking = found.error or offers.lacking(node, turn.offer)
-        text = f"{turn.node}: {lacking or 'offers its GPUs as it should'}"
+        if not lacking:
+            return Progress(True, f"{turn.node}: offers its GPUs as it should")
+        reasons = _pods_in_trouble(host, found, turn.node)
         return Progress(
-            not lacking, text, failed=node is not None and offers.given_up(node.labels, turn.offer)
+            False,
+            "; ".join([f"{turn.node}: {lacking}", *map(str, reasons)]),
+            failed=node is not None and offers.given_up(node.labels, turn.offer),
+            stuck=reasons,
         )
 
     end = wait_until(host, probe, timeout_s)
     if end.done:
         return None
-    return (
-        unfinished(end, timeout_s),
+    log = (
         "see the log of its pod of nvidia-mig-manager or nvidia-device-plugin-daemonset, "
-        "then run again",
+        "then run again"
     )
+    return unfinished(end, timeout_s), remedy_of(end, log)
+
+
+def _pods_in_trouble(host: Host, state: ClusterState, node: str) -> tuple[Stuck, ...]:
+    """What keeps the pods that offer the GPUs of a node from being ready."""
+    issues = read_fact(host, PodIssues, kubeconfig=ADMIN_CONF)
+    mine = [it for it in issues if it.node == node and it.pod.startswith(_OFFERING)]
+    return tuple(reason for item in mine if (reason := of_pod(item, state)))
 
 
 def _proven(turn: Turn) -> tuple[str, str] | None:
