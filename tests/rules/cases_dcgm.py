@@ -24,23 +24,10 @@ def _asked(kind: str, gpu1: str, gpu2: str) -> dict[str, str]:
     }
 
 
-_MEM = [{**G0, "health_watch": "MEM"}]
-_SWITCH = {"node": "gpu1", "entity": "Switch 3"}
 _SOFTWARE = [{**G1, "test": "software"}]
 _HEALTH = [{"node": "gpu1", "check": "health"}]
 _DIAG = [{"node": "gpu1", "check": "diag"}]
 CASES = [
-    Case("DCGMHealthFail", "memory fails, until it is repaired",
-         _verdict("health", G0, values((0, 10), (20, 20), (0, 10)), health_watch="MEM")
-         | _verdict("health", G1, "0x80", health_watch="MEM"),
-         {13: _MEM, 29: _MEM}, (9, 11.5, 31)),
-    Case("DCGMHealthFail", "an NVSwitch fails",
-         _verdict("health", _SWITCH, "20x20", UUID="", gpu="", health_watch="NVSWITCH"),
-         {5: [{**_SWITCH, "health_watch": "NVSWITCH"}]}),
-    Case("DCGMHealthFail", "a warning; heat and power, which have alerts of their own",
-         _verdict("health", G0, "10x40", health_watch="MEM")
-         | _verdict("health", G0, "20x40", health_watch="THERMAL")
-         | _verdict("health", G1, "20x40", health_watch="POWER"), quiet=(5, 19)),
     Case("DCGMDiagFail", "one GPU fails, until the next day's",
          _verdict("diag", G1, values((0, 10), (20, 20), (0, 10)), test="software")
          | _verdict("diag", G0, "0x80", test="software"),

@@ -20,6 +20,7 @@ from tests.rules import (
     cases_scrapes,
     cases_unheld,
     cases_use,
+    cases_watches,
     cases_xid,
     cases_xid_fatal,
 )
@@ -41,6 +42,7 @@ CASES = [
         cases_unheld,
         cases_cluster,
         cases_dcgm,
+        cases_watches,
     )
     for case in module.CASES
 ]
