@@ -11,13 +11,14 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, remote
 from deploys.lib.answers import read
+from deploys.lib.api_silence import looked
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
-from deploys.lib.waiting import unfinished, wait_until
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import CONFIG, KUBELET_FILE, SOCKET, note, note_kubelet
-from gpuboot.kubernetes.cluster_state import KubeadmState, immutable_changes
+from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState, immutable_changes
 from gpuboot.kubernetes.kubelet_in_force import FLAGS_FILE, stray_flags, without_stray_flags
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
@@ -153,15 +154,15 @@ def wait_until_ready(node: str, leader: str, version: str, since: float | None) 
         return
     target = host.state.inventory.get_host(leader)
 
-    def probe() -> Progress:
-        state = remote.read_fact(target, Cluster, kubeconfig=ADMIN_CONF)
+    def look(state: ClusterState) -> Progress:
         if version:
             return kubelet_is(state, node, version, since)
         return nodes_ready(state, [node], since)
 
-    end = wait_until(host, probe, 300)
+    end = wait_until(host, lambda: looked(target, look), 300)
     if not end.done:
-        yield fail(unfinished(end, 300), "see `journalctl -u kubelet` on the node, then run again")
+        remedy = remedy_of(end, "see `journalctl -u kubelet` on the node, then run again")
+        yield fail(unfinished(end, 300), remedy)
 
 
 def ignored(checks: Sequence[str]) -> list[QuoteString]:

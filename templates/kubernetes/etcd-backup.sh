@@ -5,8 +5,8 @@
 set -eu
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 umask 077
-# of the file of settings; copy: rsync, s3, or '' for no copies
-folder='' keep='' metrics='' node='' copy='' to='' port='' keep_copies=''
+# of the file of settings; copy: rsync, s3, or '' for no copies; volumes: how kubectl lists them
+folder='' keep='' metrics='' node='' volumes='' copy='' to='' port='' keep_copies=''
 # shellcheck source=/dev/null
 . /etc/gpuboot/etcd-backup.conf
 manifest=/etc/kubernetes/manifests/etcd.yaml
@@ -85,6 +85,9 @@ take() { # REASON
   [ "$(head -c -32 "$new/etcd.db" | sha256sum | cut -d ' ' -f 1)" = "$said" ] ||
     die "the snapshot does not have the digest that etcd gave it"
   rm "$new/log"
+  # which folders of nodes are volumes: the snapshot has nothing of what is in them
+  timeout 60 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=20s get pv \
+    -o "$volumes" >"$new/volumes" 2>/dev/null || rm -f "$new/volumes"
   describe "$1"
   sync "$new"/* "$new"
   mv -T "$new" "$folder/$name"
