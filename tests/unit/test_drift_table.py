@@ -11,7 +11,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.fact_output import Fields
 from gpuboot.hosts import boot, boot_overrides, module_loading
 from gpuboot.kubernetes import in_force, kubelet_in_force, static_pods
-from gpuboot.kubernetes.open_rights import MEANT
+from gpuboot.kubernetes.open_rights import CLUSTER_BINDINGS, MEANT
 from gpuboot.verify.alert_path import Matcher, parse_silences
 from tests.unit import drift_plants
 from tests.unit.drift_plants import Row
@@ -76,7 +76,7 @@ def test_rights_that_a_site_means_are_not_named() -> None:
         "roleRef": {"kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "Group", "name": "system:authenticated"}],
     }
-    assert drift_plants.rights({drift_plants.CLUSTER_BINDINGS: {"items": [item]}}) == []
+    assert drift_plants.rights({CLUSTER_BINDINGS: {"items": [item]}}) == []
 
 
 def test_what_files_of_real_hosts_set_is_named() -> None:

@@ -52,7 +52,7 @@ class Told:
 
 
 def told(monkeypatch: pytest.MonkeyPatch, module: Any, body: Any, facts: Any, **given: Any) -> Told:
-    host, recorded, kept = Host(), [], []  # type: ignore[var-annotated]
+    host, recorded, kept = Host(), [], []
     answers = {type(fact).__name__: fact for fact in facts}
     names = {"Kubeadm": "KubeadmState", "Cluster": "ClusterState"}
 
@@ -73,7 +73,7 @@ def told(monkeypatch: pytest.MonkeyPatch, module: Any, body: Any, facts: Any, **
 
 def run(monkeypatch: pytest.MonkeyPatch, *facts: Any) -> Told:
     about = {"node": "cp1", "leader": "cp1", "digest": "d1", "version": "1.36.3", "config": "c"}
-    body = operation.as_made._inner  # type: ignore[attr-defined]
+    body = operation.as_made._inner
     return told(monkeypatch, operation, body, facts, **about)
 
 
@@ -144,7 +144,7 @@ def kubelet(monkeypatch: pytest.MonkeyPatch, state: KubeadmState, found: InForce
         "digests": ["d1"],
         "lines": [ConfigLine("/etc/default/kubelet", 1, "KUBELET_EXTRA_ARGS=--v=2")],
     }
-    body = compared.kubelet_compared._inner  # type: ignore[attr-defined]
+    body = compared.kubelet_compared._inner
     return told(monkeypatch, compared, body, (state, found), **about)
 
 
