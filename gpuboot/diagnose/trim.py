@@ -75,6 +75,11 @@ CLAIM: Fields = {
 }
 MONITOR: Fields = {"metadata": _META, "spec": {"selector": ALL, "namespaceSelector": ALL}}
 PROMETHEUS: Fields = {"metadata": _META, "spec": dict.fromkeys(_SELECTORS, ALL)}
+NAMESPACE: Fields = {
+    "metadata": {**_META, "finalizers": ALL},
+    "spec": {"finalizers": ALL},
+    "status": {"phase": ALL, "conditions": ALL},
+}
 NAMED: Fields = {"metadata": _META, "handler": ALL}
 
 
