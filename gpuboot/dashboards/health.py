@@ -21,6 +21,7 @@ from gpuboot.dashboards.spec import (
 from gpuboot.dashboards.variables import ON_GPU, ON_NODE, alerts_expr
 from gpuboot.dashboards.xid_panels import xid_panels
 from gpuboot.rules.promql import UP
+from gpuboot.rules.watches import JUDGED
 
 NODES = f"{{{ON_NODE}}}"
 GPUS = f"{{{ON_GPU}}}"
@@ -56,9 +57,9 @@ STATE = (
     ),
     stat(
         "Health check fails",
-        "GPUs that one of DCGM's health watches fails. The watch ALL stays failed until the "
-        "exporter restarts.",
-        count(f"DCGM_EXP_GPU_HEALTH_STATUS{GPUS} == 20"),
+        "GPUs that one of DCGM's health watches fails, by a code that means a broken card of this "
+        "model. The watch ALL stays failed until the exporter restarts.",
+        count(f'{JUDGED}{GPUS[:-1]},judged="critical"}}'),
         steps=RED_ABOVE_NONE,
     ),
     stat(
@@ -86,8 +87,8 @@ STATE = (
 MATRIX = Panel(
     "table",
     "Health watches",
-    "DCGM's verdict of each part of each GPU. Thermal and power warnings are seldom the GPU's "
-    "fault; PCIe, NVLink and memory are.",
+    "DCGM's own verdict of each part of each GPU. It also fails cards that are well, by NVLink's "
+    "counters since the last reset; thermal and power warnings are seldom the GPU's fault.",
     columns=(
         Column(
             "Value",

@@ -124,7 +124,7 @@ _REPEATED = Alert(
     meaning="One GPU reported XIDs more often in a day than a healthy one should, of "
     "whatever class. Counted are incidents, not lines: one crash often logs three XID 13 "
     "and a 109, all within seconds. Codes that only accompany others (45, also of programs "
-    "that were killed; 154, 159) do not count.",
+    "that were killed; 154, 159, 171, 172) do not count.",
     why="A failing GPU often first causes errors that look like mistakes of programs.",
     check=(
         "Which codes: `gpu:xid_errors:total{UUID=\"UUID\"}`; when: "
@@ -165,7 +165,7 @@ _INSPECT = Alert(
         "drain the node and reset its GPUs together.",
         "Other codes of the table below: as it says.",
         "Any other: read the catalog of the driver you run, decide on a class, and write "
-        "it down: `\"alerts\": {\"xid\": {166: \"nvlink\"}}` in the settings.",
+        "it down: `\"alerts\": {\"xid\": {177: \"nvlink\"}}` in the settings.",
     ),
     source=CATALOG,
 )  # fmt: skip

@@ -85,6 +85,18 @@ def now_and(function: str, metric: str, matchers: str, window: str) -> str:
     return f"({over(function, series, window)} and {series})"
 
 
+def age(metric: str) -> str:
+    """Seconds since the time that a program on a node left for node-exporter, without its sign.
+
+    By that node's own clock, so that a wrong one makes nothing look old or fresh; by Prometheus'
+    where the node tells none. A time to come is as wrong as one that has long gone.
+    """
+    return (
+        f"abs(node_time_seconds - on (job, instance) group_right () {metric}\n"
+        f"  or time() - {metric} unless on (job, instance) node_time_seconds)"
+    )
+
+
 def engine(function: str, window: str, matchers: str = "") -> str:
     """How busy each GPU's engine was, 0 to 1, with labels `HOLDER`.
 

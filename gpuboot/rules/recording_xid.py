@@ -6,6 +6,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import XidClass
 from gpuboot.rules.promql import BLANK, GPU, SLICE
 from gpuboot.rules.record import Record
+from gpuboot.rules.watches import complaints
 from gpuboot.rules.xid import regex
 
 TOTAL = "gpu:xid_errors:total"
@@ -21,7 +22,7 @@ _DAY_S = 86400
 _COMPLAINTS = (
     f"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION > 0 < {BLANK}",
     f"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0 < {BLANK}",
-    'DCGM_EXP_GPU_HEALTH_STATUS{health_watch!~"THERMAL|POWER"} == 20',
+    complaints(),
 )
 
 

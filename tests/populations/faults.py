@@ -215,12 +215,29 @@ FAULTS = (
         page=_shows(ROW_REMAP_PENDING=1),
     ),
     Fault(
+        "a flood of corrected errors, and a row remapped",
+        _set(),
+        _set("GPUMemoryDegrading"),
+        needs=("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",),
+        page=_shows(CORRECTABLE_REMAPPED_ROWS=1),
+        rising={"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL": 600},
+    ),
+    Fault(
         "heat slows a GPU down",
         _set("health"),
         _set("GPUThermalThrottle"),
         needs=("DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS",),
         page=_shows(CLOCKS_EVENT_REASONS=0x48),
         rising={"DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS": 30e9},
+    ),
+    Fault(
+        "the PCIe link is at generation 1 under load",
+        _set(),
+        _set("GPUPcieSpeedDegraded"),
+        needs=("DCGM_FI_DEV_PCIE_LINK_GEN",),
+        # its recording is of a video encoder: 7 % utilization are no load
+        untold={"geforce": _set("GPUPcieSpeedDegraded")},
+        page=_shows(PCIE_LINK_GEN=1),
     ),
     Fault(
         "the exporter does not answer",
@@ -239,8 +256,9 @@ FAULTS = (
     Fault(
         "the exporter's values stand still",
         _set("exporter"),
-        _set(),
+        _set("GPUMetricsFrozen"),
         needs=(_ENERGY,),
+        rising={_ENERGY: 0},
         cluster={"frozen": True, "looks": 5},
     ),
     Fault(

@@ -52,7 +52,7 @@ def shown(
             given["offered"] = fault.offered(one.small())
         given |= {"changed": fault.page, "rising": fault.rising}
         courses.append(Course(one.small(), since=3, **given))
-    return fault, fired(tmp_path_factory.mktemp("fault"), courses, Time(minutes=22, step=60))
+    return fault, fired(tmp_path_factory.mktemp("fault"), courses, Time(minutes=28, step=60))
 
 
 @pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)

@@ -204,7 +204,7 @@ _HEALTHY = [
     Case(
         "GPUHealthWarn",
         "a failure is more than a warning",
-        {dcgm(_HEALTH, health_watch="MEM"): "20x60"},
+        {dcgm(_HEALTH, health_watch="MEM", health_error_code="DCGM_FR_FAULTY_MEMORY"): "20x60"},
         quiet=(20,),
     ),
     *level("GPUThermalMarginLow", "DCGM_FI_DEV_GPU_TEMP_LIMIT", bad=4, good=5, hold=5),

@@ -63,8 +63,9 @@ CASES = [
     ),
     Case(
         "GPUXidApplication",
-        "a fault of the GPU is nobody's program",
-        {xid(48, **HELD): values((None, 20), (1, 40))} | SEEN,
+        "a fault of the GPU is nobody's program, nor is what accompanies it",
+        {xid(code, **HELD): values((None, 20), (1, 40)) for code in (43, 45, 48, 154, 171, 172)}
+        | SEEN,
         quiet=(21, 25),
     ),
     Case(
@@ -146,8 +147,15 @@ CASES = [
     Case(
         "GPUXidInspect",
         "a code for a person, and one that nobody knows",
-        {xid(54): values((None, 20), (1, 40)), xid(171): values((None, 20), (1, 40))} | SEEN,
-        {minute: [*said(54, "investigate"), *said(171, "investigate")] for minute in (21, 55)},
+        {xid(54): values((None, 20), (1, 40)), xid(199): values((None, 20), (1, 40))} | SEEN,
+        {minute: [*said(54, "investigate"), *said(199, "investigate")] for minute in (21, 55)},
+        (19,),
+    ),
+    Case(
+        "GPUXidInspect",
+        "power smoothing goes off and comes back; a PCIe timeout",
+        {xid(code): values((None, 20), (1, 40)) for code in (162, 163, 167)} | SEEN,
+        {21: [*said(163, "investigate"), *said(167, "investigate")]},
         (19,),
     ),
     Case(
@@ -161,7 +169,8 @@ CASES = [
     Case(
         "GPUXidInspect",
         "codes with a class have alerts of their own, or none",
-        {xid(code): values((None, 20), (1, 40)) for code in (13, 45, 48, 63, 74, 79, 154)} | SEEN,
+        {xid(code): values((None, 20), (1, 40)) for code in (13, 45, 48, 63, 74, 79, 154)} | SEEN
+        | {xid(code): values((None, 20), (1, 40)) for code in (43, 159, 162, 171, 172)},
         quiet=(21, 25),
     ),
     Case(

@@ -30,6 +30,13 @@ def _clock(*parts: tuple[float | None, float], of: dict[str, str] = G0) -> dict[
 _FIRST = [
     Case(
         "GPUXidFatal",
+        "a memory error with all that accompanies it: one alert",
+        {xid(code): values((None, 20), (1, 40)) for code in (43, 45, 48, 63, 154, 171, 172)} | SEEN,
+        {21: said(48), 55: said(48)},
+        (19,),
+    ),
+    Case(
+        "GPUXidFatal",
         "the first XID of a code: the series is born at 1, and nobody repairs it",
         {xid(48): values((None, 20), (1, 100))} | SEEN,
         {21: said(48), 40: said(48), 110: said(48)},

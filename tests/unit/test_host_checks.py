@@ -12,7 +12,8 @@ import pytest
 from deploys.facts.host_checks import HostChecks
 from gpuboot.fact_output import answer
 from gpuboot.verify.checks import hosts
-from gpuboot.verify.checks.host_check import CHECKS, TIMED_OUT, HostCheck, Printed
+from gpuboot.verify.checks.host_check import TIMED_OUT, HostCheck, Printed
+from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
 from gpuboot.verify.evidence import Gpu, Host
 from tests.documents import ROOT
 from tests.unit.one_file_checks import KINDS, cases, file_names, parameters, said_with
@@ -34,7 +35,7 @@ def host(models: dict[str, str], printed: dict[str, Printed] | None) -> Host:
     return Host(node="gpu1", expected_gpus=2, gpus=gpus, printed=printed)
 
 
-@pytest.mark.parametrize(("check", "case"), parameters(CHECKS, CASES))
+@pytest.mark.parametrize(("check", "case"), parameters(HOST_CHECKS, CASES))
 def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, Any]) -> None:
     printed = Printed(case["printed"], case.get("exit", 0), asked=NOW, answered=NOW + 1)
     found = [
@@ -49,17 +50,17 @@ def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, An
     assert case.get("says", "") in " ".join(item.detail for item in found)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.link.name)
+@pytest.mark.parametrize("check", HOST_CHECKS, ids=lambda check: check.link.name)
 def test_a_check_has_cases_of_every_kind(check: HostCheck) -> None:
     assert {case["kind"] for case in cases(CASES, check)} == KINDS
 
 
 def test_cases_are_of_checks() -> None:
-    assert file_names(CASES) == {check.link.name for check in CHECKS}
+    assert file_names(CASES) == {check.link.name for check in HOST_CHECKS}
 
 
 def test_a_host_that_was_not_asked_says_nothing_and_one_that_is_silent_is_unknown() -> None:
-    links = [check.link.name for check in CHECKS]
+    links = [check.link.name for check in HOST_CHECKS]
     assert hosts.evaluate(host({}, None)) == []
     assert hosts.without(["pci", *links], host({}, None)) == ["pci"]
     silent = hosts.evaluate(host({}, {}))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpuboot.config.exit_codes import ENDED
+from gpuboot.config.exit_codes import ENDED, FAILED
 from gpuboot.plan import Change
 from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
@@ -46,10 +46,16 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         pictures=pictures(run),
         longest=[(what(item), item) for item in longest_links(run, _LONGEST)],
         failed=list(_failed(run)),
-        done=run["exit"] in ENDED,
+        done=_ended(run),
         changed=[(host, _details(run, host)) for host, it in run["hosts"].items() if it["changed"]],
         current=run["phases"][-1]["name"] if run["phases"] else "",
     )
+
+
+def _ended(run: Mapping[str, Any]) -> bool:
+    """Whether a run did all that it had to do, however well what it found is."""
+    short = run["exit"] == FAILED and bool(run.get("shortfalls")) and not any(_failed(run))
+    return short or run["exit"] in ENDED
 
 
 def write_page(folder: Path) -> None:
@@ -89,11 +95,12 @@ def last_lines(run: Mapping[str, Any], resume: str = "", verbose: bool = False) 
     """
     whole = run.get("deploy") != _PROOF_ALONE
     changed = any(host["changed"] for host in run["hosts"].values())
-    ended = run["exit"] in ENDED
+    ended = _ended(run)
     long = (changed or not ended) and run["seconds"] > _LONG_S
     lines = list(timeline.lines(run)) if verbose or (long and whole) else []
     if not ended:
         return [*lines, *verdict(run, resume)]
+    lines += run.get("shortfalls", ())
     return [*lines, summary(run)] if resume and whole else lines
 
 
@@ -110,6 +117,7 @@ def verdict(run: Mapping[str, Any], resume: str = "") -> Iterator[str]:
     for hosts, error in failed:
         yield f"failed on {', '.join(hosts)}: {error['operation']}"
         yield from _cause(error["message"])
+    yield from run.get("shortfalls", ())
     yield from _extent(run)
     if resume:
         yield f"go on with: {resume}"
