@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pyinfra.context import host
 
@@ -18,20 +19,27 @@ from gpuboot.plan.packages import package_changes
 
 
 def record(
-    node: str, leader: str, parts: Parts, found: Difference, moved: Mapping[str, object]
+    node: str,
+    leader: str,
+    parts: Parts,
+    found: Difference,
+    moved: Mapping[str, Any],
+    labels: Mapping[str, str | None],
 ) -> None:
     """Record it on the current host.
 
     + node: its name in Kubernetes; leader: inventory name of the leader
     + moved: how its pods are moved to other nodes before; nothing: they stay
+    + labels: those by which its GPUs come to be shared otherwise; None: taken away
     """
     planned_packages.note_packages(missing(parts, found))
-    planned_drains.note_drain(node, host.name, moved)
+    planned_drains.note_drain(node, host.name, moved, shares=bool(labels))
     drained = bool(moved)
     target = f"node {node}"
     changes.record(
         *package_changes(found.installed, found.packages),
         *_other_changes(target, parts, found),
+        *(Change(subject=target, field=f"label {name}", new=labels[name]) for name in labels),
         Effect(kind="cordon", target=target, note="no new pods until it is proven"),
         *([KUBELET] if found.kubelet_due else []),
     )

@@ -47,10 +47,10 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
         for turn in nodes
         if (labels := offers.label_changes(_labels(known.get(turn.node)), turn.offer))
     }
-    if not wrong:
+    turns = [turn for turn in nodes if turn.node in wrong and not _in_its_upgrade(turn)]
+    if not turns:
         host.noop("each node shares its GPUs as the settings say")
         return
-    turns = [turn for turn in nodes if turn.node in wrong]
     in_use = [turn for turn in turns if _in_use(known.get(turn.node))]
     for turn in in_use:
         planned_drains.note_drain(turn.node, turn.host, turn.moved())
@@ -69,6 +69,11 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
         yield FunctionCommand(operands_ready, (look, timeout_s, kept_out, changing), {})
     for turn in in_use:
         yield FunctionCommand(changed, (turn, wrong[turn.node], timeout_s), {})
+
+
+def _in_its_upgrade(turn: Turn) -> bool:
+    """Whether a plan has told of it: what is left then is seen when the run comes here."""
+    return not executing() and turn.node in planned_drains.sharing
 
 
 def _labels(node: NodeStatus | None) -> Mapping[str, str]:

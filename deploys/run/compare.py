@@ -175,7 +175,8 @@ class Comparison:
     def drains(self) -> dict[str, PlannedDrain]:
         """Drains that operations make: name of the node in Kubernetes -> how."""
         steps = [step for calls in self._collected.values() for step in calls.steps]
-        return {node: drain for step in steps for node, drain in step.drains.items()}
+        drains = [item for step in steps for item in step.drains.items()]
+        return dict(sorted(drains, key=lambda item: item[1].shares))
 
     def note(
         self, body: Body[Any] | None, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]

@@ -16,6 +16,7 @@ from gpuboot.diagnose.workloads import Workload
 from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes.cluster_state import KubeadmState, parse_kubeadm
+from gpuboot.kubernetes.open_rights import OpenRight, open_rights
 from gpuboot.verify import gpu_state
 from gpuboot.verify.gpu_state import GpuState
 
@@ -81,6 +82,7 @@ class Cluster:
 
     + monitors: (namespace/name, labels); prometheuses: (namespace/name, specification)
     + targets: Prometheus' targets; None where it did not answer
+    + rights: what somebody has given to everybody
     """
 
     error: str = ""
@@ -98,6 +100,7 @@ class Cluster:
     errors: Mapping[str, str] = field(default_factory=dict)
     logs: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     targets: tuple[Mapping[str, Any], ...] | None = None
+    rights: tuple[OpenRight, ...] = ()
 
     def node(self, name: str) -> KubeNode | None:
         """A node by its name."""
@@ -253,4 +256,5 @@ def _cluster(item: ClusterRecording) -> Cluster:
         errors=item.errors,
         logs={key: tuple(map(lines.parse, said)) for key, said in item.logs.items()},
         targets=item.targets,
+        rights=tuple(open_rights(item.found)),
     )

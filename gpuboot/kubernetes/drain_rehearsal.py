@@ -25,12 +25,14 @@ class PlannedDrain:
     + host: inventory name of the node
     + timeout_s: how long its pods may take to leave
     + empty_dirs, unmanaged: which pods may be ended, as `drain.forbidden` has it
+    + shares: it is upgraded, and could come to share its GPUs otherwise in the same stay
     """
 
     host: str
     timeout_s: float
     empty_dirs: bool
     unmanaged: bool
+    shares: bool = False
 
 
 Drains = dict[str, PlannedDrain]  # by the node's name in Kubernetes

@@ -6,6 +6,7 @@ reason has a time that it must have lasted while nothing in the cluster got read
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -31,9 +32,8 @@ _PASSES = re.compile(
     r"nvidia\.com/|unbound|not-ready|unreachable|uninitialized|failed calling webhook"
 )
 
-# no scheduler opens what a person or a run has cordoned, and other reasons are of the node's kind
-_CORDONED = re.compile(r"were unschedulable")
-_MAY_END = re.compile(r"Insufficient|didn't have free|too many pods|disk.pressure|memory.pressure")
+# nobody opens by himself what a person or a run has cordoned
+_CLOSED = ("node.kubernetes.io/unschedulable", "node-role.kubernetes.io/control-plane")
 
 # of a program that has ended: what no other one can change
 _ENDED = "it has ended"
@@ -105,6 +105,19 @@ def of_nodes(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
         if node.name in names
         and not (node.ready and state.clock - node.reported <= SILENT_S)
         and not (_NETWORK.search(node.message) and state.clock - node.reported <= SILENT_S)
+    )
+
+
+def after_reboot(node: str, why: str) -> Stuck:
+    """That a node which has booted does not join the cluster again. + why: as the cluster tells
+
+    Its pod network is started by a pod, whose image may have to be pulled again.
+    """
+    return Stuck(
+        f"node {node}",
+        why,
+        WHILE_OTHERS_START_S if _NETWORK.search(why) else UNCERTAIN_S,
+        f"see `systemctl status kubelet containerd` and `journalctl -u kubelet` on {node}",
     )
 
 
@@ -198,7 +211,7 @@ def of_pod(issue: PodIssue, state: ClusterState) -> Stuck | None:
     if issue.kind == "crash" and issue.crash is not None and issue.crash.count < 2:
         return None
     after_s = _uncertain_s(state)
-    cordoned = issue.kind == "unscheduled" and _is_cordoned(issue.reason)
+    cordoned = _waits_for_cordoned(issue, state)
     if cordoned:
         after_s = CERTAIN_S
     elif issue.kind == "image":
@@ -224,11 +237,10 @@ def of_job(issue: PodIssue, state: ClusterState) -> Stuck | None:
     )
 
 
-def _is_cordoned(reason: str) -> bool:
-    """Whether every node that could take a pod is cordoned, by the scheduler's message."""
-    return bool(_CORDONED.search(reason)) and not (
-        _MAY_END.search(reason) or _PASSES.search(reason)
-    )
+def _waits_for_cordoned(issue: PodIssue, state: ClusterState) -> bool:
+    """Whether a pod has no node because all are cordoned, or control planes."""
+    closed = all(any(taint.startswith(_CLOSED) for taint in node.taints) for node in state.nodes)
+    return issue.kind == "unscheduled" and "were unschedulable" in issue.reason and closed
 
 
 def _remedy(issue: PodIssue) -> str:
@@ -251,7 +263,7 @@ class Patience:
 
     _since: dict[str, float] = field(default_factory=dict)
     _seen: dict[str, float] = field(default_factory=dict)
-    _best: int = -1
+    _best: float = -math.inf
 
     def over(self, reasons: Sequence[Stuck], ready: int, now: float) -> list[Stuck]:
         """Those that have lasted for their time.

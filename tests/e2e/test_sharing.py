@@ -62,7 +62,7 @@ def test_wrong_settings_are_refused_before_anything_is_touched(site: Lab) -> Non
     refused(
         site.deploy(settings=wrong),
         "time_slices and mps exclude each other",
-        "all-1g.99gb is no MIG layout that gpuboot knows",
+        "all-seven is no MIG layout that gpuboot knows",
         "sharing names 'gpu9'",
         "nothing was changed",
     )

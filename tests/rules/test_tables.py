@@ -50,6 +50,7 @@ OTHERS = {
     # node-exporter's textfile collector
     "gpuboot_etcd_backup_timestamp_seconds",
     "gpuboot_etcd_backup_copy_timestamp_seconds",
+    "gpuboot_nvswitch_fatal_timestamp_seconds",
     "gpuboot_dcgm_health",
     "gpuboot_dcgm_health_timestamp_seconds",
     "gpuboot_dcgm_diag",

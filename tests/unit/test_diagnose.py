@@ -17,6 +17,7 @@ from tests.e2e.diagnose_operands import OPERAND_FAULTS
 from tests.e2e.diagnose_pods import POD_FAULTS
 from tests.e2e.diagnose_ways import WAY_FAULTS
 from tests.unit import (
+    diagnose_cases_fabric,
     diagnose_cases_hosts,
     diagnose_cases_images,
     diagnose_cases_metrics,
@@ -43,6 +44,7 @@ from tests.unit.diagnose_site import (
 
 CASES = (
     *diagnose_cases_hosts.CASES,
+    *diagnose_cases_fabric.CASES,
     *diagnose_cases_network.CASES,
     *diagnose_cases_pods.CASES,
     *diagnose_cases_images.CASES,
@@ -52,6 +54,7 @@ JUDGED = (
     *diagnose_evidence_cluster.CASES,
     *diagnose_evidence_hosts.CASES,
     *diagnose_evidence_gpus.CASES,
+    *diagnose_cases_fabric.JUDGED,
 )
 BY_ID = {cause.id: cause for cause in TABLE}
 # held by cases alone
@@ -61,7 +64,10 @@ NOT_IN_THE_LAB = {
         "the machines share the computer's kernel",
     ),
     **dict.fromkeys(
-        ("fabric-manager-missing", "fabric-manager-version", "fabric-not-ready"),
+        (
+            *("fabric-manager-missing", "fabric-manager-version", "fabric-not-ready"),
+            *("nvswitch-fatal", "nvswitch-always-fatal"),
+        ),
         "the simulated GPUs have no NVSwitches",
     ),
     "gpu-xid": "the kernel's log is the computer's",

@@ -25,6 +25,7 @@ SETTINGS = parse_settings(
 S3 = {"bucket": "etcd", "access_key": "AKIA", "secret_key": {"file": "secret"}}
 NODE_EXPORTER = {
     *("node_uname_info", "node_cpu_seconds_total", "node_time_seconds", "node_boot_time_seconds"),
+    "gpuboot_nvswitch_fatal_timestamp_seconds",
     *("node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"),
 }
 KUBERNETES_ONLY = {
@@ -46,6 +47,7 @@ SOURCES = {
     "gpu_operator": Requirement.GPU_OPERATOR,
     "node_time": Requirement.NODE_EXPORTER,
     "node_boot": Requirement.NODE_EXPORTER,
+    "gpuboot_nvswitch": Requirement.NODE_EXPORTER,
 }
 # rule -> what it reads as well, and does without
 WELCOME = {

@@ -16,6 +16,7 @@ from gpuboot.diagnose.causes import (
     network,
     pending,
     pods,
+    rights,
     runtime,
 )
 
@@ -34,4 +35,5 @@ TABLE = (
     *images.TABLE,
     *exporter.TABLE,
     *monitoring.TABLE,
+    *rights.TABLE,
 )

@@ -56,9 +56,10 @@ def _why(condition: Mapping[str, Any]) -> str:
 CHECK = ClusterCheck(
     link=Link(
         name="nodes",
-        passes="every node is Ready and short of nothing",
-        facts="conditions of the Node objects, control planes' as well",
-        fails="a node is not Ready, or short of memory, disk, process numbers or its network",
+        passes="every node is Ready, short of nothing and measured",
+        facts="conditions of the Node objects, control planes' as well; Prometheus' targets",
+        fails="a node is not Ready, or short of memory, disk, process numbers or its network; "
+        "Prometheus has no target node-exporter of it",
         remedy="see `kubectl describe node",
         subject="cluster",
         docker=False,
