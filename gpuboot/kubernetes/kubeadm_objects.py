@@ -16,7 +16,7 @@ import yaml
 
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.api_answers import parse_objects
-from gpuboot.kubernetes.managed_objects import ManagedObjects, Object, key, path
+from gpuboot.kubernetes.managed_objects import Key, ManagedObjects, Object, key, path
 from gpuboot.kubernetes.manifests import YAML_LOADER
 from gpuboot.kubernetes.release_objects import Drift, autoscaled, drifted
 from gpuboot.kubernetes.set_fields import Otherwise, otherwise
@@ -124,9 +124,14 @@ def decisions(state: KubeadmObjects) -> list[Kept]:
     return left
 
 
+def names() -> list[Key]:
+    """All objects that a cluster of kubeadm's has."""
+    return [*_ADDONS, *map(key, _rbac()), KUBELET]
+
+
 def paths() -> list[str]:
     """Where the API server has these objects."""
-    return list(map(path, [*_ADDONS, *map(key, _rbac()), KUBELET]))
+    return list(map(path, names()))
 
 
 def parse(lines: Iterable[str]) -> KubeadmObjects:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuboot.hosts.nvswitch_errors import METRIC
 from gpuboot.rules.alert import (
     DCGM,
     DRAIN,
@@ -13,7 +14,9 @@ from gpuboot.rules.alert import (
     VERIFY,
     Alert,
 )
-from gpuboot.rules.promql import BLANK, GPU, level, over
+from gpuboot.rules.promql import BLANK, GPU, age, level, over
+from gpuboot.rules.requirements import Requirement
+from gpuboot.rules.sxid_lines import ALWAYS_FATAL
 
 _REPLAY = "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"
 _RECOVERY = "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"
@@ -31,21 +34,21 @@ _NVLINK = [
         expr=f"max by ({GPU}) {over('increase', _REPLAY, '5m')} > {{threshold}}\n"
         f"or max by ({GPU}) {over('increase', _RECOVERY, '5m')} > {{threshold}}",
         hold_for="5m",
-        threshold=0,
-        unit="replays or recoveries in 5 minutes",
+        threshold=2,
+        unit="replays or recoveries in 5 minutes; DCGM fails a GPU for one a minute",
         summary=f"NVLink errors on {ON_GPU}",
         description="Links replay or recover; traffic between GPUs is slow or stalls. "
         "{{ $labels.UUID }}",
         meaning="An NVLink of this GPU has to send packets again, or to be brought up again, again "
         "and again. (NVLink 5 counts in other fields, which are not collected: there look at XID "
         "144 to 150 and GPUHealthFail.)",
-        why="Collective operations go at the pace of the slowest link. DCGM fails a GPU for one "
-        "replay or recovery in a minute.",
+        why="Collective operations go at the pace of the slowest link. A few in an hour are "
+        "normal: links repair them.",
         check=(_LINKS, KERNEL_LOG, "Fabric manager, on the node: `systemctl status "
                "nvidia-fabricmanager`"),
         remedy=(*RESET_STEPS[:-1],
                 "Comes back: reseat the GPU or its NVLink bridge, exchange board or baseboard."),
-        source=f"{DCGM}: any replay or recovery in 60 s",
+        source=f"{DCGM}: any replay or recovery in 60 s; that it lasts is {OURS}",
     ),
     Alert(
         name="GPUNvlinkCrcErrors",
@@ -94,6 +97,49 @@ _NVLINK = [
             VERIFY,
         ),
         source="DCGM field 170",
+    ),
+]  # fmt: skip
+
+_ERRORS = f"max by (node, switch, sxid) ({age(METRIC)})"
+_REBOOTS = "|".join(map(str, sorted(ALWAYS_FATAL)))
+_SWITCHES = [
+    Alert(
+        name="NVSwitchFatalError",
+        severity="critical",
+        component="gpu",
+        action=f'{{{{ if match "^({_REBOOTS})$" $labels.sxid }}}}reboot'
+        "{{ else }}reset{{ end }}",
+        expr=f"{_ERRORS} < 3600 * {{threshold}}",
+        threshold=24,
+        unit="hours since the error; it ends earlier when the driver is loaded again",
+        summary="NVSwitch {{ $labels.switch }} of {{ $labels.node }} has a fatal error, SXid "
+        "{{ $labels.sxid }}",
+        description="Jobs whose traffic went through it have failed; "
+        "{{ $value | humanizeDuration }} ago.",
+        meaning="The kernel log of the node has an SXid that the driver calls Fatal. Those that it "
+        "calls Non-fatal make no alert: NVIDIA's guide asks for nothing but to watch them.",
+        why="GPUs that reach each other through this switch cannot any more, until it is reset. "
+        "New jobs on the node may hang or fail.",
+        check=("On the node: `dmesg | grep SXid`; the line has switch, code and link",
+               "What the fabric manager made of it: `journalctl -u nvidia-fabricmanager --since "
+               "-2h`, /var/log/fabricmanager.log", _LINKS,
+               "XIDs of the GPUs on that link: GPUXidFatal, mostly 74"),
+        remedy=(
+            DRAIN,
+            "Label gpu_action `reboot` (12020, 22003, 22011, 23001 to 23017): no reset ends it. "
+            + REBOOT,
+            "Else all GPUs together, which resets the switches: `systemctl stop "
+            "nvidia-fabricmanager`, what else has GPUs open as in GPUXidFatal, `nvidia-smi "
+            "--gpu-reset`, `systemctl start nvidia-fabricmanager`. Or reboot.",
+            VERIFY,
+            "The same switch or link again: have the baseboard tested, with the output of "
+            "`nvidia-bug-report.sh`.",
+            "Repaired without loading the driver: the alert ends a day after the error; silence "
+            "it until then.",
+        ),
+        requires=Requirement.NODE_EXPORTER,
+        source="NVIDIA's Fabric Manager User Guide (2025-11-14), NVSwitch errors, tables 21 to 24; "
+        f"the day is {OURS}",
     ),
 ]  # fmt: skip
 
@@ -211,4 +257,4 @@ _PCIE = [
     ),
 ]  # fmt: skip
 
-ALERTS = [*_NVLINK, *_PCIE]
+ALERTS = [*_NVLINK, *_SWITCHES, *_PCIE]

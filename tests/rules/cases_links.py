@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.rules.model import G0, HELD, STEP_S, Case, counter, dcgm, level, values
+from tests.rules.model import G0, HELD, STEP_S, Case, counter, dcgm, level, series, values
 
 _WIDTH, _GEN = "DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_LINK_GEN"
 _MOST = "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"
@@ -12,7 +12,7 @@ _REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
 
 _LINKS = [
     *counter("GPUNvlinkErrors", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
-              low=0, high=1, hold=5),
+              low=0.2, high=1, hold=5),
     Case(
         "GPUNvlinkErrors",
         "recoveries count as well",
@@ -169,5 +169,35 @@ _SPEED = [
            quiet=(20, 29)),
 ]  # fmt: skip
 
-CASES = [*_LINKS, *_PCIE, *_SPEED]
+_SXID = "gpuboot_nvswitch_fatal_timestamp_seconds"
+_HOST = {"job": "node-exporter", "instance": "10.0.0.1:9100"}
+
+
+def _error(sxid: int, text: str) -> dict[str, str]:
+    """When it was, in seconds of promtool's clock, which begins at 0."""
+    labels = {**_HOST, "node": "gpu1", "switch": "nvswitch0", "sxid": str(sxid)}
+    return {series(_SXID, **labels): text}
+
+
+def _fatal(sxid: int, action: str) -> list[dict[str, str]]:
+    return [{"node": "gpu1", "switch": "nvswitch0", "sxid": str(sxid), "gpu_action": action}]
+
+
+_SWITCHES = [
+    Case("NVSwitchFatalError", "a link's training fails; the node is rebooted an hour later",
+         _error(20034, values((None, 10), (600, 60), (None, 30))),
+         {11: _fatal(20034, "reset"), 69: _fatal(20034, "reset")}, (9, 75)),
+    Case("NVSwitchFatalError", "one that only a reboot ends, and nobody reboots for days",
+         _error(12020, "0x300"), {60: _fatal(12020, "reboot"), 23 * 60: _fatal(12020, "reboot")},
+         (25 * 60,), step=600),
+    Case("NVSwitchFatalError", "one of last week, on a host whose clock is a day slow",
+         _error(20034, "-691200x40")
+         | {series("node_time_seconds", **_HOST): "-86400+30x40"}, quiet=(5, 15)),
+    Case("NVSwitchFatalError", "new, on a host whose clock is a week slow",
+         _error(20034, "-604800x40")
+         | {series("node_time_seconds", **_HOST): "-604800+30x40"},
+         {5: _fatal(20034, "reset")}),
+]  # fmt: skip
+
+CASES = [*_SWITCHES, *_LINKS, *_PCIE, *_SPEED]
 assert STEP_S == 30  # the literal counts of samples above

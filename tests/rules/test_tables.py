@@ -45,10 +45,12 @@ OTHERS = {
     "gpu_operator_reconciliation_status",
     # node-exporter's own
     "node_time_seconds",
+    "node_boot_time_seconds",
     "node_uname_info",
     # node-exporter's textfile collector
     "gpuboot_etcd_backup_timestamp_seconds",
     "gpuboot_etcd_backup_copy_timestamp_seconds",
+    "gpuboot_nvswitch_fatal_timestamp_seconds",
     "gpuboot_dcgm_health",
     "gpuboot_dcgm_health_timestamp_seconds",
     "gpuboot_dcgm_diag",
