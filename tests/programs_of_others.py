@@ -15,7 +15,7 @@ OTHERS: dict[str, str] = {
     "amtool silence expire": "--alertmanager.url=",
     "base64": "-d",
     "cat": "",
-    "curl": "-s -v -sv -kv --max-time= -o= -w=",
+    "curl": "-s -k -v -sv -kv --max-time= -o= -w=",
     "dcgmi diag": "-r= -j -h",
     "dcgmi discovery": "-l",
     "dcgmi dmon": "-e= -d=",

@@ -13,7 +13,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import host
 
 from deploys.lib import answers
-from gpuboot.plan import Item
+from gpuboot.plan import Item, Kept
 
 # inventory name and operation -> what it recorded
 Records = dict[tuple[str, str], list[Item]]
@@ -29,6 +29,17 @@ def record(*items: Item) -> None:
     kept = (executed if host.state.is_executing else planned)[host.name, host.current_op_hash or ""]
     # an operation may be asked twice what it would change
     kept += [item for item in items if item not in kept]
+
+
+def keep(*items: Kept) -> None:
+    """Note what somebody has set otherwise on the current host, and the operation leaves so.
+
+    Plan and drift name it; it is no change, so what the operation does is decided without it.
+    """
+    if items and answers.comparing():
+        answers.tells()
+    elif items:
+        record(*items)
 
 
 def forget(target: Host, op_hash: str) -> None:

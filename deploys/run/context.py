@@ -181,7 +181,7 @@ def read_leader(without: str = "") -> Node:
             run.controls, _ = collect(run.inventory, controls, wait_s=0, spared=controls)
         found = members(run.controls or {})
         stay = [name for name in found if without not in (name, controls[name].name)]
-        return cluster_leader(led(run.nodes, stay or found))
+        return cluster_leader(led(run.nodes, stay or found, _led_at(run.controls or {})))
 
 
 def members(states: Mapping[str, NodeState]) -> list[str]:
@@ -193,13 +193,17 @@ def members(states: Mapping[str, NodeState]) -> list[str]:
     ]
 
 
+def _led_at(states: Mapping[str, NodeState]) -> dict[str, int]:
+    return {name: state.led_at for name, state in states.items()}
+
+
 def _lead(run: Run) -> None:
     """Choose the leader, and what nodes reach the API by, now that the hosts have been read.
 
     No cluster is made while a control plane does not answer: it may be the one that has it.
     """
     found = members(run.states)
-    run.nodes = led(run.nodes, found)
+    run.nodes = led(run.nodes, found, _led_at(run.states))
     if not found:
         run.unread += [
             unreachable_problem(node.host)

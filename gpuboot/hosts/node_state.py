@@ -83,6 +83,7 @@ class NodeState:
       for none since it booted
     + run_lock_age: seconds for which that run has held it; None when it has ended
     + half_made: steps of kubeadm, init or join, that gpuboot began and did not see end
+    + led_at: when a run that this machine led has written kubeadm's configuration there; 0: never
     + load_balancer: whose haproxy's configuration is: ours, foreign (a site's own), "" for none
     + keepalived: whose keepalived's configuration is: ours, foreign (a site's own), "" for none
     + virtual_address: the one that ours has, whether this machine holds it or not; "" for none
@@ -130,6 +131,7 @@ class NodeState:
     container: str = ""
     cluster_ca: str = ""
     half_made: tuple[str, ...] = ()
+    led_at: int = 0
     load_balancer: str = ""
     keepalived: str = ""
     virtual_address: str = ""
@@ -268,6 +270,7 @@ def _state(values: Fields) -> NodeState:
         driver_loaded=driver,
         driver_open=is_open,
         dnf_proxy=one("dnf_proxy") == "1",
+        led_at=int(one("led_at") or 0),
         selinux_enforcing=one("selinux") == "enforcing",
         run_lock_age=values.number("run_lock_age") if "run_lock_age" in values else None,
         pci=tuple(pci.parse(item, values.pairs("gpu_uuid")) for item in values.all("pci")),

@@ -172,9 +172,9 @@ _EXPORTER = [
         severity="critical",
         component="exporter",
         action="none",
-        expr=f"absent({UP}) and on () (\n"
-        "  count(node:gpu_expected:count and on (node) kube_node_info) > 0\n"
-        "  or (count(node:gpu_expected:count) > 0 unless on () count(kube_node_info))\n)",
+        expr="(\n  count(node:gpu_expected:count and on (node) kube_node_info) > 0\n"
+        "  or (count(node:gpu_expected:count) > 0 unless on () count(kube_node_info))\n"
+        f") unless on () {UP}",
         hold_for="10m",
         summary="No GPU exporter is scraped at all",
         description="The inventory has GPUs, and Prometheus has no target for any of them.",

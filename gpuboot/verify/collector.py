@@ -59,6 +59,9 @@ class MetricsCollector:
         self._namespace = namespace
         self._exporter_client = ExporterClient(cluster, settings.exporter)
         self._prometheus = Prometheus(cluster, cluster.service(namespace, *PROMETHEUS))
+        self._alert_path = alert_probe.AlertPathReader(
+            cluster, namespace, cluster.service(namespace, *ALERTMANAGER), self._prometheus
+        )
 
     def metrics(self) -> Metrics:
         """Everything at this moment."""
@@ -90,10 +93,7 @@ class MetricsCollector:
             "rules": ("prometheus", self._prometheus.rules),
             "alertmanagers": ("prometheus", self._prometheus.alertmanagers),
             "alerts": ("alerts", self._prometheus.alerts),
-            "alert_path": (
-                "alert path",
-                lambda: alert_probe.read(self._cluster, self._namespace, base, self._prometheus),
-            ),
+            "alert_path": ("alert path", self._alert_path.read),
             "alertmanager_ready": ("alertmanager", lambda: self._cluster.get(f"{base}/-/ready")),
             "alertmanager_config": (
                 "alertmanager config",

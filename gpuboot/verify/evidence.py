@@ -170,13 +170,14 @@ class Reading:
 class HealthValue:
     """One of the values that tell of a GPU's faults, as the exporter shows it.
 
-    + what: DCGM's health watch and its error, e.g. `MEM (DCGM_FR_VOLATILE_DBE_DETECTED)`, or ""
+    + watch, code: DCGM's health watch and its error, e.g. MEM and DCGM_FR_VOLATILE_DBE_DETECTED
     """
 
     uuid: str
     metric: str
     value: float
-    what: str = ""
+    watch: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

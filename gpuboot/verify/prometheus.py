@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from gpuboot.telemetry.anchor import AGES, ANCHORS
-from gpuboot.verify.checks.health import IGNORED_WATCHES, METRICS
+from gpuboot.verify.checks.health import METRICS
 from gpuboot.verify.devices import SeriesKey
 from gpuboot.verify.evidence import HealthValue, Reading, Rule, Target
 from gpuboot.verify.firing_alerts import FiringAlert, firing_alerts
@@ -223,19 +223,12 @@ def health_values(samples: Iterable[Sample]) -> tuple[HealthValue, ...]:
             uuid=sample.labels["UUID"],
             metric=sample.name,
             value=sample.value,
-            what=_watch(sample.labels),
+            watch=sample.labels.get("health_watch", ""),
+            code=sample.labels.get("health_error_code", ""),
         )
         for sample in samples
-        if sample.name in METRICS
-        and sample.labels.get("UUID")
-        and abs(sample.value) < BLANK
-        and sample.labels.get("health_watch") not in IGNORED_WATCHES
+        if sample.name in METRICS and sample.labels.get("UUID") and abs(sample.value) < BLANK
     )
-
-
-def _watch(labels: Mapping[str, str]) -> str:
-    watch, error = labels.get("health_watch", ""), labels.get("health_error_code", "")
-    return f"{watch} ({error})" if watch and error else watch
 
 
 def _merged(samples: Sequence[Sample], node: str) -> Reading:

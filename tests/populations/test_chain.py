@@ -12,6 +12,7 @@ from tests.populations.cluster import Cluster
 from tests.populations.machine import Machine
 from tests.populations.model import Population
 from tests.populations.offers import devices
+from tests.populations.opposites import RELATED, WELL, Opposite
 from tests.populations.page import Page
 from tests.populations.table import POPULATIONS, SLICED
 
@@ -35,6 +36,23 @@ WAYS: dict[str, dict[str, Any]] = {
 def test_a_healthy_machine_is_proven(population: Population, way: str) -> None:
     cluster = Cluster(of=population, page=Page(population))
     findings = judged(Machine(population), cluster, **WAYS[way])
+    assert verdict(findings) == "proven", told(findings)
+
+
+OPPOSITES = [
+    pytest.param(opposite, one, id=f"{one}: {opposite}")
+    for opposite in WELL
+    for one in (*POPULATIONS.values(), *RELATED)
+    if opposite.of(one)
+]
+
+
+@pytest.mark.parametrize(("opposite", "population"), OPPOSITES)
+def test_it_is_proven_where_a_derived_value_is_otherwise(
+    opposite: Opposite, population: Population
+) -> None:
+    cluster = Cluster(of=population, page=opposite.page(Page(population)))
+    findings = judged(Machine(population), cluster)
     assert verdict(findings) == "proven", told(findings)
 
 

@@ -6,22 +6,31 @@ import pytest
 
 from tests.populations.course import Course, Time, fired
 from tests.populations.model import Population
+from tests.populations.opposites import RELATED, all_of, rising
 from tests.populations.table import POPULATIONS, SHARED
 
 Fired = dict[str, set[str]]
 
 
+KINDS = (*POPULATIONS.values(), *RELATED, *SHARED)
+
+
+def _soaked(one: Population, idle: int) -> Course:
+    """Counters of NVLink grow slowly, DCGM fails what is well, and no IMEX daemon runs."""
+    return Course(one.small(), idle=idle, since=12, changed=all_of, rising=rising(one))
+
+
 @pytest.fixture(scope="module")
 def hours(tmp_path_factory: pytest.TempPathFactory) -> Fired:
-    """Idle, and then under load."""
-    courses = [Course(one.small(), idle=35) for one in (*POPULATIONS.values(), *SHARED)]
+    """Idle, and then under load; and what is derived of them is otherwise from a moment on."""
+    courses = [_soaked(one, idle=35) for one in KINDS]
     return fired(tmp_path_factory.mktemp("hours"), courses, Time(minutes=100, step=60))
 
 
 @pytest.fixture(scope="module")
 def day(tmp_path_factory: pytest.TempPathFactory) -> Fired:
-    """More than a day, for what is counted by the day."""
-    courses = [Course(one.small(), idle=600) for one in POPULATIONS.values()]
+    """More than a day, for what is counted by the day: GPUs idle, then in use, shared ones too."""
+    courses = [_soaked(one, idle=600) for one in KINDS]
     return fired(tmp_path_factory.mktemp("day"), courses, Time(minutes=26 * 60, step=900))
 
 
@@ -32,12 +41,12 @@ def blanks(tmp_path_factory: pytest.TempPathFactory) -> Fired:
     return fired(tmp_path_factory.mktemp("blanks"), courses, Time(minutes=35, step=60))
 
 
-@pytest.mark.parametrize("population", [*POPULATIONS.values(), *SHARED], ids=str)
+@pytest.mark.parametrize("population", KINDS, ids=str)
 def test_rules_are_silent_on_idle_and_busy_gpus(population: Population, hours: Fired) -> None:
     assert hours.get(population.node, set()) == set()
 
 
-@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+@pytest.mark.parametrize("population", KINDS, ids=str)
 def test_rules_are_silent_for_more_than_a_day(population: Population, day: Fired) -> None:
     assert day.get(population.node, set()) == set()
 
