@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ _COREDNS = "Deployment", "coredns"
 
 def answers(
     settings: Settings, lock: Lock, nodes: Sequence[Node], config: str
-) -> dict[str, list[str]]:
+) -> dict[str | re.Pattern[str], list[str]]:
     """What the facts about them print, by a part of their commands. + config: kubeadm's"""
     server = kubeadm.endpoint(settings.cluster, nodes)
     network = flannel.manifest(settings, lock, server, kubeadm.way_to_api(settings.cluster, nodes))

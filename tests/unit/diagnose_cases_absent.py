@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from gpuboot.diagnose import objects
 from gpuboot.diagnose.facts import Facts
@@ -13,7 +14,7 @@ from tests.unit.diagnose_site import COREDNS, Case, cluster, control, event, sit
 NO_SCHEDULER = ("Pod", "kube-system", "kube-scheduler-cp1")
 _BINDING = "kubeadm:node-autoapprove-certificate-rotation"
 # a namespace of Kubernetes 1.36.3 whose ConfigMap has a finalizer
-STUCK = {
+STUCK: dict[str, Any] = {
     "metadata": {"name": "stuck", "deletionTimestamp": "2026-09-21T13:00:00Z"},
     "spec": {"finalizers": ["kubernetes"]},
     "status": {

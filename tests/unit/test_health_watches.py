@@ -93,8 +93,11 @@ def test_each_result_has_its_error_code(
 ) -> None:
     site.says(health=incidents("Failure", (group, "0", "NVLINK system", "Failure", text)))
     assert site.run("health").returncode == 0
-    where = health if group == "GPU" else lambda _, *what: of(*what, entity="None 0")
-    assert site.bad("health") == {where(0, "NVLINK", code): level for code, level in codes.items()}
+    expected = {
+        health(0, "NVLINK", code) if group == "GPU" else of("NVLINK", code, entity="None 0"): level
+        for code, level in codes.items()
+    }
+    assert site.bad("health") == expected
 
 
 def test_every_code_of_the_table_has_one_text() -> None:
