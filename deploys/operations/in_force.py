@@ -20,7 +20,7 @@ from deploys.operations.kubeadm import SOCKET
 from gpuboot.alerting.silences import lasting
 from gpuboot.hosts.boot import ConfigLine
 from gpuboot.kubernetes import kubelet_in_force
-from gpuboot.plan import Kept
+from gpuboot.plan import Decision
 from gpuboot.verify.alert_path import parse_silences
 from gpuboot.verify.evidence import Rule
 
@@ -48,7 +48,11 @@ def kubelet_compared(
         host.noop("there is no kubelet of a cluster to compare")
         return
     found = remote.read_fact(host.state.inventory.get_host(leader), InForce, **question)
-    kept = [Kept(what="what kubelets run with is not known", why=it)] if (it := found.error) else []
+    kept = (
+        [Decision(what="what kubelets run with is not known", why=it)]
+        if (it := found.error)
+        else []
+    )
     if node in found.kubelets:
         pending = (
             state.kubelet_config not in digests
@@ -58,16 +62,16 @@ def kubelet_compared(
         )
         kept = kubelet_in_force.overrides(found.kubelets[node], asked, lines, pending)
     elif why := found.unanswered.get(node):
-        kept = [Kept(what=f"what the kubelet of {node} runs with is not known", why=why)]
-    changes.keep(*kept)
+        kept = [Decision(what=f"what the kubelet of {node} runs with is not known", why=why)]
+    changes.respect(*kept)
     host.noop(_text(kept, "the kubelet runs as the settings say"))
     yield from ()
 
 
 @operation()
-def boot_compared(kept: Sequence[Kept]) -> Commands:
+def boot_compared(kept: Sequence[Decision]) -> Commands:
     """Name what files of this host do at its next boot to what a run sets. + kept: these"""
-    changes.keep(*kept)
+    changes.respect(*kept)
     host.noop(_text(kept, "no file undoes at a boot what a run sets"))
     yield from ()
 
@@ -77,10 +81,10 @@ def rights_compared(question: Question) -> Commands:
     """Name the rights that somebody has given to everybody. On the leader."""
     found = read(InForce, **question)
     kept = [
-        Kept(what=f"{item.label} gives {item.holders} {item.role}", why=item.remedy)
+        Decision(what=f"{item.label} gives {item.holders} {item.role}", why=item.remedy)
         for item in found.rights
     ]
-    changes.keep(*kept)
+    changes.respect(*kept)
     host.noop(_text(kept, "nobody without a name has rights"))
     yield from ()
 
@@ -94,11 +98,11 @@ def silences_compared(question: Question, rules: Sequence[Rule], cluster: str) -
     found = read(InForce, **question)
     kept = lasting(parse_silences(found.silences), rules, cluster, found.clock)
     if why := found.unanswered.get("Alertmanager"):
-        kept.append(Kept(what="Alertmanager's silences are not known", why=why))
-    changes.keep(*kept)
+        kept.append(Decision(what="Alertmanager's silences are not known", why=why))
+    changes.respect(*kept)
     host.noop(_text(kept, "no silence holds back alerts for good"))
     yield from ()
 
 
-def _text(kept: Sequence[Kept], otherwise: str) -> str:
+def _text(kept: Sequence[Decision], otherwise: str) -> str:
     return "; ".join(item.what for item in kept) or otherwise

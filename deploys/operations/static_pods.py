@@ -47,7 +47,7 @@ def as_made(node: str, leader: str, digest: str, version: str, config: str) -> C
         host.noop("the manifests are those of another configuration")
         return
     found = read(StaticPods, config=config)
-    changes.keep(*overrides(found))
+    changes.respect(*overrides(found))
     wrong = {} if found.error else changed(found)
     if not wrong:
         host.noop(found.error or "the manifests are as kubeadm writes them")

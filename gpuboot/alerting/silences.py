@@ -7,7 +7,7 @@ from datetime import datetime
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.plan import Kept
+from gpuboot.plan import Decision
 from gpuboot.rules import groups
 from gpuboot.verify.alert_path import AlertPath, HeartbeatAlert, Silence
 from gpuboot.verify.checks.alerting import end_of, muted_by, title_of
@@ -30,7 +30,7 @@ def alert_rules(settings: Settings, nodes: Sequence[Node]) -> list[Rule]:
 
 def lasting(
     silences: Iterable[Silence], rules: Sequence[Rule], cluster: str, now: float
-) -> list[Kept]:
+) -> list[Decision]:
     """Silences over all of our alerts, and those over some of them that are not to end soon.
 
     + cluster: its name, which is a label of every alert
@@ -44,7 +44,9 @@ def lasting(
         ends = datetime.fromisoformat(silence.ends).timestamp()
         if is_all or (muted and ends - now > _LASTING_DAYS * 86400):
             names = "every alert of gpuboot" if is_all else _names(muted)
-            found.append(Kept(what=f"{title_of(silence)} holds back {names}", why=end_of(silence)))
+            found.append(
+                Decision(what=f"{title_of(silence)} holds back {names}", why=end_of(silence))
+            )
     return found
 
 

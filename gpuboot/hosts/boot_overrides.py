@@ -6,22 +6,22 @@ from collections.abc import Iterator
 
 from gpuboot.hosts import module_loading, sysctls
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.plan import Kept
+from gpuboot.plan import Decision
 
 # modules of /etc/modules-load.d/gpuboot.conf
 MODULES = ("overlay", "br_netfilter")
 
 
-def kept(state: NodeState) -> list[Kept]:
+def kept(state: NodeState) -> list[Decision]:
     """Each of them, with what to do; none of a host that is no member yet: preflight refuses it."""
     if "/etc/kubernetes/kubelet.conf" not in state.kubeconfigs:
         return []
     return [*_sysctls(state), *_modules(state), *_containerd(state)]
 
 
-def _sysctls(state: NodeState) -> Iterator[Kept]:
+def _sysctls(state: NodeState) -> Iterator[Decision]:
     for key, line in sysctls.overriding(state.boot.sysctls):
-        yield Kept(
+        yield Decision(
             what=f"{line.place} sets `{line.text}` at each boot, after gpuboot's {sysctls.FILE}; "
             f"expected {key} = {sysctls.EXPECTED[key]}",
             why=f"a file of the administrator's; change that line to `{key} = "
@@ -29,17 +29,17 @@ def _sysctls(state: NodeState) -> Iterator[Kept]:
         )
 
 
-def _modules(state: NodeState) -> Iterator[Kept]:
+def _modules(state: NodeState) -> Iterator[Decision]:
     for name, place in module_loading.kept_out(state.module_loading, MODULES):
-        yield Kept(
+        yield Decision(
             what=f"the kernel module {name} is not loaded at the next boot (by {place})",
             why="Kubernetes' network and containers need it; take that out",
         )
 
 
-def _containerd(state: NodeState) -> Iterator[Kept]:
+def _containerd(state: NodeState) -> Iterator[Decision]:
     for line in state.boot.containerd:
-        yield Kept(
+        yield Decision(
             what=f"{line.place} starts containerd by a command of its own (`{line.text}`)",
             why=f"a file of the administrator's; take it out of {line.file}, then `systemctl "
             "daemon-reload`; containerd's next restart is then as its package has it",

@@ -16,7 +16,7 @@ import yaml
 
 from gpuboot.hosts.boot import ConfigLine
 from gpuboot.kubernetes.manifests import YAML_LOADER
-from gpuboot.plan import Kept
+from gpuboot.plan import Decision
 
 FLAGS_FILE = "/var/lib/kubelet/kubeadm-flags.env"
 _UNIT_FLAGS = r"(?<![\w-])--([a-z][a-z0-9-]*)"
@@ -124,7 +124,7 @@ def expected(config: str) -> dict[str, Any]:
 
 def overrides(
     running: Mapping[str, Any], asked: Mapping[str, Any], lines: Iterable[ConfigLine], pending: bool
-) -> list[Kept]:
+) -> list[Decision]:
     """What a kubelet runs with that it was not asked to run with.
 
     + running: `kubeletconfig` of its /configz
@@ -171,19 +171,19 @@ def _name(word: str) -> str:
     return re.split(r"[= ]", word.lstrip("-"), maxsplit=1)[0]
 
 
-def _kept(path: str, value: Any, actual: Any, source: ConfigLine | None) -> Kept:
+def _kept(path: str, value: Any, actual: Any, source: ConfigLine | None) -> Decision:
     wants = "no value" if value is None else f"{value}"
     what = f"kubelet's {path} is {'not set' if actual is None else actual}, expected {wants}"
     setting = path.partition(".")[0]
     adopt = f'set cluster.kubelet = {{"{setting}": …}} to keep it for all nodes'
     if source is None:
-        return Kept(
+        return Decision(
             what=what,
             why="no file of its unit says so: it read its files before they were as they are; "
             "`systemctl restart kubelet` on the node (pods go on)",
         )
     again = "`systemctl daemon-reload` and `systemctl restart kubelet` (pods go on)"
-    return Kept(
+    return Decision(
         what=f"{what} (by {source.place}: `{source.text}`)",
         why=f"a file of the administrator's; take it out of {source.file}, then {again}; or "
         f"{adopt}",

@@ -10,7 +10,7 @@ import yaml
 
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.manifests import YAML_LOADER
-from gpuboot.plan import Kept
+from gpuboot.plan import Decision
 
 FOLDER = "/etc/kubernetes/manifests"
 # kubeadm tells a member that joins who the others are; etcd reads it before it has data of its own
@@ -61,7 +61,7 @@ def changed(state: StaticPods) -> dict[str, str]:
     }
 
 
-def overrides(state: StaticPods) -> list[Kept]:
+def overrides(state: StaticPods) -> list[Decision]:
     """What makes the kubelet run something else than these manifests say."""
     return [*_twins(state), *_running(state)]
 
@@ -97,18 +97,18 @@ def _pod(text: str) -> str:
     return str(meta.get("name", "")) if isinstance(meta, dict) else ""
 
 
-def _twins(state: StaticPods) -> Iterator[Kept]:
+def _twins(state: StaticPods) -> Iterator[Decision]:
     pods = {_pod(text): name for name, text in state.expected.items()}
     for name, text in state.actual.items():
         if name not in state.expected and (pod := _pod(text)) in pods:
-            yield Kept(
+            yield Decision(
                 what=f"{FOLDER}/{name} is a second manifest of the pod {pod}",
                 why=f"the kubelet reads every file there, and may run this one instead of "
                 f"{pods[pod]}; move it to another folder",
             )
 
 
-def _running(state: StaticPods) -> Iterator[Kept]:
+def _running(state: StaticPods) -> Iterator[Decision]:
     for name, text in state.actual.items():
         command = command_of(text) if name in state.expected else []
         processes = [words for words in state.running if command and words[0] == command[0]]
@@ -116,7 +116,7 @@ def _running(state: StaticPods) -> Iterator[Kept]:
             continue
         closest = max(processes, key=lambda words: len({*words} & {*command}))
         more, less = sorted({*closest} - {*command}), sorted({*command} - {*closest})
-        yield Kept(
+        yield Decision(
             what=f"{command[0]} does not run as {FOLDER}/{name} says: "
             + "; ".join(
                 f"{word} {', '.join(flags)}"
