@@ -245,9 +245,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
         ),
         events=tuple(map(objects.event, items(paths.EVENTS))),
         claims=tuple(map(objects.claim, items(paths.CLAIMS))),
-        runtimes={
-            key.lstrip("/"): str(one.get("handler", "")) for key, one in named(paths.RUNTIMES)
-        },
+        runtimes={key[1:]: str(one.get("handler", "")) for key, one in named(paths.RUNTIMES)},
         namespaces={
             key.lstrip("/"): one["metadata"].get("labels") or {}
             for key, one in named(paths.NAMESPACES)

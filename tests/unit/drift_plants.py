@@ -25,7 +25,7 @@ from gpuboot.kubernetes.open_rights import (
     RBAC,
     open_rights,
 )
-from gpuboot.plan import Kept
+from gpuboot.plan import Decision
 from gpuboot.plan.differences import text_change
 from gpuboot.verify.alert_path import Matcher, Silence
 from tests.unit.recordings import in_force as recorded
@@ -154,5 +154,5 @@ def silence(*matchers: Matcher, ends: str = "2031-01-01T00:00:00.000Z") -> list[
     return _texts(lasting([found], rules, "gpuboot", NOW))
 
 
-def _texts(kept: Sequence[Kept]) -> list[str]:
+def _texts(kept: Sequence[Decision]) -> list[str]:
     return [f"{item.what}: {item.why}" for item in kept]

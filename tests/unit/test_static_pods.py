@@ -63,7 +63,7 @@ def told(monkeypatch: pytest.MonkeyPatch, module: Any, body: Any, facts: Any, **
     monkeypatch.setattr(module, "read", read)
     monkeypatch.setattr(module.remote, "read_fact", lambda _, fact, **__: read(fact))
     monkeypatch.setattr(module.changes, "record", lambda *items: recorded.extend(items))
-    monkeypatch.setattr(module.changes, "keep", lambda *items: kept.extend(items))
+    monkeypatch.setattr(module.changes, "respect", lambda *items: kept.extend(items))
     if hasattr(module, "executing"):
         monkeypatch.setattr(module, "executing", lambda: False)
         monkeypatch.setattr(module, "foresee", lambda _: None)
