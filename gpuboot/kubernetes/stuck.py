@@ -239,8 +239,9 @@ def of_job(issue: PodIssue, state: ClusterState) -> Stuck | None:
 
 def _waits_for_cordoned(issue: PodIssue, state: ClusterState) -> bool:
     """Whether a pod has no node because all are cordoned, or control planes."""
-    closed = all(any(taint.startswith(_CLOSED) for taint in node.taints) for node in state.nodes)
-    return issue.kind == "unscheduled" and "were unschedulable" in issue.reason and closed
+    closed = [any(taint.startswith(_CLOSED) for taint in node.taints) for node in state.nodes]
+    told = issue.kind == "unscheduled" and "were unschedulable" in issue.reason
+    return told and bool(closed) and all(closed)
 
 
 def _remedy(issue: PodIssue) -> str:

@@ -184,7 +184,7 @@ def test_a_pod_that_does_not_start_is_named_and_no_failure(node: str) -> None:
     found = answers_of(PairCluster(unpullable={(node, "internode")}))
     status, text = statuses(found)["gpu1"]
     assert status == "unknown"
-    assert f"{node}: ErrImagePull: not found" in text
+    assert f"{node}: ErrImagePull in deep: not found" in text
 
 
 def test_a_peer_of_which_gpus_are_missing_is_named() -> None:

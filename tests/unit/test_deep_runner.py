@@ -192,6 +192,7 @@ def test_an_image_that_is_not_there_is_no_fault_of_the_gpu() -> None:
     found = answers_of(DeepCluster(unpullable={("gpu1", "diag")}))
     assert statuses(found["gpu1"])["diag"] == {"unknown"}
     assert "ErrImagePull" in found["gpu1"].steps["diag"].reason
+    assert 30 < found["gpu1"].steps["diag"].seconds < 60
 
 
 def test_all_nodes_together_have_a_time() -> None:

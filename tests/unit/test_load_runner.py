@@ -156,7 +156,7 @@ def test_a_program_that_does_not_end_is_ended_and_an_error() -> None:
 def test_an_image_that_cannot_be_pulled_is_waited_for_and_told() -> None:
     cluster, said = LoadCluster(unpullable={"gpu1"}), list[str]()
     found = loaded(cluster, said)
-    assert found.left == {"gpu1": "ErrImagePull: not found"}
+    assert found.left == {"gpu1": "ErrImagePull in load: not found"}
     assert "gpu1: ErrImagePull: not found" in said
     assert nothing_left(cluster)
 

@@ -115,7 +115,9 @@ class PairRunner:
             output = self._session.whole_log(name, CONTAINER)
             why = f"no answer within {spent:.0f} s"
             return Answer(ended="hung", output=output, reason=why, seconds=spent)
-        if not trial.running and (late or spent > START_S):
+        if not trial.running and (
+            late or spent > START_S or (issue := self._session.issue(first)).failed
+        ):
             return _not_started(issue.error or "its pod did not start", trial.pair.first.name)
         return None
 
@@ -135,7 +137,7 @@ class PairRunner:
         if state == "running" and address:
             trial.address, trial.since = address, time.monotonic()
             self._session.create([running_pod(trial.pair, address, self._settings)])
-        elif late or spent > START_S:
+        elif late or spent > START_S or (issue := self._session.issue(pod)).failed:
             return _not_started(issue.error or "its pod did not start", node)
         return None
 

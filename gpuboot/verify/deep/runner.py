@@ -211,7 +211,9 @@ class _Runner:
         if trial.running_at and (late or spent > self._deep.timeout_s):
             why = f"no answer within {spent:.0f} s"
             return Answer(ended="hung", output=output, reason=why, seconds=spent)
-        if not trial.running_at and (late or spent > START_S):
+        if not trial.running_at and (
+            late or spent > START_S or (issue := self._session.issue(pod)).failed
+        ):
             why = issue.error or "its pod did not start in time"
             return Answer(ended="not started", reason=why, seconds=spent)
         return None

@@ -138,7 +138,9 @@ class _Runner:
         log = self._session.whole_log if over else self._session.log
         trial.gpus = answers.read(trial.node, log(pod["metadata"]["name"], CONTAINER))
         unscheduled = kube_objects.unschedulable(pod) and spent > _UNSCHEDULED_S
-        late = state == "waiting" and spent > START_S
+        late = state == "waiting" and (
+            spent > START_S or (issue := self._session.issue(pod)).failed
+        )
         if over or unscheduled or late:
             trial.ended, trial.why = True, issue.error or ("" if over else "its pod did not start")
             if not over:
