@@ -101,7 +101,7 @@ def decisions(state: KubeadmObjects) -> list[Decision]:
         return []
     live = {key(item): item for item in state.objects}
     made = {key(item): item for item in expected(state.addons)}
-    left = []
+    left: list[Decision] = []
     if COREFILE in live:
         left += _corefile(made[COREFILE], live[COREFILE])
     if DNS in live and not autoscaled(live[DNS]):
