@@ -10,7 +10,15 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
-from deploys.operations import dcgm, etcd_backup, gate, kubeadm, virtual_address, volumes
+from deploys.operations import (
+    dcgm,
+    etcd_backup,
+    gate,
+    kubeadm,
+    nvswitches,
+    virtual_address,
+    volumes,
+)
 from deploys.run.context import begin, cluster_leader
 from gpuboot.kubernetes.backup import METRICS_FOLDER
 
@@ -46,5 +54,6 @@ if node_to_reset.role == "control_plane":
         name="Reset | Take no more backups of etcd", program="", contents={}, secrets={}
     )
 dcgm.removed(name="Reset | Stop DCGM's host engine", metrics=METRICS_FOLDER)
+nvswitches.unwatched(name="Reset | Tell no more of errors of NVSwitches", metrics=METRICS_FOLDER)
 gate.installed(name="Reset | Remove the gate's programs", programs={}, contents={})
 volumes.listed(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)

@@ -3,7 +3,7 @@
 CLUSTER is `cluster.name`. Without --data it says from which backup, and what is undone, and does
 nothing. `--data gpuboot_backup=NAME` takes another one than the newest: its name, or its folder on
 this machine. A machine that was installed anew is prepared by deploys/host_layers.py before. Ends
-with the proof, where the cluster was there.
+with the proof, and names the claims that came back without their data.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from deploys.facts.kubeadm import Kubeadm
 from deploys.lib.connections import reach
 from deploys.lib.remote import read_fact
 from deploys.operations import restore as operations
+from deploys.operations import restored_volumes
 from deploys.operations import rollout as waits
 from deploys.operations.kubeadm import SOCKET
 from deploys.phases.rollout import rollout
@@ -53,21 +54,29 @@ if authority:
     problem = problem or restore.members_missing(members, kept, authority)
 if problem:
     raise DeployError(render([problem]))
+volumes = restored_volumes.of_backup(
+    state, source, {node.name: node.host for node in context.nodes}
+)
 if str(host.data.get("gpuboot_restore") or "") != settings.cluster.name:
     living = host.get_fact(EtcdNow)
     name = settings.cluster.name
-    raise DeployError(restore.question(name, source, living, machine.clock, not authority))
+    told = restored_volumes.told_before(state, volumes)
+    raise DeployError(restore.question(name, source, living, machine.clock, not authority, told))
 config = configuration(settings, lock, context.nodes)
 operations.restored(
     name="Restore | Restore etcd and start the control plane",
     source=source,
     members=members[:1] if not authority else members,
     folder=folder,
+    volumes=volumes,
     fresh=None if authority else operations.Fresh(config.digest, config.kubelet),
 )
 operations.kubelets_restarted(
     name="Restore | Restart the kubelets", hosts=[node.host for node in context.nodes]
 )
 waits.api_answers(name="Restore | Wait for the API server")
+restored_volumes.claims_checked(
+    name="Restore | Name the claims that came back without their data", volumes=volumes
+)
 rollout()
 verify(always=True)

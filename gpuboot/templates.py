@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-TEMPLATES = Path(__file__).resolve().parent.parent / "templates"
+from gpuboot.config.project_files import ROOT
+
+TEMPLATES = ROOT / "templates"
 
 _environment = Environment(
     loader=FileSystemLoader(TEMPLATES),

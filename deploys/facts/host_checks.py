@@ -10,7 +10,8 @@ from typing_extensions import override
 from deploys.facts.framed import Framed
 from deploys.facts.nvidia import BOUNDED
 from gpuboot.fact_output import Fields
-from gpuboot.verify.checks.host_check import CHECKS, HostCheck, Printed
+from gpuboot.verify.checks.host_check import HostCheck, Printed
+from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
 
 # each has its own time, so that one that hangs keeps none of the others
 _ONE = """\
@@ -26,12 +27,12 @@ class HostChecks(Framed[Mapping[str, Printed]]):
 
     @override
     def command(self) -> str:
-        return BOUNDED + "\n".join(map(_script, CHECKS))
+        return BOUNDED + "\n".join(map(_script, HOST_CHECKS))
 
     @override
     def process(self, output: list[str]) -> Mapping[str, Printed]:
         lines = Fields(output, last=None)
-        names = [check.link.name for check in CHECKS]
+        names = [check.link.name for check in HOST_CHECKS]
         return {name: _printed(lines.raw(name)) for name in names if name in lines}
 
 

@@ -204,6 +204,8 @@ done
 for step in init join; do # of kubeadm, which began and did not end
   [ -e "/etc/gpuboot/kubeadm-$step.started" ] && put half_made "$step"
 done
+# only the leader of a run writes it
+[ -e /etc/gpuboot/kubeadm.yaml ] && put led_at "$(stat -c %Y /etc/gpuboot/kubeadm.yaml)"
 # haproxy: ours, or a site's own, which is not the one of its package
 balancer=/etc/haproxy/haproxy.cfg
 if [ -e $balancer ]; then

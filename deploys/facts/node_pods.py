@@ -1,6 +1,8 @@
-"""What runs on one node of the cluster. Read it on the leader."""
+"""What runs on nodes of the cluster. Read it on the leader."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from typing_extensions import override
 
@@ -24,3 +26,19 @@ class NodePods(Framed[drain.NodePods]):
     @override
     def process(self, output: list[str]) -> drain.NodePods:
         return drain.parse(output, Fields(output).first("node"))
+
+
+class PodsOfNodes(Framed[dict[str, drain.NodePods]]):
+    """What runs on several nodes, with disruption budgets, by one command; by name of the node."""
+
+    of_cluster = True
+
+    @override
+    def command(self, kubeconfig: str, nodes: Sequence[str]) -> str:
+        """`kubeconfig`: path of the credentials on the leader; `nodes`: names in Kubernetes."""
+        names = f"printf 'node\\t%s\\n' {' '.join(nodes)}"
+        return f"{names}\n{api.command('cluster.sh', kubeconfig, drain.paths_of_pods(nodes))}"
+
+    @override
+    def process(self, output: list[str]) -> dict[str, drain.NodePods]:
+        return drain.parse_pods(output, Fields(output).all("node"))

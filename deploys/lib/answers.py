@@ -23,6 +23,7 @@ from pyinfra.context import ctx_host, state
 
 from deploys.facts.batch import Batch, Request, Unanswered, parts
 from deploys.lib.current_host import current_host
+from gpuboot.kubernetes.drain_rehearsal import PlannedDrain
 
 T = TypeVar("T")
 # answers of hosts, by what each is asked; `Unanswered` where one could not answer
@@ -45,6 +46,7 @@ class Step:
     + tells: whether it has something to tell
     + requests: what it read, each with the inventory name of the host that answered
     + packages, sources: what it installs, and repositories (`deploys.lib.planned_packages`)
+    + drains: nodes that it drains (`deploys.lib.planned_drains`)
     """
 
     differs: bool = False
@@ -52,6 +54,7 @@ class Step:
     requests: list[tuple[str, Request]] = field(default_factory=list)
     packages: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Any] = field(default_factory=dict)
+    drains: dict[str, PlannedDrain] = field(default_factory=dict)
 
     @property
     def of_cluster(self) -> bool:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from pyinfra.api.host import Host
 
+from deploys.facts.api_server import ApiServerLacks
+from deploys.facts.kubeadm import Cluster
+from deploys.lib import remote
+from deploys.lib.kubectl import ADMIN_CONF
+from gpuboot.kubernetes.cluster_state import ClusterState
+from gpuboot.kubernetes.kubeadm import CRI_SOCKET
 from gpuboot.kubernetes.readiness import Progress
 from gpuboot.kubernetes.stuck import of_control_plane
 
@@ -17,3 +24,16 @@ def explained(look: Progress, lacks: list[tuple[str, str]], leader: Host) -> Pro
     """
     stuck = of_control_plane(lacks, leader.name)
     return replace(look, text="; ".join([look.text, *map(str, stuck)]), stuck=stuck)
+
+
+def lacks(target: Host) -> list[tuple[str, str]]:
+    """What keeps the API server of a control-plane host from running: part and reason."""
+    socket = CRI_SOCKET.removeprefix("unix://")
+    return remote.read_fact(target, ApiServerLacks, socket=socket)
+
+
+def looked(leader: Host, look: Callable[[ClusterState], Progress]) -> Progress:
+    """A look at the cluster, from another host; where nothing answers, with the reasons."""
+    state = remote.read_fact(leader, Cluster, kubeconfig=ADMIN_CONF)
+    progress = look(state)
+    return explained(progress, lacks(leader), leader) if state.error else progress

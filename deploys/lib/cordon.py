@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pyinfra.api.host import Host
 
+from deploys.lib.api_silence import explained, lacks
 from deploys.lib.commands import failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, run
-from deploys.lib.waiting import unfinished, wait_until
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from gpuboot.kubernetes.readiness import Progress
+from gpuboot.kubernetes.stuck import after_reboot
 
 CORDON_MARK = "/etc/gpuboot/cordoned"
 _READY_S = 300
@@ -70,19 +72,19 @@ def wait_until_rejoined(leader: Host, node: str, boot_id: str) -> None:
                 :3
             ]
         except RemoteError:
-            return Progress(False, "the API server does not answer")
+            return explained(
+                Progress(False, "the API server does not answer"), lacks(leader), leader
+            )
         if (boot, ready) == (boot_id, "True"):
             return Progress(True, f"node {node} is Ready after its reboot")
         if not boot:
             why = "the cluster has no such node"
         elif boot != boot_id:
             why = "its kubelet has not reported since"
-        return Progress(False, f"node {node} is not Ready after its reboot: {why}")
+        text = f"node {node} is not Ready after its reboot: {why}"
+        return Progress(False, text, stuck=(after_reboot(node, why),))
 
     end = wait_until(leader, probe, _READY_S)
     if not end.done:
-        raise RemoteError(
-            failure(
-                unfinished(end, _READY_S), f"see `journalctl -u kubelet` on {node}, then run again"
-            )
-        )
+        remedy = remedy_of(end, f"see `journalctl -u kubelet` on {node}, then run again")
+        raise RemoteError(failure(unfinished(end, _READY_S), remedy))

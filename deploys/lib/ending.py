@@ -18,13 +18,15 @@ from typing import NoReturn, TypeVar
 
 import click
 
-from gpuboot.config.exit_codes import BROKEN_PIPE, FAILED, OK, with_unwritten
+from gpuboot.config.exit_codes import BROKEN_PIPE, FAILED, OK, with_unwritten, worst
 from gpuboot.config.unwritten import unwritten
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SAME_S = 1.0  # a terminal and the command that began the run may both hand on one Ctrl-C
 
 proof = OK  # exit code of the proof that the run made
+# what is not well though no operation failed, as lines -> the exit code that it deserves
+shortfalls: dict[str, int] = {}
 missing: dict[Path, str] = {}  # place -> why its files are not written, as a line
 
 T = TypeVar("T")
@@ -46,7 +48,8 @@ def code(failed: bool) -> int:
     """The run's exit code. + failed: an operation, a host, or the run as a whole"""
     if _signal:
         return 128 + _signal
-    return with_unwritten(FAILED if failed else proof, bool(missing))
+    own = FAILED if failed else worst([proof, *shortfalls.values()])
+    return with_unwritten(own, bool(missing))
 
 
 def tell_missing() -> None:

@@ -10,12 +10,14 @@ from pyinfra.api.state import State
 
 from deploys.facts.kubeadm import EtcdHealth
 from deploys.lib import remote
+from deploys.lib.api_silence import lacks
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.connections import unreachable
-from deploys.lib.waiting import unfinished, wait_until
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from gpuboot.kubernetes.etcd_members import Member, parse
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET
 from gpuboot.kubernetes.readiness import Progress
+from gpuboot.kubernetes.stuck import Stuck, of_control_plane
 
 _ETCD_S = 120
 _PKI = "/etc/kubernetes/pki/etcd"
@@ -69,12 +71,20 @@ def wait_for_etcd(state: State, host: Host, control_planes: Sequence[str], stead
         text = f"etcd is healthy on {len(told) - len(ill)} of {len(told)} control planes"
         if ill:
             since.clear()
-            return Progress(False, f"{text}; not on {', '.join(ill)}")
+            reasons = [reason for item in hosts if told[item.name] for reason in _reasons(item)]
+            text = "; ".join([f"{text}; not on {', '.join(ill)}", *map(str, reasons)])
+            return Progress(False, text, stuck=tuple(reasons), ready=len(told) - len(ill))
         since.append(time.monotonic())
         return Progress(since[-1] - since[0] >= steady_s, text)
 
     end = wait_until(host, probe, _ETCD_S)
     if end.done:
         return True
-    remedy = "see `crictl ps -a --name etcd` and its log, then run again"
+    remedy = remedy_of(end, "see `crictl ps -a --name etcd` and its log, then run again")
     return report_failure(host, failure(unfinished(end, _ETCD_S), remedy))
+
+
+def _reasons(member: Host) -> tuple[Stuck, ...]:
+    """What keeps etcd from running on a host."""
+    parts = ("containerd", "kubelet", "etcd")
+    return of_control_plane([it for it in lacks(member) if it[0] in parts], member.name)

@@ -15,17 +15,15 @@ from pyinfra import logger
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from deploys.facts.api_server import ApiServerLacks
 from deploys.lib import cordon
-from deploys.lib.api_silence import explained
+from deploys.lib.api_silence import explained, lacks
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.drain import DrainRefusedError, drain
 from deploys.lib.kubectl import KUBECTL
-from deploys.lib.remote import RemoteError, read_fact, run
+from deploys.lib.remote import RemoteError, run
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from gpuboot.kubernetes import node_upgrade
 from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.kubeadm import CRI_SOCKET
 from gpuboot.kubernetes.readiness import Progress
 
 BEGUN = "/etc/gpuboot/kubernetes-node-upgrade.started"
@@ -126,11 +124,7 @@ def _silent(leader: Host) -> str:
             run(leader, f"{KUBECTL} --request-timeout=5s get --raw /readyz")
         except RemoteError:
             silent = Progress(False, "the API server does not answer")
-            return explained(
-                silent,
-                read_fact(leader, ApiServerLacks, socket=CRI_SOCKET.removeprefix("unix://")),
-                leader,
-            )
+            return explained(silent, lacks(leader), leader)
         return Progress(True, "the API server answers")
 
     end = wait_until(leader, probe, _API_S)

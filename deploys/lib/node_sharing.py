@@ -17,11 +17,11 @@ from pyinfra.context import host as current_host
 
 from deploys.facts.details import GpuPods
 from deploys.facts.kubeadm import Cluster, PodIssues
-from deploys.lib import node_service
+from deploys.lib import answers, node_service, planned_drains
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, read_fact, run
-from deploys.lib.waiting import unfinished, wait_until
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations.containerd import CDI_SPEC
 from gpuboot.hosts import sharing
 from gpuboot.hosts.sharing import Offer
@@ -29,11 +29,13 @@ from gpuboot.kubernetes import offers
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.readiness import Progress, held_up
+from gpuboot.kubernetes.stuck import Stuck, of_pod
 
 # names no UUIDs: a layout makes new ones
 Proof = Callable[[Sequence[str]], tuple[str, str] | None]
 Look = Callable[[ClusterState], Progress]
 MIG_MANAGER = "nvidia-mig-manager"
+_OFFERING = (MIG_MANAGER, "nvidia-device-plugin-daemonset")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,14 @@ class Turn:
     offer: Offer
     moved: Callable[[], Mapping[str, Any]] = dict
     proof: Proof | None = None
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """What the GPUs of a node are to offer, and how long it may take until they do."""
+
+    offer: Offer
+    timeout_s: float
 
 
 def operands_ready(
@@ -120,6 +130,32 @@ def changed(
     return node_service.let_in(state, target, turn.node, host.name)
 
 
+def upgraded(state: State, host: Host, node: str, leader: str, shares: Sharing) -> bool:
+    """Share the GPUs of a node in another way while it is away for its upgrade; a command's body.
+
+    Where pods hold some of them, or the leader has failed, nothing is done: the phase of sharing
+    tells of it.
+    """
+    lead = state.inventory.get_host(leader)
+    if lead in state.failed_hosts:
+        return True
+    turn = Turn(node=node, host=host.name, offer=shares.offer)
+    try:
+        labels = due(node, leader, shares.offer)
+        held = read_fact(lead, GpuPods, node=node)
+        if held is None:
+            raise RemoteError("the API server does not tell which pods hold GPUs; run again")
+        if held or not labels:
+            return True
+        run(lead, label_command(node, labels))
+        if problem := _settled(lead, turn, shares.timeout_s):
+            return report_failure(host, failure(*problem))
+        _describe(host, labels)
+    except RemoteError as error:
+        return report_failure(host, str(error))
+    return True
+
+
 def _describe(target: Host, labels: Mapping[str, str | None]) -> None:
     """Have the host's CDI specification name the instances of a new layout.
 
@@ -137,19 +173,31 @@ def _settled(host: Host, turn: Turn, timeout_s: float) -> tuple[str, str] | None
         found = _cluster(host)
         node = next((item for item in found.nodes if item.name == turn.node), None)
         lacking = found.error or offers.lacking(node, turn.offer)
-        text = f"{turn.node}: {lacking or 'offers its GPUs as it should'}"
+        if not lacking:
+            return Progress(True, f"{turn.node}: offers its GPUs as it should")
+        reasons = _pods_in_trouble(host, found, turn.node)
         return Progress(
-            not lacking, text, failed=node is not None and offers.given_up(node.labels, turn.offer)
+            False,
+            "; ".join([f"{turn.node}: {lacking}", *map(str, reasons)]),
+            failed=node is not None and offers.given_up(node.labels, turn.offer),
+            stuck=reasons,
         )
 
     end = wait_until(host, probe, timeout_s)
     if end.done:
         return None
-    return (
-        unfinished(end, timeout_s),
+    log = (
         "see the log of its pod of nvidia-mig-manager or nvidia-device-plugin-daemonset, "
-        "then run again",
+        "then run again"
     )
+    return unfinished(end, timeout_s), remedy_of(end, log)
+
+
+def _pods_in_trouble(host: Host, state: ClusterState, node: str) -> tuple[Stuck, ...]:
+    """What keeps the pods that offer the GPUs of a node from being ready."""
+    issues = read_fact(host, PodIssues, kubeconfig=ADMIN_CONF)
+    mine = [it for it in issues if it.node == node and it.pod.startswith(_OFFERING)]
+    return tuple(reason for item in mine if (reason := of_pod(item, state)))
 
 
 def _proven(turn: Turn) -> tuple[str, str] | None:
@@ -168,6 +216,23 @@ def pending(node: str, leader: str, offer: Offer) -> bool:
     target = current_host.state.inventory.hosts.get(leader)
     nodes = _cluster(target).nodes if target else ()
     return any(offers.label_changes(item.labels, offer) for item in nodes if item.name == node)
+
+
+def of_stay(node: str, leader: str, shares: Sharing | None) -> dict[str, str | None]:
+    """As `due`, where they can change while the node is away for its upgrade.
+
+    Preflight finds that out, once all operations have been compared.
+    """
+    now = answers.comparing() or node in planned_drains.sharing
+    return due(node, leader, shares.offer) if shares and now else {}
+
+
+def due(node: str, leader: str, offer: Offer) -> dict[str, str | None]:
+    """Labels to change on a node that offers GPUs, or has. + leader: its inventory name"""
+    target = current_host.state.inventory.hosts.get(leader)
+    nodes = _cluster(target).nodes if target else ()
+    found = [item for item in nodes if item.name == node and offers.has_offered(item)]
+    return offers.label_changes(found[0].labels, offer) if found else {}
 
 
 def _cluster(leader: Host) -> ClusterState:

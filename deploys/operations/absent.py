@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
@@ -12,22 +13,31 @@ from pyinfra.api.state import State
 from pyinfra.context import host
 
 from deploys.facts.helm import HelmRelease
-from deploys.facts.kubeadm import Cluster
+from deploys.facts.kubeadm import Cluster, PodIssues
 from deploys.facts.objects import Inside
 from deploys.lib import changes, remote
 from deploys.lib.answers import read
-from deploys.lib.commands import Commands, executing, fail, failure, report_failure
+from deploys.lib.commands import (
+    Commands,
+    executing,
+    fail,
+    failure,
+    report_failure,
+    shell_failure,
+)
+from deploys.lib.helm_hooks import watched
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
-from deploys.lib.waiting import unfinished, wait_until
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations.helm import HELM, VALUES
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.helm import Release
 from gpuboot.kubernetes.managed_objects import KINDS
-from gpuboot.kubernetes.readiness import Progress
+from gpuboot.kubernetes.readiness import Progress, deployment_ready
 from gpuboot.kubernetes.switched_off import (
     REMOVING,
     Contents,
+    going,
     leaving,
     lost_claims,
     shown_objects,
@@ -36,7 +46,9 @@ from gpuboot.kubernetes.switched_off import (
 from gpuboot.plan import Change, Kept
 from gpuboot.plan.workloads import label
 
+_OPERATOR = "gpu-operator"
 _TIMEOUT_S = 600
+_FINALIZED_S = 50
 _KEEP_CLAIMS = (
     "switch it on for one run, which has Helm keep them; or give them up by --data "
     "gpuboot_delete_volumes=monitoring"
@@ -91,10 +103,11 @@ def _uninstalled(live: Release, release: str, namespace: str, instances: Sequenc
         if item["kind"] in instances:
             yield _deleted_instance(item["kind"], item["metadata"])
     if live.status:
-        yield StringCommand(
+        command = StringCommand(
             HELM, "uninstall", QuoteString(release), "--namespace", QuoteString(namespace),
             "--ignore-not-found --timeout 10m >/dev/null",
         )  # fmt: skip
+        yield watched(command, f"removal of Helm release {release}", namespace)
     yield StringCommand(f"rm -f {VALUES}/{release}.json")
 
 
@@ -135,7 +148,11 @@ def _deleted_instance(kind: str, meta: Mapping[str, str]) -> StringCommand:
     scope = ["-n", QuoteString(meta["namespace"])] if of.namespaced else []
     return StringCommand(
         f"! {KUBECTL} get crd {plural} >/dev/null 2>&1 ||", KUBECTL, *scope, "delete", plural,
-        QuoteString(meta["name"]), f"--ignore-not-found --timeout={_TIMEOUT_S}s",
+        QuoteString(meta["name"]), f"--ignore-not-found --timeout={_FINALIZED_S}s ||",
+        shell_failure(
+            f"{kind} {meta['name']} is not deleted in {_FINALIZED_S} s: a finalizer holds it",
+            f"see `kubectl get {plural} -A -o yaml`, and the log of whose finalizer it has",
+        ),
     )  # fmt: skip
 
 
@@ -155,12 +172,13 @@ def _cleaned(
 
     def probe() -> Progress:
         contents = read(Inside, kubeconfig=ADMIN_CONF, namespace=namespace)
-        left = contents.error or ", ".join(leaving(contents, release, instances)[:5])
-        return Progress(not left, f"{release} is going: {left}")
+        if contents.error:
+            return Progress(False, f"{release} is going: {contents.error}")
+        return going(leaving(contents, release, instances), release, namespace)
 
     end = wait_until(host, probe, _TIMEOUT_S)
     if not end.done:
-        remedy = f"see `kubectl -n {namespace} get pods,events`, then run again"
+        remedy = remedy_of(end, f"see `kubectl -n {namespace} get pods,events`, then run again")
         return report_failure(host, failure(unfinished(end, _TIMEOUT_S), remedy))
     commands = [
         f"-n {place} delete --ignore-not-found {' '.join(words)}" for place, *words in objects
@@ -191,11 +209,15 @@ def operand(daemonset: str, namespace: str, timeout_s: float = 300) -> Commands:
         there = any(
             (item.namespace, item.name) == (namespace, daemonset) for item in state.operands
         )
-        return Progress(not (state.error or there), state.error or f"{daemonset} is there")
+        if state.error or not there:
+            return Progress(not there, state.error)
+        state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
+        operator = deployment_ready(state, namespace, _OPERATOR)
+        return replace(operator, done=False, text=f"{daemonset} is there; {operator.text}")
 
     end = wait_until(host, probe, timeout_s)
     if end.done:
         host.noop(f"there is no {daemonset}")
         return
-    remedy = f"see `kubectl -n {namespace} logs deployment/gpu-operator`, then run again"
-    yield fail(unfinished(end, timeout_s), remedy)
+    log = f"see `kubectl -n {namespace} logs deployment/{_OPERATOR}`, then run again"
+    yield fail(unfinished(end, timeout_s), remedy_of(end, log))

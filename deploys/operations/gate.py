@@ -7,17 +7,18 @@ from collections.abc import Mapping, Sequence
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 
+from deploys.facts.details import GpuPods
 from deploys.facts.files import Files
 from deploys.facts.kubeadm import Cluster
 from deploys.facts.units import Units
 from deploys.lib import changes
 from deploys.lib.answers import foresee, read
-from deploys.lib.commands import Commands
+from deploys.lib.commands import Commands, executing
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.operations import files, units
 from gpuboot.kubernetes import gate
-from gpuboot.plan import Change
+from gpuboot.plan import Change, Effect
 
 _ALL = (gate.PROGRAM, *gate.LEADER_FILES, gate.BOOT_PROGRAM, gate.BOOT_FILE)
 _UNITS = (gate.TIMER, gate.BOOT_UNIT)
@@ -76,7 +77,8 @@ def closed(nodes: Sequence[str]) -> Commands:
         if node.name in nodes and not node.gate.tainted and not gate.is_proven(node.gate)
     ]
     changes.record(
-        *[Change(subject=f"node {name}", field=f"taint {gate.TAINT}", new="set") for name in wrong]
+        *[Change(subject=f"node {name}", field=f"taint {gate.TAINT}", new="set") for name in wrong],
+        *[Effect(kind="cordon", target=f"node {name}", note=_closed_for(name)) for name in wrong],
     )
     for name in wrong:
         yield StringCommand(
@@ -85,6 +87,16 @@ def closed(nodes: Sequence[str]) -> Commands:
         )  # fmt: skip
     if not wrong:
         host.noop("all GPU nodes are proven, or closed")
+
+
+def _closed_for(node: str) -> str:
+    """For how long a node takes no new pods, for a plan."""
+    text = "no new pods until its GPUs are proven; its pods stay"
+    pods = () if executing() else read(GpuPods, node=node)
+    if pods is not None and not pods:
+        return text
+    names = "" if pods is None else f" (GPU pods: {', '.join(pods)})"
+    return f"{text}; while they hold all of its GPUs{names}, none can be proven"
 
 
 @operation()

@@ -18,10 +18,12 @@ from deploys.lib import changes
 from deploys.lib.answers import foresee, read
 from deploys.lib.commands import Commands, executing, fail, inform, shell_failure
 from deploys.lib.download_retries import with_retries
+from deploys.lib.helm_hooks import watched
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.lib.managed_objects import managed_objects
 from deploys.lib.operation import operation
 from deploys.lib.release_drift import MANAGER, describe, drift, put_back, record_drift
+from deploys.lib.scrape_config import SCRAPE_NOW
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
 from gpuboot.kubernetes.helm import MANAGED, Decision, Release, evaluate, needs_crds
 from gpuboot.kubernetes.managed_objects import undefined
@@ -40,28 +42,15 @@ _SELECTED = """\
 function flush(i) { for (i = 0; keep && i < n; i++) print lines[i]; n = keep = 0 }
 /^---/ { flush() } { lines[n++] = $0 } /^  name: (%s)$/ { keep = 1 } END { flush() }"""
 _MONITORS = {"PodMonitor", "ServiceMonitor"}
-# Prometheus reads what it scrapes from a volume that its kubelet renews once a minute, or when the
-# pod changes. The operator writes it seconds after a monitor was made; where the definition was
-# deleted before, it looks for monitors again only after half a minute.
-_WRITTEN = f"""sleep 5
-for try in $(seq 20); do
-  config=$({KUBECTL} get secrets -A -l managed-by=prometheus-operator \\
-    -o 'jsonpath={{range .items[*]}}{{.data.prometheus\\.yaml\\.gz}}{{"\\n"}}{{end}}' | grep . |
-    while read -r one; do printf %s "$one" | base64 -d | gunzip; done)
-  missing=$({KUBECTL} get servicemonitors -A \\
-    -o 'jsonpath={{range .items[*]}}{{.metadata.namespace}}/{{.metadata.name}}{{"\\n"}}{{end}}' |
-    while read -r one; do
-      case $config in *"serviceMonitor/$one/"*) ;; *) echo "$one" ;; esac
-    done)
-  if [ -z "$missing" ]; then break; fi
-  sleep 2
-done
-"""
-_SCRAPE_NOW = StringCommand(
-    _WRITTEN,
-    KUBECTL,
-    "annotate --overwrite pods --all-namespaces -l operator.prometheus.io/name",
-    'gpuboot.io/monitors="$(date +%s)" >/dev/null',
+# it takes the API server a second; one that is refused or deleted never is
+_ESTABLISHED_S = 45
+_COLUMNS = "NAME:.metadata.name,DELETED:.metadata.deletionTimestamp" + "".join(
+    f',{name.upper()}:.status.conditions[?(@.type=="{name}")].message'
+    for name in ("Established", "NamesAccepted", "Terminating")
+)
+_ESTABLISHED = (
+    f'{KUBECTL} wait -f "$crds" --for=condition=Established --timeout={_ESTABLISHED_S}s || '
+    f"""{{ {KUBECTL} get -f "$crds" -o 'custom-columns={_COLUMNS}' >&2; exit 1; }}"""
 )
 HELM = f"{BINARY} --kubeconfig {ADMIN_CONF}"
 
@@ -157,12 +146,11 @@ def custom_resources(
     )
     chosen = f"awk {shlex.quote(_SELECTED % '|'.join(only))}" if only else "cat"
     yield StringCommand(
-        f"for left in $(seq 60); do {KUBECTL} get --raw /readyz >/dev/null 2>&1 && break;",
+        f"for left in $(seq 25); do {KUBECTL} get --raw /readyz >/dev/null 2>&1 && break;",
         'sleep 2; done; all=$(mktemp) crds=$(mktemp) && trap \'rm -f "$all" "$crds"\' EXIT &&',
         BINARY, "show crds", QuoteString(archive(chart, version)),
         f'>"$all" && {chosen} "$all" >"$crds" && {{ ! test -s "$crds" || {{',
-        f'{KUBECTL_APPLY} "$crds" && {KUBECTL} wait -f "$crds"',
-        "--for=condition=Established --timeout=300s; }; }",
+        f'{KUBECTL_APPLY} "$crds" && {{ {_ESTABLISHED}; }}; }}; }}',
     )  # fmt: skip
 
 
@@ -207,16 +195,17 @@ def release(
     yield _upgrade(release, archive(chart, version), namespace, path)
 
 
-def _upgrade(release: str, source: str, namespace: str, values: str) -> StringCommand:
+def _upgrade(release: str, source: str, namespace: str, values: str) -> FunctionCommand:
     """+ source: the chart's archive; values: their file"""
     # what a person has changed since is Helm's again, or it would refuse because of a conflict
-    return StringCommand(
+    command = StringCommand(
         HELM, "upgrade --install", QuoteString(release), QuoteString(source), "--namespace",
         QuoteString(namespace), "--create-namespace --reset-values --history-max 5 --timeout 10m",
         "--skip-crds --server-side=true --force-conflicts --labels", f"{MANAGED}=true", "--values",
         QuoteString(values),
         ">/dev/null",
     )  # fmt: skip
+    return watched(command, f"Helm release {release}", namespace)
 
 
 def _released(release: str, namespace: str) -> Release:
@@ -254,7 +243,7 @@ def _as_released(live: Release, release: str, namespace: str) -> Commands:
         inform(f"{release}: putting back what is not as it was released: {describe(found)}")
         yield from put_back(found, MANAGER)
     if {item.wanted["kind"] for item in found} & _MONITORS:
-        yield _SCRAPE_NOW
+        yield SCRAPE_NOW
 
 
 def _record(

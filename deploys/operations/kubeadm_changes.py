@@ -11,13 +11,15 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, remote
 from deploys.lib.answers import read
+from deploys.lib.api_silence import looked
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
-from deploys.lib.waiting import unfinished, wait_until
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import CONFIG, KUBELET_FILE, SOCKET, note, note_kubelet
 from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState, immutable_changes
+from gpuboot.kubernetes.kubelet_in_force import FLAGS_FILE, stray_flags, without_stray_flags
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
@@ -110,17 +112,22 @@ def kubelet_configured(
     """
     state = read(Kubeadm, socket=SOCKET)
     in_force = state.kubelet_config in (digest, also or digest) and not state.kubelet_edited
-    if "kubelet.conf" not in state.files or state.started or in_force:
+    stray = stray_flags(state.kubelet_flags)
+    if "kubelet.conf" not in state.files or state.started or (in_force and not stray):
         host.noop("the kubelet's configuration is in force")
         return
     changes.record(
-        _kubelet_change(node, state, digest),
-        *(CONTROL_PLANE if control_plane else ()),
+        *([] if in_force else [_kubelet_change(node, state, digest)]),
+        *[Change(subject=f"kubelet's flags in {FLAGS_FILE}", old=flag) for flag in stray],
+        *(CONTROL_PLANE if control_plane and not in_force else ()),
         KUBELET,
     )
-    if control_plane:
+    if stray:
+        text = QuoteString(without_stray_flags(state.kubelet_flags))
+        yield StringCommand("printf '%s\\n'", text, f"> {FLAGS_FILE}")
+    if control_plane and not in_force:
         yield StringCommand("kubeadm upgrade node", *ignored(ignore))
-    else:
+    elif not in_force:
         yield StringCommand("kubeadm upgrade node phase kubelet-config")
     since = clock(leader)
     yield StringCommand("systemctl restart kubelet")
@@ -154,15 +161,15 @@ def wait_until_ready(node: str, leader: str, version: str, since: float | None) 
         return
     target = host.state.inventory.get_host(leader)
 
-    def probe() -> Progress:
-        state = remote.read_fact(target, Cluster, kubeconfig=ADMIN_CONF)
+    def look(state: ClusterState) -> Progress:
         if version:
             return kubelet_is(state, node, version, since)
         return nodes_ready(state, [node], since)
 
-    end = wait_until(host, probe, 300)
+    end = wait_until(host, lambda: looked(target, look), 300)
     if not end.done:
-        yield fail(unfinished(end, 300), "see `journalctl -u kubelet` on the node, then run again")
+        remedy = remedy_of(end, "see `journalctl -u kubelet` on the node, then run again")
+        yield fail(unfinished(end, 300), remedy)
 
 
 def ignored(checks: Sequence[str]) -> list[QuoteString]:

@@ -19,8 +19,9 @@ from pyinfra.api.host import Host
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import changes, planned_packages, remote
+from deploys.lib import changes, planned_packages
 from deploys.lib.answers import read
+from deploys.lib.api_silence import looked
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import ADMIN_CONF
@@ -187,12 +188,11 @@ def too_early(leader: str, version: str, worker: bool) -> tuple[str, str] | None
         return None
     target = host.state.inventory.get_host(leader)
 
-    def probe() -> Progress:
-        state = remote.read_fact(target, Cluster, kubeconfig=ADMIN_CONF)
+    def look(state: ClusterState) -> Progress:
         cause = version_skew.too_early(state, version, worker=worker)
         return Progress(not cause, cause, failed=bool(cause) and not state.error)
 
-    end = wait_until(host, probe, _API_S)
+    end = wait_until(host, lambda: looked(target, look), _API_S)
     if end.done:
         return None
     return (

@@ -6,10 +6,11 @@ Each step may be repeated, so an upgrade that was interrupted begins again on th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from pyinfra import logger
 from pyinfra.api.command import FunctionCommand, StringCommand
@@ -23,6 +24,7 @@ from deploys.lib.commands import Commands, fail, messages
 from deploys.lib.drain import Moving
 from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import ADMIN_CONF
+from deploys.lib.node_sharing import Sharing
 from deploys.lib.operation import operation
 from deploys.lib.package_downloads import ready
 from deploys.lib.remote import RemoteError
@@ -35,7 +37,6 @@ from deploys.operations.kubelet_upgrade import KubeletPart
 from deploys.operations.node_parts import Parts, difference, installed, missing
 from deploys.operations.node_upgrade_costs import record
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import node_upgrade as rules
 from gpuboot.kubernetes.cluster_state import KubeadmState
 
@@ -57,7 +58,7 @@ def upgraded(
     moving: Moving | None = None,
     proof: node_service.Proof | None = None,
     gated: bool = False,
-    shares: Offer | None = None,
+    shares: Sharing | None = None,
 ) -> Commands:
     """Ensure that a node of a living cluster runs these versions, and is proven with them.
 
@@ -68,7 +69,7 @@ def upgraded(
     + begun: whether it is the turn of nodes that an earlier run left cordoned, or of the others
     + several: how many nodes may be away at a time; moving: None: pods are never moved away
     + control_planes: inventory names of all, if this host is one; gated: no pods until it is proven
-    + proof: proves its GPUs; None: it has none; shares: what these are to offer after later phases
+    + proof: proves its GPUs; None: it has none; shares: what they are to offer, now or later
     """
     state = read(Kubeadm, socket=SOCKET)
     if not turn or "kubelet.conf" not in state.files:
@@ -81,9 +82,10 @@ def upgraded(
         return
     it = _Upgrade(
         node, leader, parts, manager, found, state, loaded.gpus, control_planes, proof, gated,
+        shares,
     )  # fmt: skip
     with turn_of(several):
-        yield from _upgrade(it, _moved(moving, found) if it.member else {})
+        yield from _upgrade(it, moving)
 
 
 @operation()
@@ -109,6 +111,7 @@ class _Upgrade:
     + state: how far kubeadm got on it
     + gpus: UUIDs that nvidia-smi listed before
     + out: it has been taken out of service
+    + labels: those by which its GPUs come to be shared otherwise in this stay
     """
 
     node: str
@@ -121,7 +124,9 @@ class _Upgrade:
     control_planes: Sequence[str]
     proof: node_service.Proof | None
     gated: bool
+    shares: Sharing | None = None
     out: bool = False
+    labels: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
     def member(self) -> bool:
@@ -139,13 +144,15 @@ class _Upgrade:
         return self.parts.kubelet if self.found.kubelet_due else None
 
 
-def _upgrade(it: _Upgrade, moved: dict[str, object]) -> Commands:
-    """+ moved: how pods are moved away: arguments of `drain`; nothing: they stay"""
+def _upgrade(it: _Upgrade, moving: Moving | None) -> Commands:
+    if it.found and it.member:
+        it.labels = node_sharing.of_stay(it.node, it.leader, it.shares)
+    moved = _moved(moving, it.found, bool(it.labels)) if it.member else {}
     with _failures(it):
         if problem := _refused(it):
             yield fail(*problem)
             return
-        record(it.node, it.leader, it.parts, it.found, bool(moved))
+        record(it.node, it.leader, it.parts, it.found, moved, it.labels if moved else {})
         if missing_packages := missing(it.parts, it.found):
             yield from ready(missing_packages, it.manager, f"{it.node} stays as it is")
         yield from _take_out(it, moved)
@@ -153,7 +160,7 @@ def _upgrade(it: _Upgrade, moved: dict[str, object]) -> Commands:
         if kubelet := it.kubelet:
             yield from kubelet_upgrade.installed(kubelet, it.node, it.state, it.manager)
         yield from _reboot(it)
-        yield from _prove(it)
+        yield from _prove(it, shared=bool(moved and it.labels))
 
 
 def _idle(
@@ -173,14 +180,19 @@ def _idle(
     return "driver, container toolkit, containerd and kubelet are as they are to be"
 
 
-def _proves(node: str, leader: str, shares: Offer | None) -> bool:
+def _proves(node: str, leader: str, shares: Sharing | None) -> bool:
     """Whether the proof is this phase's: one whose GPUs have to be divided otherwise waits."""
-    return shares is None or not node_sharing.pending(node, leader, shares)
+    return shares is None or not node_sharing.pending(node, leader, shares.offer)
 
 
-def _moved(moving: Moving | None, found: rules.Difference) -> dict[str, object]:
-    """How pods are moved away: arguments of `drain`; nothing: they stay."""
-    return moving.moved() if moving and found.drained(moving.drain) else {}
+def _moved(moving: Moving | None, found: rules.Difference, shares: bool = False) -> dict[str, Any]:
+    """How pods are moved away: arguments of `drain`; nothing: they stay.
+
+    + shares: its GPUs come to be shared otherwise
+    """
+    if moving is None or moving.drain == "never":
+        return {}
+    return moving.moved() if shares or found.drained(moving.drain) else {}
 
 
 def _refused(it: _Upgrade) -> tuple[str, str] | None:
@@ -230,7 +242,7 @@ def _keep_out(it: _Upgrade) -> None:
     )
 
 
-def _take_out(it: _Upgrade, moved: dict[str, object]) -> Commands:
+def _take_out(it: _Upgrade, moved: dict[str, Any]) -> Commands:
     # one that an upgrade has left broken is what has to be mended
     if it.control_planes and not it.resumed:
         yield FunctionCommand(wait_for_etcd, (list(it.control_planes), 0), {})
@@ -263,8 +275,8 @@ def _reboot(it: _Upgrade) -> Commands:
         yield from units.ensured(part.services)
 
 
-def _prove(it: _Upgrade) -> Commands:
-    """The node Ready with all of its GPUs, and then in service."""
+def _prove(it: _Upgrade, shared: bool) -> Commands:
+    """The node Ready with all of its GPUs, and then in service. + shared: otherwise than before"""
     if it.parts.toolkit:
         yield from containerd.cdi._inner()
     if it.member:
@@ -272,6 +284,8 @@ def _prove(it: _Upgrade) -> Commands:
         yield from wait_until_ready(it.node, it.leader, version, clock(it.leader))
         if it.kubelet:
             yield from kubelet_upgrade.ended(it.control_planes)
+        if shared:
+            yield FunctionCommand(node_sharing.upgraded, (it.node, it.leader, it.shares), {})
         if it.proof:
             before = f"driver {it.found.loaded}" if it.found.module else "the earlier version"
             yield FunctionCommand(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from pyinfra.context import host
 
 from deploys.facts.details import GpuPods
-from deploys.lib import changes, planned_packages
+from deploys.lib import changes, planned_drains, planned_packages
 from deploys.lib.commands import executing
 from deploys.lib.remote import read_fact
 from deploys.operations.kubeadm_changes import KUBELET
@@ -17,23 +18,34 @@ from gpuboot.plan import Change, Effect, Item
 from gpuboot.plan.packages import package_changes
 
 
-def record(node: str, leader: str, parts: Parts, found: Difference, drained: bool) -> None:
+def record(
+    node: str,
+    leader: str,
+    parts: Parts,
+    found: Difference,
+    moved: Mapping[str, Any],
+    labels: Mapping[str, str | None],
+) -> None:
     """Record it on the current host.
 
     + node: its name in Kubernetes; leader: inventory name of the leader
-    + drained: its pods are moved to other nodes before
+    + moved: how its pods are moved to other nodes before; nothing: they stay
+    + labels: those by which its GPUs come to be shared otherwise; None: taken away
     """
     planned_packages.note_packages(missing(parts, found))
+    planned_drains.note_drain(node, host.name, moved, shares=bool(labels))
+    drained = bool(moved)
     target = f"node {node}"
     changes.record(
         *package_changes(found.installed, found.packages),
         *_other_changes(target, parts, found),
+        *(Change(subject=target, field=f"label {name}", new=labels[name]) for name in labels),
         Effect(kind="cordon", target=target, note="no new pods until it is proven"),
         *([KUBELET] if found.kubelet_due else []),
     )
     busy = _gpu_pods(node, leader) if drained or found.ends_gpu_pods else ()
     if drained:
-        note = "its pods are moved to other nodes, as PodDisruptionBudgets allow"
+        note = planned_drains.note_of(node)
         changes.record(Effect(kind="drain", target=target, note=note, gpu_pods=busy))
     if found.module:
         note = "drained before" if drained else "its pods stop, and start again after the boot"

@@ -21,7 +21,8 @@ from deploys.lib.connections import reach
 from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.operation import operation
 from deploys.operations import kubeadm
-from gpuboot.kubernetes.restore import FILES, Member, Source, initial_cluster
+from deploys.operations.restored_volumes import BackupVolumes, returned
+from gpuboot.kubernetes.restore import FILES, VOLUMES, Member, Source, initial_cluster
 from gpuboot.plan import Change, Effect
 from gpuboot.templates import render
 
@@ -45,7 +46,11 @@ class Fresh:
 
 @operation(is_idempotent=False, compared=False)
 def restored(
-    source: Source, members: list[Member], folder: str, fresh: Fresh | None = None
+    source: Source,
+    members: list[Member],
+    folder: str,
+    volumes: BackupVolumes,
+    fresh: Fresh | None = None,
 ) -> Commands:
     """Restore etcd's data on all its members, from one backup. Runs on the leader.
 
@@ -53,6 +58,7 @@ def restored(
 
     + members: the leader first
     + folder: where control planes keep backups: the others get this one from the leader
+    + volumes: of the backup; folders of deleted ones are moved back
     + fresh: for a leader that is in no cluster; its only member
     """
     note = "the API does not answer meanwhile; pods run on"
@@ -71,10 +77,9 @@ def restored(
     yield FunctionCommand(_unpacked, (steps,), {})
     yield _each(hosts, "stop", "etcd and the API server are not stopped")
     yield _each(hosts, "swap", "the data are not exchanged")
+    yield returned(volumes)
     if fresh:
-        # one that is killed is nobody else's cluster
-        yield StringCommand(f"mkdir -p /etc/gpuboot && touch {kubeadm.KUBELET_NOTE}")
-        yield _initialized(fresh)
+        yield from _initialized(fresh)
         return
     yield _each(hosts, "start etcd", "etcd is not started")
     yield FunctionCommand(wait_for_etcd, (hosts, 0), {})
@@ -103,9 +108,11 @@ def _restarted(state: State, host: Host, hosts: Sequence[str]) -> bool:
     return _told(host, "a kubelet is not restarted: ", restart)
 
 
-def _initialized(fresh: Fresh) -> StringCommand:
+def _initialized(fresh: Fresh) -> Commands:
     """`kubeadm init` on data that are there. Without the mark of one that a run may reset."""
-    return StringCommand(
+    # one that is killed is nobody else's cluster
+    yield StringCommand(f"mkdir -p /etc/gpuboot && touch {kubeadm.KUBELET_NOTE}")
+    yield StringCommand(
         f"kubeadm init --skip-token-print --config {kubeadm.CONFIG}",
         "--ignore-preflight-errors=DirAvailable--var-lib-etcd",
         f"&& {kubeadm.note(fresh.digest)} && {kubeadm.note_kubelet(fresh.kubelet)}",
@@ -196,14 +203,23 @@ def _digests(state: State, origin: str, folder: str) -> list[str]:
 
 def _copy(state: State, origin: str, folder: str, target: Host, place: str) -> None:
     """What is secret goes by standard output and input alone."""
+    names = [*FILES, *([VOLUMES] if _lists_volumes(state, origin, folder) else [])]
     part = shlex.quote(f"{place.rpartition('/')[0]}/.new-copy")
     remote.run(target, f"rm -rf {part} && (umask 077 && mkdir -p {part})")
-    for name in FILES:
+    for name in names:
         file = f"{part}/{name}"
         remote.run(target, f"umask 077 && : >{file}")
         for chunk in _chunks(state, origin, f"{folder}/{name}"):
             remote.run(target, f"base64 -d >>{file}", stdin=chunk)
     remote.run(target, f"mv -T {part} {shlex.quote(place)} && sync -f {shlex.quote(place)}")
+
+
+def _lists_volumes(state: State, origin: str, folder: str) -> bool:
+    path = f"{folder}/{VOLUMES}"
+    if not origin:
+        return Path(path).is_file()
+    command = f"if [ -f {shlex.quote(path)} ]; then echo yes; fi"
+    return bool(remote.run(state.inventory.get_host(origin), command))
 
 
 def _chunks(state: State, origin: str, path: str) -> Iterator[str]:

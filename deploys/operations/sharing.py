@@ -9,7 +9,7 @@ from pyinfra.context import host
 
 from deploys.facts.details import GpuPods
 from deploys.facts.kubeadm import Cluster
-from deploys.lib import changes
+from deploys.lib import changes, planned_drains
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing
 from deploys.lib.kubectl import ADMIN_CONF
@@ -47,11 +47,13 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
         for turn in nodes
         if (labels := offers.label_changes(_labels(known.get(turn.node)), turn.offer))
     }
-    if not wrong:
+    turns = [turn for turn in nodes if turn.node in wrong and not _in_its_upgrade(turn)]
+    if not turns:
         host.noop("each node shares its GPUs as the settings say")
         return
-    turns = [turn for turn in nodes if turn.node in wrong]
     in_use = [turn for turn in turns if _in_use(known.get(turn.node))]
+    for turn in in_use:
+        planned_drains.note_drain(turn.node, turn.host, turn.moved())
     for turn in turns:
         changes.record(*_changes(turn, known.get(turn.node), wrong[turn.node]))
         changes.record(*(_effects(turn) if turn in in_use else ()))
@@ -67,6 +69,11 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
         yield FunctionCommand(operands_ready, (look, timeout_s, kept_out, changing), {})
     for turn in in_use:
         yield FunctionCommand(changed, (turn, wrong[turn.node], timeout_s), {})
+
+
+def _in_its_upgrade(turn: Turn) -> bool:
+    """Whether a plan has told of it: what is left then is seen when the run comes here."""
+    return not executing() and turn.node in planned_drains.sharing
 
 
 def _labels(node: NodeStatus | None) -> Mapping[str, str]:
@@ -97,6 +104,6 @@ def _effects(turn: Turn) -> Iterator[Effect]:
     target = f"node {turn.node}"
     yield Effect(kind="cordon", target=target, note="no new pods until its GPUs are proven")
     if turn.moved():
-        note = "its pods are moved to other nodes, as PodDisruptionBudgets allow"
+        note = planned_drains.note_of(turn.node)
         pods = () if executing() else read(GpuPods, node=turn.node)
         yield Effect(kind="drain", target=target, note=note, gpu_pods=pods)

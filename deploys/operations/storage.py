@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 
 import yaml
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
@@ -10,14 +12,16 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import host
 
-from deploys.facts.kubeadm import Cluster
+from deploys.facts.kubeadm import Cluster, PodIssues
 from deploys.facts.objects import Stored
-from deploys.lib import changes
+from deploys.lib import changes, remote
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, failure, inform, report_failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
-from deploys.lib.waiting import unfinished, wait_until
+from deploys.lib.remote import RemoteError
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
+from gpuboot.fact_output import answer, framed
 from gpuboot.kubernetes import storage, volumes
 from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change
@@ -80,10 +84,12 @@ def claims_absent(namespace: str, names: Sequence[str], secrets: Sequence[str] =
             )
         )
     yield StringCommand(
-        KUBECTL, "-n", QuoteString(namespace), "delete pvc --ignore-not-found",
-        f"--timeout={_TIMEOUT_S}s", *(QuoteString(claim.name) for claim in doomed),
+        KUBECTL, "-n", QuoteString(namespace), "delete pvc --ignore-not-found --wait=false",
+        *(QuoteString(claim.name) for claim in doomed),
     )  # fmt: skip
-    yield FunctionCommand(_released, ([claim.volume for claim in doomed if claim.volume],), {})
+    claims = [claim.name for claim in doomed]
+    released = [claim.volume for claim in doomed if claim.volume]
+    yield FunctionCommand(_released, (namespace, claims, released), {})
     if secrets:
         yield StringCommand(
             KUBECTL, "-n", QuoteString(namespace), "delete secret --ignore-not-found",
@@ -91,17 +97,30 @@ def claims_absent(namespace: str, names: Sequence[str], secrets: Sequence[str] =
         )  # fmt: skip
 
 
-def _released(state: State, host: Host, names: Sequence[str]) -> bool:
-    """Wait until volumes are gone; those whose class retains them stay, and are named."""
+def _released(
+    state: State, host: Host, namespace: str, claims: Sequence[str], names: Sequence[str]
+) -> bool:
+    """Wait until claims and volumes are gone; volumes that their class retains are named.
+
+    + names: of the volumes
+    """
 
     def probe() -> Progress:
-        left = [item for item in read(Stored, kubeconfig=ADMIN_CONF).volumes if item.name in names]
-        going = [item.name for item in left if item.reclaim != "Retain"]
-        return Progress(not going, f"volumes are deleted: {', '.join(going)}")
+        look = volumes.gone(read(Stored, kubeconfig=ADMIN_CONF), namespace, claims, names)
+        if look.done:
+            return look
+        query = f"{KUBECTL} -n {shlex.quote(namespace)} get pods -o {shlex.quote(volumes.USERS)}"
+        users = volumes.parse_users(answer(remote.run(host, framed(query)).splitlines()).lines)
+        state = read(Cluster, kubeconfig=ADMIN_CONF)
+        state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
+        return volumes.held_up(look, users, claims, state)
 
-    end = wait_until(host, probe, _TIMEOUT_S)
+    try:
+        end = wait_until(host, probe, _TIMEOUT_S)
+    except RemoteError as error:
+        return report_failure(host, failure(str(error), "run again"))
     if not end.done:
-        remedy = f"see `kubectl -n {storage.NAMESPACE} get pods,events`, then run again"
+        remedy = remedy_of(end, f"see `kubectl -n {storage.NAMESPACE} get pods,events`; run again")
         return report_failure(host, failure(unfinished(end, _TIMEOUT_S), remedy))
     kept = [item.name for item in read(Stored, kubeconfig=ADMIN_CONF).volumes if item.name in names]
     if kept:

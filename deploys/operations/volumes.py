@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
+
+from pyinfra.api.command import StringCommand
 from pyinfra.context import host
 
 from deploys.facts.files import Folder
+from deploys.facts.volumes import RemovedVolumes
+from deploys.lib import changes
 from deploys.lib.answers import read
-from deploys.lib.commands import Commands, warn
+from deploys.lib.commands import Commands, inform, warn
 from deploys.lib.operation import operation
+from gpuboot.plan import Change
+
+_TOLD_KIB = 1 << 20  # less is not worth a line
 
 
 @operation()
@@ -22,5 +30,31 @@ def listed(folder: str) -> Commands:
             f"these volumes stay in {folder}; delete the folders by hand once "
             f"nobody needs what is in them: {', '.join(volumes)}"
         )
+    if aside := read(Folder, path=f"{folder}/.removed"):
+        warn(f"folders of {len(aside)} deleted volumes stay in {folder}/.removed: delete them")
     host.noop(f"{len(volumes)} volumes stay in {folder}")
     yield from ()
+
+
+@operation()
+def expired(folder: str, days: int) -> Commands:
+    """Ensure that folders of volumes that were deleted long ago are gone; tell what is kept.
+
+    + folder: where local-path keeps volumes
+    + days: how long those of deleted ones are kept
+    """
+    aside = read(RemovedVolumes, folder=folder, days=days)
+    place, left = f"{folder}/.removed", [it for it in aside.folders if it not in aside.expired]
+    if left and (aside.size_kib is None or aside.size_kib >= _TOLD_KIB):
+        size = "" if aside.size_kib is None else f" ({aside.size_kib / (1 << 20):.1f} GiB)"
+        inform(
+            f"folders of {len(left)} deleted volumes{size} are kept in {place} for {days} days "
+            "(monitoring.storage.keep_removed_days)"
+        )
+    if not aside.expired:
+        host.noop(f"no folder of a deleted volume is older than {days} days")
+        return
+    for name in aside.expired:
+        changes.record(Change(subject=f"deleted volume {place}/{name}", old="kept aside"))
+    names = shlex.join(f"{place}/{name}" for name in aside.expired)
+    yield StringCommand("rm -rf", names)

@@ -9,6 +9,7 @@ from deploys.operations import (
     files,
     gpu_exclusion,
     kernel,
+    nvswitches,
     packages,
     secure_boot,
     units,
@@ -16,7 +17,8 @@ from deploys.operations import (
 from deploys.phases import parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
-from gpuboot.hosts import driver_packages, fabric, kernels
+from gpuboot.hosts import driver_packages, fabric, kernels, nvswitch_errors
+from gpuboot.kubernetes.backup import METRICS_FOLDER
 
 NOUVEAU = """\
 # Written by gpuboot: no other driver can share a GPU with NVIDIA's
@@ -50,6 +52,12 @@ def drivers() -> None:
             _load(context, version)
         if units_to_start := services(context):
             units.running(name="Start the driver's services", units=units_to_start)
+    if parts.nvswitches(context) == "nvswitch" and context.node.role != "docker":
+        nvswitches.watched(
+            name="Tell Prometheus of fatal errors of NVSwitches",
+            program=nvswitch_errors.program(),
+            contents=nvswitch_errors.units(context.node.name, METRICS_FOLDER),
+        )
     gpu_exclusion.excluded(
         name="Have the driver leave out GPUs that are not the cluster's",
         cluster_gpus=context.node.cluster_gpus,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from deploys.lib import planned_drains
 from deploys.lib.node_sharing import Turn
 from deploys.lib.operation import phase
 from deploys.operations import kubectl, sharing, verify
@@ -31,7 +32,12 @@ _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands m
 @phase("GPU Operator")
 def gpu_operator() -> None:
     """Install gpu-operator, which makes every GPU node offer exactly its GPUs."""
-    context = current()
+    if not planned_drains.sharing:
+        deployed(current())
+
+
+def deployed(context: Context) -> None:
+    """Its release; before nodes are upgraded if these come to share their GPUs otherwise then."""
     settings = context.settings.gpu_operator
     if not (context.node.leader and settings.enabled):
         return
@@ -82,7 +88,8 @@ def _moved(context: Context, node: Node) -> dict[str, Any]:
 
 def _offers(context: Context) -> dict[str, Offer]:
     devices = {name: state.gpu_ids for name, state in context.states.items()}
-    return expected_gpus(context.present, context.settings, devices)
+    drivers = {name: state.mig_profiles for name, state in context.states.items()}
+    return expected_gpus(context.present, context.settings, devices, drivers)
 
 
 def awaited(context: Context) -> list[Part]:

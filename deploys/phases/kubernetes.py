@@ -15,8 +15,9 @@ from deploys.operations import (
     kubeadm_objects,
     kubectl,
     rollout,
+    static_pods,
 )
-from deploys.phases import api_endpoint, backup, certificates
+from deploys.phases import api_endpoint, backup, certificates, in_force
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current, members
 from gpuboot.charts import GPUS_LABEL
@@ -61,6 +62,7 @@ def kubernetes() -> None:
     if node.leader:
         _initialize(context, config)
     kubelet_digest = _reconfigure(context, config)
+    in_force.compared(context, config, kubelet_digest)
     certificates.named(context)
     if node.leader:
         # after an upgrade, which renews the certificate in it
@@ -222,4 +224,14 @@ def _reconfigure(context: Context, config: Configuration) -> str:
         ignore=context.settings.cluster.ignore_preflight_errors,
         _serial=True,
     )
+    if controls:
+        static_pods.as_made(
+            name="Keep static pods as kubeadm makes them",
+            node=node.name,
+            leader=context.leader.host,
+            digest=config.digest,
+            version=context.lock.kubernetes.version,
+            config=init_config(context.settings, context.lock, context.nodes, node=node),
+            _serial=True,
+        )
     return digest

@@ -5,12 +5,14 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 
+from deploys.lib import planned_drains
 from deploys.lib.node_service import Proof
+from deploys.lib.node_sharing import Sharing
 from deploys.lib.operation import loop, phase
 from deploys.operations import node_upgrade, verify
 from deploys.operations.kubelet_upgrade import KubeletPart
 from deploys.operations.node_parts import DriverPart, Parts
-from deploys.phases import drivers, parts, runtime
+from deploys.phases import drivers, gpu_operator, parts, runtime
 from deploys.phases.kubernetes import control_planes, moving
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
@@ -40,8 +42,7 @@ def node_upgrades(kubelets: bool = True) -> None:
     settings, node = context.settings, context.node
     if not parts.is_node(context):
         return
-    if parts.upgraded_as_node(context):
-        _repositories(context)
+    _prepare(context)
     workers = [item for item in context.nodes if item.role == "worker"]
     turns = [
         (batch.title, node in batch.nodes, batch.several)
@@ -63,7 +64,7 @@ def node_upgrades(kubelets: bool = True) -> None:
             moving=moving(context),
             proof=_proof(context),
             gated=settings.gate.enabled and bool(node.gpus),
-            shares=_shares(context),
+            shares=_sharing(context),
         )
     if node.leader:
         node_upgrade.all_proven(name="Go on if all upgraded nodes are proven")
@@ -78,10 +79,24 @@ def _proof(context: Context) -> Proof | None:
     )
 
 
+def _sharing(context: Context) -> Sharing | None:
+    offer = _shares(context)
+    return Sharing(offer, context.settings.gpu_operator.timeout_s) if offer else None
+
+
 def _shares(context: Context) -> Offer | None:
     if not (context.node.gpus and context.settings.gpu_operator.enabled):
         return None
-    return sharing.offer(context.node, context.settings, context.state.gpu_ids)
+    state = context.state
+    return sharing.offer(context.node, context.settings, state.gpu_ids, state.mig_profiles)
+
+
+def _prepare(context: Context) -> None:
+    """What nodes need before: repositories, and the GPU Operator's new ways of sharing."""
+    if parts.upgraded_as_node(context):
+        _repositories(context)
+    if planned_drains.sharing:
+        gpu_operator.deployed(context)
 
 
 def _repositories(context: Context) -> None:

@@ -20,7 +20,7 @@ from deploys.facts.neighbour import AddressOwner
 from deploys.lib import answers
 from deploys.lib.connections import unreachable, unreachable_problem
 from deploys.lib.findings import note, refusal
-from deploys.phases.rehearsal import rehearse
+from deploys.phases import drains, rehearsal
 from deploys.run import compare, context, existing_cluster, kinds, lock
 from gpuboot.config import inventory, local_files
 from gpuboot.config.problems import Problem, render
@@ -103,9 +103,10 @@ def preflight(deploy: str, docker_hosts: bool = False, alone: bool = False) -> N
 
 
 def _conclude(run: context.Run, problems: list[Problem], warnings: list[str], alone: bool) -> None:
-    """Judge what the hosts said and what their package managers rehearsed."""
-    unwelcome, unknown = rehearse(run)
-    problems, warnings = [*problems, *unwelcome], [*warnings, *unknown]
+    """Judge what the hosts said, what their package managers rehearsed, and drains to come."""
+    for rehearse in (rehearsal.rehearse, drains.rehearse):
+        unwelcome, unsure = rehearse(run)
+        problems, warnings = [*problems, *unwelcome], [*warnings, *unsure]
     missing = [unreachable_problem(name) for name in run.missing]
     if alone:
         problems += missing

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deploys.lib.operation import phase
-from deploys.operations import kubectl
+from deploys.operations import kubectl, volumes
 from deploys.operations import storage as operations
 from deploys.run.context import Context, current
 from gpuboot.kubernetes.readiness import Part, workloads_ready
@@ -17,7 +17,15 @@ def storage() -> None:
     Where a site stops wanting it, the phase `switched_off` takes it away once no volume needs it.
     """
     context = current()
-    if not (context.node.leader and _enabled(context)):
+    if not _enabled(context):
+        return
+    aside = context.settings.monitoring.storage
+    volumes.expired(
+        name="Delete what is left of volumes that were deleted long ago",
+        folder=aside.path,
+        days=aside.keep_removed_days,
+    )
+    if not context.node.leader:
         return
     kubectl.applied(
         name="Install the local-path provisioner",

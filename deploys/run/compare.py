@@ -31,6 +31,7 @@ from deploys.lib.operation import Body
 from deploys.lib.planned_packages import PlannedPackages
 from deploys.lib.spans import span
 from deploys.run import order
+from gpuboot.kubernetes.drain_rehearsal import PlannedDrain
 
 Title = tuple[str, str, int]  # phase, name, and how many of that name came before
 
@@ -170,6 +171,12 @@ class Comparison:
                 planned.packages.update(step.packages)
                 planned.sources.update(step.sources)
         return {name: planned for name, planned in found.items() if planned.packages}
+
+    def drains(self) -> dict[str, PlannedDrain]:
+        """Drains that operations make: name of the node in Kubernetes -> how."""
+        steps = [step for calls in self._collected.values() for step in calls.steps]
+        drains = [item for step in steps for item in step.drains.items()]
+        return dict(sorted(drains, key=lambda item: item[1].shares))
 
     def note(
         self, body: Body[Any] | None, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]

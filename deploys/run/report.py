@@ -218,6 +218,7 @@ class Recorder(BaseStateCallback):
             "started": f"{self.started:%Y-%m-%dT%H:%M:%SZ}",
             "seconds": times["seconds"],
             "exit": ending.code(not self._done()),
+            "shortfalls": list(ending.shortfalls),
             "unchanged_operations": compare.left_out(),
             "phases": phases_json(times),
             "operations": times["operations"],

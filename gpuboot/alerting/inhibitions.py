@@ -89,11 +89,20 @@ def _of_gpus() -> list[Rule]:
             ],
             ["cluster", "UUID"],
         ),
-        # both say what the same engine says
+        # the same errors, and rows besides
         _rule(
-            [_name("GPUHealthFail"), _GPU, _WATCH],
-            [_name("DCGMHealthFail"), _GPU, _WATCH],
-            ["cluster", "UUID", "health_watch"],
+            [_name("GPUMemoryDegrading"), _GPU],
+            [_name("GPUCorrectableECCRate"), _GPU],
+            ["cluster", "UUID"],
+        ),
+        # both say what the same engine says
+        *(
+            _rule(
+                [_name(f"GPUHealth{what}"), _GPU, _WATCH],
+                [_name(f"DCGMHealth{what}"), _GPU, _WATCH],
+                ["cluster", "UUID", "health_watch"],
+            )
+            for what in ("Fail", "Warn")
         ),
         # a GPU that fell off the bus takes its last readings with it
         _rule([_name("GPULost"), _NODE], [_OURS, _NODE, _GPU, _NOT_CRITICAL], _PLACE),

@@ -12,14 +12,17 @@ from urllib.parse import urlsplit
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.logs import Loki
-from gpuboot.rules.xid_lines import PATTERN
+from gpuboot.rules import sxid_lines, xid_lines
 
 # On the node: how far each file has been read, so that a restart neither loses nor repeats.
 STATE = "/var/lib/gpuboot/fluent-bit"
 CA = "/fluent-bit/gpuboot/ca.crt"
-XID_PARSER = "gpuboot_xid"
-XID = f"^{PATTERN}".replace("(?P<", "(?<")
-_XID_KEYS = ("MESSAGE", *re.findall(r"P<(\w+)>", PATTERN))
+# parser's name -> its expression
+PARSERS = {
+    f"gpuboot_{name}": f"^{pattern}".replace("(?P<", "(?<")
+    for name, pattern in (("xid", xid_lines.PATTERN), ("sxid", sxid_lines.PATTERN))
+}
+_KEYS = dict.fromkeys(re.findall(r"P<(\w+)>", xid_lines.PATTERN + sxid_lines.PATTERN))
 Section = tuple[str, tuple[tuple[str, str], ...]]
 # labels make streams, and each stream costs Loki: nothing that is another one with each GPU or line
 _PODS_LABELS = (
@@ -68,19 +71,23 @@ _KERNEL = (
 )
 # one filter after the other
 _OF_KERNEL = (
-    (("Name", "grep"), ("Match", "kernel"), ("Regex", r"MESSAGE ^NVRM: Xid \(")),
+    (
+        ("Name", "grep"),
+        ("Match", "kernel"),
+        ("Regex", r"MESSAGE ^(NVRM: Xid|nvidia-nvswitch\d+: SXid) \("),
+    ),
     (
         ("Name", "parser"),
         ("Match", "kernel"),
         ("Key_Name", "MESSAGE"),
-        ("Parser", XID_PARSER),
+        *(("Parser", name) for name in PARSERS),
         ("Preserve_Key", "On"),
         ("Reserve_Data", "On"),
     ),
     (
         ("Name", "record_modifier"),
         ("Match", "kernel"),
-        *(("Allowlist_key", key) for key in _XID_KEYS),
+        *(("Allowlist_key", key) for key in ("MESSAGE", *_KEYS)),
     ),
     (
         ("Name", "modify"),
@@ -100,11 +107,12 @@ def nodes_config(settings: Settings, release: str) -> dict[str, str]:
         *(_pods(settings, release) if settings.logs.pods else ()),
         *(_xids(settings) if settings.logs.xids else ()),
     ]
-    parser: Section = (
-        "PARSER",
-        (("Name", XID_PARSER), ("Format", "regex"), ("Regex", XID), ("Types", "xid:integer")),
-    )
-    return {**_parts(sections), "customParsers": _text([parser])}
+    types = ("Types", "xid:integer sxid:integer")
+    parsers: list[Section] = [
+        ("PARSER", (("Name", name), ("Format", "regex"), ("Regex", regex), types))
+        for name, regex in PARSERS.items()
+    ]
+    return {**_parts(sections), "customParsers": _text(parsers)}
 
 
 def events_config(settings: Settings) -> dict[str, str]:

@@ -16,6 +16,7 @@ from gpuboot.cli import runs
 from gpuboot.config import site_check, site_files, site_screen, ssh_targets
 from gpuboot.config.exit_codes import NOT_WRITTEN
 from gpuboot.config.problems import Problem, render
+from gpuboot.config.project_files import link_project
 from gpuboot.config.site import (
     Choices,
     Site,
@@ -94,8 +95,6 @@ def _complete(given: Given, asking: bool) -> None:
 
 def _targets(given: Given) -> list[Target]:
     """The hosts, when all that is known without a connection is right."""
-    if not Path(DEPLOY).is_file():
-        runs.stop(runs.wrong_folder(DEPLOY))
     targets, problems = parse_all(given.hosts, given.user, given.port)
     problems += name_problems(given.name)
     problems += [
@@ -110,7 +109,20 @@ def _targets(given: Given) -> list[Target]:
     ]
     if problems:
         _refuse(problems)
+    _link_project()
     return targets
+
+
+def _link_project() -> None:
+    try:
+        links = link_project(Path.cwd())
+    except OSError as error:
+        typer.echo(unwritten(Path.cwd(), error), err=True)
+        raise typer.Exit(NOT_WRITTEN) from None
+    if links:
+        typer.echo(f"linked to the installed gpuboot: {', '.join(links)}")
+    if not Path(DEPLOY).is_file():
+        runs.stop(runs.wrong_folder(DEPLOY))
 
 
 def _read(given: Given, targets: Sequence[Target]) -> Reading:
@@ -189,6 +201,7 @@ def _put(files: dict[Path, str]) -> None:
     parts = {path: path.with_name(f".{path.name}.part") for path in files}
     try:
         for path, part in parts.items():
+            part.parent.mkdir(exist_ok=True)
             part.write_text(files[path], encoding="utf-8")
         for path, part in parts.items():
             part.replace(path)

@@ -143,7 +143,10 @@ def _handing_on(process: subprocess.Popen[str]) -> Iterator[list[int]]:
 
 def wrong_folder(deploy: str) -> str:
     """What to say where a deploy of the project is not found."""
-    return f"{deploy} is not here\n    remedy: run this in the folder of the gpuboot project"
+    return (
+        f"{deploy} is not here\n    remedy: run this in the folder where `gpuboot init` made the "
+        "site, or begin one in a folder without a `deploys` of another project"
+    )
 
 
 def is_terminal() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 OK = 0
@@ -59,7 +59,11 @@ _PRINTED = Row("printed", "", "a wrong option")
 DEPLOYS: Mapping[str, Row] = {
     "site.py": _RUN,
     "standalone.py": _RUN,
-    "restore.py": _RUN,
+    "restore.py": Row(
+        _PROVEN,
+        f"{_RUN.failed}; or a claim came back without its data",
+        f"{_RUN.could_not_tell}; or whether a claim has its data is not known",
+    ),
     "verify.py": Row(
         "proven, or answering (level `quick`)", "failed, or it may not start", "not covered"
     ),
@@ -129,6 +133,12 @@ COMMANDS: Mapping[str, Row] = {
 def exit_code(verdict: str) -> int:
     """0 proven or answering, 1 failed, 2 not covered or could not tell."""
     return VERDICTS[verdict]
+
+
+def worst(codes: Iterable[int]) -> int:
+    """What is failed before what is not known, and that before what is well."""
+    order = (FAILED, COULD_NOT_TELL, OK)
+    return min(codes, key=order.index, default=OK)
 
 
 def with_unwritten(code: int, unwritten: bool) -> int:

@@ -89,14 +89,21 @@ def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ..
     return tuple(sorted(nodes, key=lambda node: node.role != "control_plane")), problems
 
 
-def led(nodes: Sequence[Node], members: Collection[str]) -> tuple[Node, ...]:
-    """The nodes with the leader of a run: the first control plane that is in the cluster already.
+def led(
+    nodes: Sequence[Node], members: Collection[str], led_at: Mapping[str, int] | None = None
+) -> tuple[Node, ...]:
+    """The nodes with the leader of a run: of the control planes in the cluster, the last that led.
+
+    Where none of them has led, the first. A control plane that was replaced, or comes back, does
+    not lead again: what the leader has beside the others would move there for nothing.
 
     + members: inventory names of the control planes that answer and are part of a cluster; none:
       the first control plane makes it
+    + led_at: when a run that each led began to configure the cluster; 0 or missing: never
     """
     names = [node.host for node in nodes if node.role == "control_plane"]
-    leader = next((name for name in names if name in members), names[0] if names else "")
+    fit = [name for name in names if name in members] or names[:1]
+    leader = max(fit, key=lambda name: (led_at or {}).get(name, 0), default="")
     return tuple(replace(node, leader=node.host == leader) for node in nodes)
 
 

@@ -17,6 +17,7 @@ from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes.cluster_state import KubeadmState, parse_kubeadm
 from gpuboot.kubernetes.components import Missing
+from gpuboot.kubernetes.open_rights import OpenRight, open_rights
 from gpuboot.verify import gpu_state
 from gpuboot.verify.gpu_state import GpuState
 
@@ -82,6 +83,7 @@ class Cluster:
 
     + monitors: (namespace/name, labels); prometheuses: (namespace/name, specification)
     + targets: Prometheus' targets; None where it did not answer
+    + rights: what somebody has given to everybody
     + going: namespaces that are being deleted; missing: what it must consist of and does not
     """
 
@@ -102,6 +104,7 @@ class Cluster:
     errors: Mapping[str, str] = field(default_factory=dict)
     logs: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     targets: tuple[Mapping[str, Any], ...] | None = None
+    rights: tuple[OpenRight, ...] = ()
 
     def node(self, name: str) -> KubeNode | None:
         """A node by its name."""
@@ -259,6 +262,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
         errors=item.errors,
         logs={key: tuple(map(lines.parse, said)) for key, said in item.logs.items()},
         targets=item.targets,
+        rights=tuple(open_rights(item.found)),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.diagnose import trim
-from gpuboot.kubernetes import cluster_answers
+from gpuboot.kubernetes import cluster_answers, open_rights
 
 NODES = cluster_answers.NODES
 PODS = cluster_answers.PODS
@@ -30,6 +30,7 @@ KEPT: dict[str, trim.Fields] = {
     CLAIMS: trim.CLAIM,
     MONITORS: trim.MONITOR,
     PROMETHEUSES: trim.PROMETHEUS,
+    **dict.fromkeys(open_rights.BINDING_PATHS, trim.BINDING),
 }
 # there may be no such kind of object
 OPTIONAL = (MONITORS, PROMETHEUSES)

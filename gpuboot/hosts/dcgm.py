@@ -6,12 +6,14 @@ CUDA repository's own recommendations (`-proprietary` has what profiling takes).
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock, parse
+from gpuboot.hosts import health_watches
 from gpuboot.hosts.driver_packages import branch
 from gpuboot.hosts.node_state import NodeState, upstream_version
 from gpuboot.hosts.platforms import Platform
@@ -91,7 +93,7 @@ def traces(metrics: str) -> tuple[str, ...]:
 
 def program() -> str:
     """The program that asks the engine for health, or for a diagnosis: a shell script."""
-    return render("dcgm/dcgm-check.sh")
+    return render("dcgm/dcgm-check.sh", codes=json.dumps(health_watches.texts()))
 
 
 def check_files(node: str, metrics: str) -> dict[str, str]:

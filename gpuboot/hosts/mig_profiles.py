@@ -1,14 +1,21 @@
 """Which MIG profiles a GPU model has, how many of each fit, and which fit beside each other.
 
-Profiles and counts: NVIDIA's MIG User Guide, "Supported MIG Profiles"; PCI device ids, and the
-models that no table of the guide has: mig-parted@1400787, deployments/systemd/config-default.yaml.
-Placements are those that `nvidia-smi mig -lgipp` prints, in memory slices.
+Profiles, counts and PCI device ids: gpu-operator v26.7.0, assets/state-mig-manager/
+0400_configmap.yaml, with which a test compares them. The driver's own word counts for more
+(`gpuboot.hosts.driver_mig`): names differ with its version, and it knows models that are not here.
+Placements are those that `nvidia-smi mig -lgipp` prints, in memory slices (NVIDIA's MIG User Guide,
+"Supported MIG Profiles").
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+Counts = Mapping[str, int]  # MIG profile -> how many of it a GPU can have, or is to have
+_PROFILE = re.compile(r"(\d+)g\.(\d+)gb")
+DISABLED, BALANCED = "all-disabled", "all-balanced"
 
 
 @dataclass(frozen=True)
@@ -29,12 +36,28 @@ class Profile:
 
 @dataclass(frozen=True)
 class Card:
-    """A GPU model that MIG divides. devices: its PCI device ids; compute: its compute slices"""
+    """A GPU model that MIG divides.
+
+    + devices: its PCI device ids; models: parts of its name as nvidia-smi has it, where that does
+      not say how much memory it has
+    + compute: its compute slices
+    """
 
     name: str
     devices: tuple[int, ...]
     profiles: tuple[Profile, ...]
     compute: int = 7
+    models: tuple[str, ...] = ()
+
+    @property
+    def gigabytes(self) -> int:
+        """Its memory, as its largest profile names it."""
+        return max(size(item.name)[1] for item in self.profiles)
+
+    @property
+    def counts(self) -> Counts:
+        """Its profiles, and how many of each it can have."""
+        return {item.name: item.most for item in self.profiles}
 
     def profile(self, name: str) -> Profile | None:
         """Its profile of this name."""
@@ -44,7 +67,7 @@ class Card:
         """Whether a GPU can have so many instances of these profiles, which it has, at once."""
         wanted = [self.profile(name) for name, count in counts.items() for _ in range(count)]
         known = sorted((item for item in wanted if item), key=lambda item: -item.memory)
-        if any(count > 1 and name.endswith("+me") for name, count in counts.items()):
+        if any(count > self.counts.get(name, count) for name, count in counts.items()):
             return False
         return sum(item.compute for item in known) <= self.compute and _placed(known, frozenset())
 
@@ -84,43 +107,121 @@ _A30 = (
     Profile("4g.24gb", 4, 4, (0,), 1),
 )
 
+# media and graphics engines are dealt out apart: +me has some, +me.all has all, -me none
+_RTX_PRO_6000 = (
+    *(Profile(f"1g.24gb{kind}", 1, 1, (0, 1, 2, 3), 4) for kind in ("", "+gfx", "-me")),
+    *(Profile(f"1g.24gb{kind}", 1, 1, (0, 1, 2, 3), 1) for kind in ("+me", "+me.all")),
+    *(Profile(f"2g.48gb{kind}", 2, 2, (0, 2), 2) for kind in ("", "+gfx", "-me")),
+    Profile("2g.48gb+me.all", 2, 2, (0, 2), 1),
+    *(Profile(f"4g.96gb{kind}", 4, 4, (0,), 1) for kind in ("", "+gfx")),
+)
+
 CARDS = (
-    Card("A30", (0x20B7,), _A30, compute=4),
+    Card("A30", (0x20B7,), _A30, compute=4, models=("A30",)),
     Card("A100 or A800 40GB", (0x20B0, 0x20B1, 0x20F1, 0x20F6), _of_seven(5, 10, 10, 20, 20, 40)),
     Card("A100 or A800 80GB", (0x20B2, 0x20B5, 0x20F3, 0x20F5), _of_seven(10, 20, 20, 40, 40, 80)),
-    Card("H100 or H800 80GB", (0x2330, 0x2331, 0x2322, 0x2324), _of_seven(10, 20, 20, 40, 40, 80)),
-    Card("H100 or H800 NVL", (0x2321, 0x233A), _of_seven(12, 24, 24, 47, 47, 94)),
-    Card("H100 96GB, H20 or GH200", (0x2342, 0x233D, 0x2329), _of_seven(12, 24, 24, 48, 48, 96)),
-    Card("H200", (0x2335, 0x233B), _of_seven(18, 35, 35, 71, 71, 141)),
-    Card("GH200 144GB", (0x2348,), _of_seven(18, 36, 36, 72, 72, 144)),
-    Card("B200", (0x2901,), _of_seven(23, 45, 45, 90, 90, 180)),
-    Card("GB200", (0x2941,), _of_seven(24, 47, 47, 95, 95, 189)),
-)
+    Card(
+        "H100 or H800 80GB", (0x2330, 0x2331, 0x2322, 0x2324), _of_seven(10, 20, 20, 40, 40, 80),
+        models=("H100 PCIe", "H800 PCIe"),
+    ),
+    Card(
+        "H100 or H800 NVL", (0x2321, 0x233A), _of_seven(12, 24, 24, 47, 47, 94),
+        models=("H100 NVL", "H800 NVL"),
+    ),
+    Card(
+        "H100 96GB, H20, GH200 or PG506", (0x2342, 0x233D, 0x2329, 0x20B6),
+        _of_seven(12, 24, 24, 48, 48, 96), models=("GH200 480GB", "H20"),  # 480 GB are its CPU's
+    ),
+    Card("H200", (0x2335, 0x233B), _of_seven(18, 35, 35, 71, 71, 141), models=("H200",)),
+    Card("GH200 144GB", (0x2348,), _of_seven(18, 36, 36, 72, 72, 144), models=("GH200 144G",)),
+    Card("B200", (0x2901,), _of_seven(23, 45, 45, 90, 90, 180), models=("B200",)),
+    Card("GB200", (0x2941,), _of_seven(23, 47, 47, 93, 93, 186), models=("GB200",)),
+    Card("B300", (0x3182,), _of_seven(34, 67, 67, 135, 135, 269), models=("B300",)),
+    Card("GB300", (0x31C2,), _of_seven(35, 70, 70, 139, 139, 278), models=("GB300",)),
+    Card("RTX PRO 6000", (0x2BB5,), _RTX_PRO_6000, compute=4, models=("RTX PRO 6000",)),
+)  # fmt: skip
 
 
 def card(device: int) -> Card | None:
-    """The model with this PCI device id; None: MIG cannot divide it, or nobody told us how."""
+    """The model with this PCI device id; None: MIG cannot divide it, or it is not in the table."""
     return next((item for item in CARDS if device in item.devices), None)
 
 
-def of_all(name: str) -> Iterator[tuple[Card, dict[str, int]]]:
-    """What a layout of the MIG manager's own makes of each model that can have it.
+def of_model(name: str) -> Card | None:
+    """The model whose name nvidia-smi gives, e.g. `NVIDIA GB200`; the longest part that fits."""
+    parts = {part: item for item in CARDS for part in item.models if part in name}
+    return parts[max(parts, key=len)] if parts else None
+
+
+def size(profile: str) -> tuple[int, int]:
+    """Compute slices and gigabytes of a profile, by its name; (0, 0) for another text."""
+    match = _PROFILE.match(profile)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def is_layout(name: str) -> bool:
+    """Whether a name is one of the MIG manager's own layouts, of whatever model."""
+    return name in (DISABLED, BALANCED) or is_of_one_profile(name)
+
+
+def is_of_one_profile(layout: str) -> bool:
+    """Whether a layout divides each GPU by one profile, such as `all-1g.10gb`."""
+    return layout.startswith("all-") and _PROFILE.match(layout.removeprefix("all-")) is not None
+
+
+def of_all(name: str) -> Iterator[tuple[Card, Counts]]:
+    """What a layout of the MIG manager's own makes of each model of the table that can have it."""
+    for item in CARDS:
+        if (counts := made_of(name, item.counts)) is not None:
+            yield item, counts
+
+
+def alike(layout: str) -> list[tuple[Counts, list[int]]]:
+    """What a layout makes, and the PCI device ids of the models of which it makes that."""
+    found: list[tuple[Counts, list[int]]] = []
+    for item, counts in of_all(layout):
+        same = next((ids for one, ids in found if one == counts), None)
+        if same is None:
+            found.append((counts, [*item.devices]))
+        else:
+            same += item.devices
+    return found
+
+
+def written(layout: str, device: int) -> Counts | None:
+    """What a layout makes of a GPU in a file of ours; None: the file has nothing for it.
+
+    As the operator's, it names no devices where all models are divided alike.
+    """
+    found = alike(layout)
+    return next((counts for counts, ids in found if len(found) == 1 or device in ids), None)
+
+
+def made_of(name: str, counts: Counts) -> Counts | None:
+    """The instances that a layout of the MIG manager's own makes of a GPU; None: it has none such.
 
     + name: `all-disabled`, `all-balanced`, or `all-` and a profile, whose + is written as a dot
+    + counts: the GPU's profiles
     """
-    for item in CARDS:
-        if name == "all-disabled":
-            yield item, {}
-        elif name == "all-balanced":
-            yield item, _balanced(item)
-        for profile in item.profiles:
-            if name == "all-" + profile.name.replace("+", "."):
-                yield item, {profile.name: profile.most}
+    if name == DISABLED:
+        return {}
+    if name == BALANCED:
+        return _balanced(counts)
+    same = (item for item in counts if name == "all-" + item.replace("+", "."))
+    return next(({item: counts[item]} for item in same), None)
 
 
-def _balanced(item: Card) -> dict[str, int]:
-    """Two of its smallest instances, and one of each larger size that fits beside them."""
-    plain = [one.name for one in item.profiles if "+" not in one.name]
-    if item.compute == 4:
-        return {plain[0]: 2, plain[1]: 1}
-    return {plain[0]: 2, plain[2]: 1, plain[3]: 1}
+def _balanced(counts: Counts) -> Counts | None:
+    """As mig-parted v0.15.0 does it (pkg/mig/builder/balanced.go): of each size the profile of
+    which there can be most, without attributes.
+    """
+    plain = [item for item in counts if re.fullmatch(_PROFILE, item)]
+    most = max((size(item)[0] for item in plain), default=0)
+    formula = {7: {1: 2, 2: 1, 3: 1}, 4: {1: 2, 2: 1}}.get(most, {})
+    found = {}
+    for slices, count in formula.items():
+        alike = [item for item in plain if size(item)[0] == slices]
+        if not alike:
+            return None
+        found[max(alike, key=lambda item: counts[item])] = count
+    return found or None

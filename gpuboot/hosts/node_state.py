@@ -24,6 +24,7 @@ from gpuboot.hosts import (
 )
 from gpuboot.hosts.boot import BootState
 from gpuboot.hosts.dkms import DkmsState
+from gpuboot.hosts.driver_mig import DriverProfiles
 from gpuboot.hosts.environment import ProxyVariable
 from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.module_loading import ModuleLoading
@@ -65,6 +66,7 @@ class NodeState:
     + driver_open: the loaded driver is made of the open kernel modules
     + driver_module: version of the module on disk, as modinfo tells; "" where it cannot
     + mig_instances: GPU instances that its GPUs are divided into
+    + mig_profiles: those that its driver has, where that was asked (`gpuboot.hosts.driver_mig`)
     + ignored_gpus: PCI addresses of GPUs that are not the cluster's, each with the reason
       (`gpuboot.hosts.gpu_choice`)
     + nvlink_bridges: PCI addresses of the ConnectX devices that lead to NVSwitches (NVLink 5)
@@ -81,6 +83,7 @@ class NodeState:
       for none since it booted
     + run_lock_age: seconds for which that run has held it; None when it has ended
     + half_made: steps of kubeadm, init or join, that gpuboot began and did not see end
+    + led_at: when a run that this machine led has written kubeadm's configuration there; 0: never
     + load_balancer: whose haproxy's configuration is: ours, foreign (a site's own), "" for none
     + keepalived: whose keepalived's configuration is: ours, foreign (a site's own), "" for none
     + virtual_address: the one that ours has, whether this machine holds it or not; "" for none
@@ -123,10 +126,12 @@ class NodeState:
     dnf_proxy: bool = False
     selinux_enforcing: bool = False
     mig_instances: int = 0
+    mig_profiles: DriverProfiles = field(default_factory=dict)
     cloud_init: str = ""
     container: str = ""
     cluster_ca: str = ""
     half_made: tuple[str, ...] = ()
+    led_at: int = 0
     load_balancer: str = ""
     keepalived: str = ""
     virtual_address: str = ""
@@ -265,6 +270,7 @@ def _state(values: Fields) -> NodeState:
         driver_loaded=driver,
         driver_open=is_open,
         dnf_proxy=one("dnf_proxy") == "1",
+        led_at=int(one("led_at") or 0),
         selinux_enforcing=one("selinux") == "enforcing",
         run_lock_age=values.number("run_lock_age") if "run_lock_age" in values else None,
         pci=tuple(pci.parse(item, values.pairs("gpu_uuid")) for item in values.all("pci")),

@@ -12,6 +12,7 @@ from gpuboot.config.settings.backup import Backup as Settings
 from gpuboot.fact_output import Fields
 from gpuboot.hosts.proxy import ENVIRONMENT_FILE
 from gpuboot.kubernetes import backup_copy
+from gpuboot.kubernetes.local_volumes import FORMAT
 from gpuboot.templates import render
 
 PROGRAM = "/usr/local/sbin/gpuboot-etcd-backup"
@@ -57,6 +58,7 @@ def files(settings: Settings, node: str) -> dict[str, str]:
         "keep": str(settings.keep),
         "metrics": METRICS_FOLDER,
         "node": node,
+        "volumes": FORMAT,
         **copies,
     }
     config = [f"{name}={shlex.quote(value)}\n" for name, value in told.items()]

@@ -20,6 +20,11 @@ class Budget:
 
     + healthy, needed: how many of its pods are Ready, and have to be
     + selector: of its pods, as `kubectl get --selector` takes it; "" for all of the namespace
+    + expected: how many pods it counts; 0: not told
+    + fixed: it needs a fixed number of pods, so that one more makes room
+    + failed: why Kubernetes cannot work out its status; "" where it can
+    + unseen: Kubernetes has not worked out its status since it changed
+    + maker: what made it and looks after it, e.g. `Cluster db`; "" for a person
     """
 
     namespace: str
@@ -27,24 +32,68 @@ class Budget:
     healthy: int
     needed: int
     selector: str = ""
+    expected: int = 0
+    fixed: bool = False
+    failed: str = ""
+    unseen: bool = False
+    maker: str = ""
 
     def __str__(self) -> str:
         counts = f"{self.healthy} healthy, {self.needed} needed"
         return f"PodDisruptionBudget {self.namespace}/{self.name} ({counts})"
 
+    @property
+    def never(self) -> str:
+        """Why it lets no pod go however long one waits; "" where it may."""
+        if self.failed:
+            return f"Kubernetes cannot work out its status: {self.failed}"
+        if self.expected and self.needed >= self.expected and not self.unseen:
+            many = "s" * (self.needed > 1)
+            return f"it needs {self.needed} healthy pod{many}, and counts {self.expected}"
+        return ""
+
 
 def exhausted(budget: Json) -> Budget | None:
     """A budget that lets no pod go now; None for one that does."""
     status, meta = budget.get("status", {}), budget["metadata"]
-    if int(status.get("disruptionsAllowed", 0)) > 0:
+    unseen = status.get("observedGeneration", 0) < meta.get("generation", 0)
+    if int(status.get("disruptionsAllowed", 0)) > 0 and not unseen:
         return None
+    conditions = status.get("conditions") or ()
+    failed = [one.get("message", "") for one in conditions if one.get("reason") == "SyncFailed"]
+    makers = [f"{one['kind']} {one['name']}" for one in meta.get("ownerReferences") or ()]
     return Budget(
         meta["namespace"],
         meta["name"],
         status.get("currentHealthy", 0),
         status.get("desiredHealthy", 0),
         selectors.written(budget["spec"].get("selector") or {}),
+        expected=status.get("expectedPods", 0),
+        fixed=isinstance(budget["spec"].get("minAvailable"), int),
+        failed=failed[0] if failed else "",
+        unseen=unseen,
+        maker=", ".join(makers),
     )
+
+
+def keeps(budget: Json, pod: Json) -> Budget | None:
+    """A budget that counts a pod and does not let it go now; None for one that does.
+
+    Of a pod that is not Ready the Eviction API (pkg/registry/core/pod/storage/eviction.go) asks
+    less.
+    """
+    status = budget.get("status", {})
+    enough = status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
+    always = budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
+    if not is_ready(pod) and (always or enough):
+        return None
+    return exhausted(budget)
+
+
+def spares(pod: Json) -> bool:
+    """Whether the Eviction API asks no budget about a pod: it has not begun, or it ends."""
+    ends = "deletionTimestamp" in pod["metadata"]
+    return ends or pod.get("status", {}).get("phase") in ("Pending", "Succeeded", "Failed")
 
 
 def counts(budget: Json, pod: Json) -> bool:

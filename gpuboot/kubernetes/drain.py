@@ -12,7 +12,7 @@ from typing import Any
 
 from gpuboot.kubernetes import gpu_pods
 from gpuboot.kubernetes.api_answers import parse_answers
-from gpuboot.kubernetes.budgets import Budget, counts, exhausted, is_ready
+from gpuboot.kubernetes.budgets import Budget, counts, is_ready, keeps, spares
 from gpuboot.kubernetes.node_volumes import NodeVolume, of_node
 from gpuboot.kubernetes.readiness import Progress
 
@@ -33,7 +33,8 @@ class Pod:
     + gpus: how many GPUs, or parts of some, it was given
     + empty_dirs: names of its emptyDir volumes on disk, whose data ends with it; memory_dirs: of
       those in memory, which are no data that anybody expects to find again
-    + budgets: PodDisruptionBudgets that count it; `held_by` those of them that let none go now
+    + budgets: PodDisruptionBudgets that the Eviction API asks about it; `held_by` those of them
+      that do not let it go now
     + ending: it has been told to end; ended: its containers have, and start no more
     + finalizers: what must happen before it is gone
     """
@@ -99,6 +100,28 @@ def parse(lines: Iterable[str], node: str) -> NodePods:
     )
 
 
+def paths_of_pods(nodes: Sequence[str]) -> tuple[str, ...]:
+    """What the API server is asked about the pods of several nodes."""
+    return (*(paths(node)[1] for node in nodes), BUDGETS)
+
+
+def parse_pods(lines: Iterable[str], nodes: Sequence[str]) -> dict[str, NodePods]:
+    """What the API server answered to `paths_of_pods`: the pods of each node, and no more of it.
+
+    Raises `FactOutputError`.
+    """
+    asked = paths_of_pods(nodes)
+    answers = parse_answers(lines, asked)
+    budgets = answers.items(BUDGETS)
+    return {
+        node: NodePods(
+            error=answers.error,
+            leaving=tuple(_pod(item, budgets) for item in answers.items(path) if _leaves(item)),
+        )
+        for node, path in zip(nodes, asked, strict=False)
+    }
+
+
 def _leaves(pod: Json) -> bool:
     mirror = _MIRROR in (pod["metadata"].get("annotations") or {})
     return not mirror and _controller(pod).get("kind") != "DaemonSet"
@@ -122,7 +145,7 @@ def _owner(pod: Json) -> str:
 
 def _pod(pod: Json, budgets: Iterable[Json]) -> Pod:
     meta, spec = pod["metadata"], pod["spec"]
-    counting = [item for item in budgets if counts(item, pod)]
+    counting = [item for item in budgets if counts(item, pod) and not spares(pod)]
     return Pod(
         namespace=meta["namespace"],
         name=meta["name"],
@@ -131,7 +154,7 @@ def _pod(pod: Json, budgets: Iterable[Json]) -> Pod:
         empty_dirs=_empty_dirs(spec, memory=False),
         memory_dirs=_empty_dirs(spec, memory=True),
         budgets=tuple(item["metadata"]["name"] for item in counting),
-        held_by=tuple(filter(None, map(exhausted, counting))),
+        held_by=tuple(held for item in counting if (held := keeps(item, pod))),
         ending="deletionTimestamp" in meta,
         ended=pod.get("status", {}).get("phase") in gpu_pods.ENDED,
         finalizers=tuple(meta.get("finalizers") or ()),

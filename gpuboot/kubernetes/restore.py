@@ -12,6 +12,7 @@ from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.backup import Backup, Backups, of_cluster, parse_about
 
 FILES = ("about.json", "etcd.db", "pki.tar")
+VOLUMES = "volumes"  # missing where the API server did not answer, and in backups of old
 
 
 @dataclass(frozen=True)
@@ -169,11 +170,19 @@ def members_missing(
     return None
 
 
-def question(cluster: str, source: Source, living: Living, now: float, empty: bool) -> str:
+def question(
+    cluster: str,
+    source: Source,
+    living: Living,
+    now: float,
+    empty: bool,
+    volumes: Sequence[str] = (),
+) -> str:
     """What a person is told who has not confirmed yet.
 
     + now: seconds since 1970, by the leader's clock
     + empty: the machine is in no cluster
+    + volumes: lines about claims and their data
     """
     backup = source.backup
     hours, minutes = divmod(max(int(now - backup.taken) // 60, 0), 60)
@@ -193,6 +202,7 @@ def question(cluster: str, source: Source, living: Living, now: float, empty: bo
             "the API does not answer meanwhile, for a minute or two; pods run on. etcd's present "
             "data are kept beside, as /var/lib/etcd.before-…"
         )
+    lines += volumes
     lines.append(
         f"    remedy: if that is what you want, name the cluster: --data gpuboot_restore={cluster}"
     )

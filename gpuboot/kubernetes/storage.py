@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -19,42 +17,10 @@ _IMAGE = "docker.io/rancher/local-path-provisioner"
 _HELPER = "docker.io/library/busybox"
 
 
-@dataclass(frozen=True)
-class LocalVolume:
-    """A volume that is a folder of one node.
-
-    + claim: namespace/name of who asked for it
-    """
-
-    claim: str
-    path: str
-
-
 def images(lock: Lock) -> tuple[str, str]:
     """The images of the provisioner itself and of its helper pods."""
     provisioner = f"{_IMAGE}:{lock.images.local_path_provisioner}"
     return provisioner, f"{_HELPER}:{lock.images.busybox}"
-
-
-def volumes_on(node: str, volumes: Mapping[str, Any]) -> list[LocalVolume]:
-    """The folders that the provisioner made on a node, by their claims.
-
-    + volumes: PersistentVolumes, as `kubectl get pv -o json` lists them
-    """
-    found = []
-    for item in volumes["items"]:
-        made_by = item["metadata"].get("annotations", {}).get("pv.kubernetes.io/provisioned-by")
-        spec, claim = item["spec"], item["spec"].get("claimRef", {})
-        path = (spec.get("hostPath") or spec.get("local") or {}).get("path", "")
-        if made_by == PROVISIONER_NAME and path and node in _nodes(spec):
-            found.append(LocalVolume(f"{claim.get('namespace')}/{claim.get('name')}", path))
-    return sorted(found, key=lambda volume: volume.claim)
-
-
-def _nodes(spec: Mapping[str, Any]) -> set[str]:
-    terms = spec.get("nodeAffinity", {}).get("required", {}).get("nodeSelectorTerms", [])
-    wanted = [one for term in terms for one in term.get("matchExpressions", [])]
-    return {name for one in wanted if one["operator"] == "In" for name in one["values"]}
 
 
 def local_path(settings: Settings, lock: Lock) -> str:
@@ -72,8 +38,20 @@ def local_path(settings: Settings, lock: Lock) -> str:
         image=image,
         helper_image=helper_image,
         config={"nodePathMap": [everywhere]},
+        teardown=render(
+            "kubernetes/volume-teardown.sh.j2",
+            expire=expire(settings.monitoring.storage.keep_removed_days),
+        ),
         gated=settings.gate.enabled,
     )
+
+
+def expire(days: int, delete: str = 'rm -rf "$folder"') -> str:
+    """POSIX sh that deletes what lies in `.removed`, its working folder, for longer than that.
+
+    + delete: what is done to such a folder
+    """
+    return render("kubernetes/volumes-expire.sh.j2", days=days, delete=delete).rstrip()
 
 
 def default_change(classes: Mapping[str, bool]) -> str | None:

@@ -6,6 +6,7 @@ reason has a time that it must have lasted while nothing in the cluster got read
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ _PASSES = re.compile(
     r"nvidia\.com/|unbound|not-ready|unreachable|uninitialized|failed calling webhook"
 )
 
+# nobody opens by himself what a person or a run has cordoned
+_CLOSED = ("node.kubernetes.io/unschedulable", "node-role.kubernetes.io/control-plane")
+
 # of a program that has ended: what no other one can change
 _ENDED = "it has ended"
 _UNITS = ("kubelet", "containerd")
@@ -47,12 +51,14 @@ class Stuck:
     + why: in the words of Kubernetes
     + after_s: how long that must have lasted without progress
     + remedy: what a person can do about it
+    + settled: what gets ready elsewhere cannot change it
     """
 
     subject: str
     why: str
     after_s: float
     remedy: str
+    settled: bool = False
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.why}"
@@ -99,6 +105,19 @@ def of_nodes(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
         if node.name in names
         and not (node.ready and state.clock - node.reported <= SILENT_S)
         and not (_NETWORK.search(node.message) and state.clock - node.reported <= SILENT_S)
+    )
+
+
+def after_reboot(node: str, why: str) -> Stuck:
+    """That a node which has booted does not join the cluster again. + why: as the cluster tells
+
+    Its pod network is started by a pod, whose image may have to be pulled again.
+    """
+    return Stuck(
+        f"node {node}",
+        why,
+        WHILE_OTHERS_START_S if _NETWORK.search(why) else UNCERTAIN_S,
+        f"see `systemctl status kubelet containerd` and `journalctl -u kubelet` on {node}",
     )
 
 
@@ -192,7 +211,10 @@ def of_pod(issue: PodIssue, state: ClusterState) -> Stuck | None:
     if issue.kind == "crash" and issue.crash is not None and issue.crash.count < 2:
         return None
     after_s = _uncertain_s(state)
-    if issue.kind == "image":
+    cordoned = _waits_for_cordoned(issue, state)
+    if cordoned:
+        after_s = CERTAIN_S
+    elif issue.kind == "image":
         after_s = _IMAGE_S if _NO_IMAGE.search(issue.reason) else WHILE_OTHERS_START_S
     elif issue.kind == "unscheduled" and (
         _PASSES.search(issue.reason) or not all(node.ready for node in state.nodes)
@@ -200,7 +222,25 @@ def of_pod(issue: PodIssue, state: ClusterState) -> Stuck | None:
         after_s = WHILE_OTHERS_START_S
     where = f" on {issue.node}" if issue.node else ""
     subject = f"{issue.namespace}/{issue.pod}{where}"
-    return Stuck(subject, issue.reason, after_s, _remedy(issue))
+    return Stuck(subject, issue.reason, after_s, _remedy(issue), settled=cordoned)
+
+
+def of_job(issue: PodIssue, state: ClusterState) -> Stuck | None:
+    """What keeps a Job from ending: an issue of its pod, or of its own where pods are refused."""
+    if issue.kind != "refused":
+        return of_pod(issue, state)
+    return Stuck(
+        f"{issue.namespace}/{issue.pod}",
+        f"its pods are refused: {issue.reason}",
+        _uncertain_s(state) if _PASSES.search(issue.reason) else CERTAIN_S,
+        "correct or remove what refuses them",
+    )
+
+
+def _waits_for_cordoned(issue: PodIssue, state: ClusterState) -> bool:
+    """Whether a pod has no node because all are cordoned, or control planes."""
+    closed = all(any(taint.startswith(_CLOSED) for taint in node.taints) for node in state.nodes)
+    return issue.kind == "unscheduled" and "were unschedulable" in issue.reason and closed
 
 
 def _remedy(issue: PodIssue) -> str:
@@ -223,7 +263,7 @@ class Patience:
 
     _since: dict[str, float] = field(default_factory=dict)
     _seen: dict[str, float] = field(default_factory=dict)
-    _best: int = -1
+    _best: float = -math.inf
 
     def over(self, reasons: Sequence[Stuck], ready: int, now: float) -> list[Stuck]:
         """Those that have lasted for their time.
@@ -233,7 +273,8 @@ class Patience:
         """
         if ready > self._best:
             self._best = ready
-            self._since.clear()
+            settled = {_key(item) for item in reasons if item.settled}
+            self._since = {key: at for key, at in self._since.items() if key in settled}
         present = set(map(_key, reasons))
         for key, seen in list(self._seen.items()):
             if key not in present and now - seen > _FORGOTTEN_S:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,9 @@ from gpuboot.hosts import sharing
 from gpuboot.kubernetes.api_answers import parse_answers
 from gpuboot.kubernetes.helm import Release
 from gpuboot.kubernetes.managed_objects import Object
+from gpuboot.kubernetes.readiness import Progress
 from gpuboot.kubernetes.release_objects import release_objects
+from gpuboot.kubernetes.stuck import WHILE_OTHERS_START_S, Stuck
 
 # Label of a namespace: a release of that name is being taken out of it. It is there before the
 # release goes and until what its programs leave behind is gone, so that a killed run is finished.
@@ -90,6 +92,25 @@ def leaving(contents: Contents, release: str, instances: Collection[str]) -> lis
         for item in everything
         if item["kind"] != "ReplicaSet" and leaves(item)
     ]
+
+
+def going(left: Sequence[str], release: str, namespace: str) -> Progress:
+    """How far a removal is. + left: as `leaving` names it
+
+    A pod may take its time to end, and its workload goes after it.
+    """
+    reasons = tuple(
+        Stuck(
+            f"{item} of {release}",
+            "it does not go",
+            WHILE_OTHERS_START_S,
+            f"see `kubectl -n {namespace} get {item.replace(' ', '/').lower()} -o yaml`: "
+            "its finalizers, or the node that it is on",
+        )
+        for item in left
+    )
+    text = f"{release} is going: {', '.join(left[:5])}"
+    return Progress(not left, text, stuck=reasons, ready=-len(left))
 
 
 def shown_objects(live: Release, name: str, namespace: str) -> list[Object]:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from gpuboot.kubernetes import stuck
 from gpuboot.kubernetes.api_answers import parse_answers
+from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.managed_objects import Object
+from gpuboot.kubernetes.readiness import Progress
+from gpuboot.kubernetes.storage import NAMESPACE, PROVISIONER
+from gpuboot.kubernetes.stuck import Stuck
 
 _CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
 PATHS = (_CLAIMS, _VOLUMES)
+# how kubectl lists the pods of a namespace for `parse_users`: a line each
+USERS = (
+    'jsonpath={range .items[*]}{.metadata.name}{"\\t"}'
+    '{.spec.volumes[*].persistentVolumeClaim.claimName}{"\\n"}{end}'
+)
 
 
 @dataclass(frozen=True)
@@ -109,3 +119,57 @@ def users(
     }
     waiting = {str(claim) for claim in volumes.claims if claim.class_name == class_name}
     return sorted((bound | waiting) - {*without})
+
+
+def gone(
+    volumes: Volumes, namespace: str, claims: Collection[str], names: Collection[str]
+) -> Progress:
+    """Whether deleted claims and their volumes are gone. + names: of the volumes
+
+    Volumes that their class retains stay.
+    """
+    if volumes.error:
+        return Progress(False, f"the volumes cannot be read: {volumes.error}")
+    left = [str(it) for it in volumes.claims if it.namespace == namespace and it.name in claims]
+    left += [
+        f"volume {it.name}" for it in volumes.volumes if it.name in names and it.reclaim != "Retain"
+    ]
+    return Progress(not left, f"volumes are deleted: {', '.join(left)}", ready=-len(left))
+
+
+def parse_users(lines: Iterable[str]) -> dict[str, list[str]]:
+    """Claim -> the pods that use it, of the pods that kubectl lists by `USERS`."""
+    users: dict[str, list[str]] = {}
+    for line in lines:
+        pod, _, claims = line.partition("\t")
+        for claim in claims.split():
+            users.setdefault(claim, []).append(pod)
+    return users
+
+
+def held_up(
+    look: Progress,
+    users: Mapping[str, Sequence[str]],
+    claims: Iterable[str],
+    state: ClusterState,
+) -> Progress:
+    """The same look with what keeps claims and volumes from being deleted.
+
+    + users: see `parse_users`
+    + state: with its pod issues
+    """
+    reasons = [
+        Stuck(
+            f"claim {claim}",
+            f"pod {', '.join(users[claim])} uses it",
+            stuck.UNCERTAIN_S,
+            "delete what makes that pod",
+        )
+        for claim in claims
+        if claim in users
+    ]
+    helpers = [item for item in state.pod_issues if item.namespace == NAMESPACE]
+    reasons += [reason for item in helpers if (reason := stuck.of_job(item, state))]
+    if not any((it.namespace, it.name) == (NAMESPACE, PROVISIONER) for it in state.workloads):
+        reasons.append(stuck.of_absent(NAMESPACE, PROVISIONER, state, certain=True))
+    return replace(look, text="; ".join([look.text, *map(str, reasons)]), stuck=tuple(reasons))

@@ -10,6 +10,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.manifests import json_digest
 from gpuboot.rules.alert import Alert, number
 from gpuboot.rules.catalogue import all_alerts, loaded_alerts, validate
+from gpuboot.rules.clusters import kept_apart
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording import recordings
 from gpuboot.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement, offered
@@ -67,6 +68,8 @@ def groups(
     Without alerts (`alerts.enabled`) the recording rules stay: dashboards, queries and autoscalers
     read them.
 
+    Clusters are kept apart, wherever series have a label `cluster`.
+
     + nodes: as for `prometheus_rule`
     + site: what there is beside exporters and Prometheus: rules that require more are left out
     """
@@ -102,14 +105,14 @@ def _group(name: str, interval: str, rules: list[Object]) -> Iterable[Object]:
 
 
 def _record(record: Record) -> Object:
-    rule: Object = {"record": record.name, "expr": record.expr}
+    rule: Object = {"record": record.name, "expr": kept_apart(record.expr)}
     if record.labels:
         rule["labels"] = dict(record.labels)
     return rule
 
 
 def _alert(alert: Alert, settings: Settings) -> Object:
-    rule: Object = {"alert": alert.name, "expr": expression(alert)}
+    rule: Object = {"alert": alert.name, "expr": kept_apart(expression(alert))}
     if alert.hold_for != "0s":
         rule["for"] = alert.hold_for
     if alert.keep_for:

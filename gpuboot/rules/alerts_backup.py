@@ -7,6 +7,7 @@ from gpuboot.kubernetes.backup import COPY_METRIC, METRIC, METRICS_FOLDER, PROGR
 from gpuboot.kubernetes.backup_copy import SERVICE as COPY_SERVICE
 from gpuboot.kubernetes.backup_copy import target
 from gpuboot.rules.alert import OURS, Alert
+from gpuboot.rules.promql import age
 from gpuboot.rules.requirements import Requirement
 
 _NODE = "{{ with $labels.node }} of {{ . }}{{ end }}"
@@ -26,7 +27,7 @@ def _old(max_age_h: int) -> Alert:
         severity="warning",
         component="cluster",
         action="none",
-        expr=f"max by (node) ((time() - {METRIC}) / 3600) > {{threshold}}\n  or absent({METRIC})",
+        expr=f"max by (node) ({age(METRIC)} / 3600) > {{threshold}}\n  or absent({METRIC})",
         hold_for="15m",
         threshold=max_age_h,
         unit=_UNIT,
@@ -53,7 +54,7 @@ def _copy_old(settings: Settings) -> Alert:
         severity="warning",
         component="cluster",
         action="none",
-        expr=f"max by (node) ((time() - {COPY_METRIC}) / 3600) > {{threshold}}\n"
+        expr=f"max by (node) ({age(COPY_METRIC)} / 3600) > {{threshold}}\n"
         f"  or max by (node) ({METRIC}) unless max by (node) ({COPY_METRIC})",
         hold_for="1h",
         threshold=settings.backup.max_age_h,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from gpuboot.hosts.dcgm import DIAG_STALE_H, HEALTH_STALE_MIN, PROGRAM, RESULTS
 from gpuboot.rules.alert import KERNEL_LOG, OURS, REPLACE, RESET_STEPS, SMI, VERIFY, Alert
+from gpuboot.rules.promql import age
 from gpuboot.rules.requirements import Requirement
+from gpuboot.rules.watches import HOST_JUDGED
 
 _HEALTH, _DIAG = "gpuboot_dcgm_health", "gpuboot_dcgm_diag"
 _WHAT = (
@@ -15,10 +17,16 @@ _WHAT = (
 
 def _age(metric: str, check: str) -> str:
     """Seconds since the last answer, with the label `check`."""
-    age = f"max by (node) (time() - {metric}_timestamp_seconds)"
-    return f'label_replace({age}, "check", "{check}", "", "")'
+    oldest = f"max by (node) ({age(f'{metric}_timestamp_seconds')})"
+    return f'label_replace({oldest}, "check", "{check}", "", "")'
 
 
+def _judged(severity: str) -> str:
+    labels = "node, UUID, gpu, entity, health_watch, health_error_code"
+    return f'max by ({labels}) ({HOST_JUDGED}{{judged="{severity}"}})'
+
+
+_TWICE = "7m"  # asked every five minutes; errors of a moment are in one answer
 _SAYS = (
     f"What DCGM says of it, on the node: `jq . {RESULTS}/{{}}.json`; now: "
     f"`{PROGRAM} {{}}`, which prints one line for each finding"
@@ -29,15 +37,15 @@ ALERTS = [
         severity="critical",
         component="gpu",
         action="investigate",
-        # heat and power have alerts of their own, by what the exporter measures
-        expr="max by (node, UUID, gpu, entity, health_watch) (\n"
-        f'  {_HEALTH}{{health_watch!~"THERMAL|POWER"}}\n) == 20',
-        hold_for="2m",
+        expr=_judged("critical"),
+        hold_for=_TWICE,
         summary=f"DCGM's host engine fails {{{{ $labels.health_watch }}}} of {_WHAT}",
-        description="By the last `dcgmi health` on the node. {{ $labels.UUID }}",
+        description="{{ $labels.health_error_code }}, by the last two `dcgmi health` on the node. "
+        "{{ $labels.UUID }}",
         meaning="Every five minutes each GPU node asks DCGM's host engine for the health of its "
-        "GPUs and NVSwitches, and one of them has a FAIL. GPUHealthFail says the same by the "
-        "exporter, which also reads this engine; this alert does not need the exporter.",
+        "GPUs and NVSwitches, and one of them has had a FAIL twice, by which cards of this model "
+        "are broken (docs/dcgm.md). GPUHealthFail says the same by the exporter, which also reads "
+        "this engine; this alert does not need the exporter.",
         why="DCGM fails a GPU for faults with which NVIDIA considers it unusable.",
         check=(_SAYS.format("health", "health"), KERNEL_LOG, SMI),
         remedy=(
@@ -49,6 +57,30 @@ ALERTS = [
             "restarts, whatever was repaired.",
             REPLACE,
         ),
+        requires=Requirement.DCGM_ON_HOSTS,
+        source="DCGM 4.6 (dcgmi health)",
+    ),
+    Alert(
+        name="DCGMHealthWarn",
+        severity="warning",
+        component="gpu",
+        action="investigate",
+        expr=_judged("warning"),
+        hold_for="12m",
+        summary=f"DCGM's host engine warns of {{{{ $labels.health_watch }}}} of {_WHAT}",
+        description="{{ if $labels.health_error_code }}{{ $labels.health_error_code }}{{ else }}"
+        "What DCGM says of it is not in gpuboot's table{{ end }}. {{ $labels.UUID }}",
+        meaning="For ten minutes or more, `dcgmi health` has told of something that does not stop "
+        "the GPU but should not be, or that gpuboot's table of DCGM's results does not have "
+        "(docs/dcgm.md). `None 0` is the machine itself: its IMEX daemon, for NVLink between "
+        "machines, does not get ready.",
+        why="Warnings become failures. There is time to look.",
+        check=(_SAYS.format("health", "health"), KERNEL_LOG, SMI),
+        remedy=("IMEX: `systemctl status nvidia-imex` and `nvidia-imex-ctl -N`; all nodes of its "
+                "domain have to reach each other. Where jobs bring their own IMEX daemons, switch "
+                "that of the host off.",
+                "NVLink errors since the last reset, of a model that the table does not have: see "
+                "whether they rise, by `nvidia-smi nvlink -e`."),
         requires=Requirement.DCGM_ON_HOSTS,
         source="DCGM 4.6 (dcgmi health)",
     ),
@@ -93,7 +125,8 @@ ALERTS = [
         description="What DCGM said last is old, or it never said anything: faults may go unseen.",
         meaning="Timers on each GPU node ask DCGM's host engine for health every five minutes, and "
         f"for a diagnosis every day. For longer than the threshold (a diagnosis: {DIAG_STALE_H} "
-        "hours) there was no answer that could be read, or Prometheus knows of none.",
+        "hours) there was no answer that could be read, or Prometheus knows of none. The age is by "
+        "the node's own clock; a time to come counts like one that has gone (see NodeClockWrong).",
         why="DCGMHealthFail and DCGMDiagFail go by the last answer: an old one says nothing.",
         check=("On the node: `systemctl status nvidia-dcgm gpuboot-dcgm-health.timer "
                "gpuboot-dcgm-diag.timer`",

@@ -69,7 +69,8 @@ _GPUS = [
         action="investigate",
         expr=f"sum by (node, resource) (max by (node, resource) ({_CAPACITY}))\n"
         f"  - sum by (node, resource) (max by (node, resource) ({_ALLOCATABLE})) > 0",
-        hold_for="5m",
+        # a plugin that has gone leaves the capacity for 5 min, and allocatable is 0 at once
+        hold_for="7m",
         summary="{{ $value }} {{ $labels.resource }} of {{ $labels.node }} are unhealthy",
         description="The device plugin reported them to the kubelet as unhealthy; pods no longer "
         "get them.",
@@ -86,7 +87,8 @@ _GPUS = [
             VERIFY,
         ),
         requires=Requirement.KUBE_STATE_METRICS,
-        source="kubelet's device manager; NVIDIA's device plugin (health.go)",
+        source="kubelet's device manager (devicemanager/types.go, endpointStopGracePeriod: 5 min); "
+        "NVIDIA's device plugin (health.go)",
     ),
     Alert(
         name="GPUDevicePluginMissing",
@@ -170,9 +172,9 @@ _EXPORTER = [
         severity="critical",
         component="exporter",
         action="none",
-        expr=f"absent({UP}) and on () (\n"
-        "  count(node:gpu_expected:count and on (node) kube_node_info) > 0\n"
-        "  or (count(node:gpu_expected:count) > 0 unless on () count(kube_node_info))\n)",
+        expr="(\n  count(node:gpu_expected:count and on (node) kube_node_info) > 0\n"
+        "  or (count(node:gpu_expected:count) > 0 unless on () count(kube_node_info))\n"
+        f") unless on () {UP}",
         hold_for="10m",
         summary="No GPU exporter is scraped at all",
         description="The inventory has GPUs, and Prometheus has no target for any of them.",

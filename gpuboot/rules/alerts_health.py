@@ -18,12 +18,10 @@ from gpuboot.rules.alert import (
     Alert,
 )
 from gpuboot.rules.promql import GPU, level
+from gpuboot.rules.watches import JUDGED
 
 _ACTION = "gpu:recovery_action:max"
 _WATCH = "node, UUID, gpu, health_watch, health_error_code"
-# DCGM keeps a verdict on every XID until its engine restarts, also on programs' own faults: those
-# have alerts of their own, and this one would stay on for days.
-_XID_VERDICTS = "DCGM_FR_XID_ERROR|DCGM_FR_CONTAINED_ERROR|DCGM_FR_PENDING_PAGE_RETIREMENTS"
 _RESTART_EXPORTER = (
     "Restart exporter and device plugin of the node (`kubectl delete pod`): DCGM keeps its "
     "verdict on an XID until its engine restarts, whatever was repaired."
@@ -63,13 +61,15 @@ _VERDICT = [
         severity="critical",
         component="gpu",
         action="investigate",
-        expr=level('DCGM_EXP_GPU_HEALTH_STATUS{health_watch!~"THERMAL|POWER"}', _WATCH) + " == 20",
+        expr=f'max by ({_WATCH}) ({JUDGED}{{judged="critical"}})',
         hold_for="2m",
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} fails on {ON_GPU}",
         description="{{ $labels.health_error_code }}. {{ $labels.UUID }}. What came from an XID "
         "stays failed until the exporter restarts.",
         meaning="DCGM watches each GPU (PCIe, NVLink, memory, inforom, driver …) and gives this "
-        "one a FAIL. Heat and power have alerts of their own and are left out.",
+        "one a FAIL, with an error code by which cards of this model are broken. DCGM also fails "
+        "cards that are well; gpuboot's table of its codes (docs/dcgm.md) leaves those out, and "
+        "heat and power, which have alerts of their own.",
         why="DCGM fails a GPU for faults with which NVIDIA considers it unusable.",
         check=("`dcgmi health -s a`, wait a minute, then `dcgmi health -c -j`, where dcgmi is "
                "installed; its exit code tells nothing, read \"Overall Health\"", KERNEL_LOG, SMI),
@@ -88,13 +88,14 @@ _VERDICT = [
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=level(f'DCGM_EXP_GPU_HEALTH_STATUS{{health_error_code!~"{_XID_VERDICTS}"}}', _WATCH)
-        + " == 10",
+        expr=f'max by ({_WATCH}) ({JUDGED}{{judged="warning"}})',
         hold_for="10m",
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} warns of {ON_GPU}",
-        description="{{ $labels.health_error_code }}. {{ $labels.UUID }}",
-        meaning="DCGM found something that does not stop the GPU but should not be. Verdicts "
-        "that it only keeps from past XIDs are left out.",
+        description="{{ $labels.health_error_code }}{{ if eq $value 20.0 }}, which DCGM calls a "
+        "failure{{ end }}. {{ $labels.UUID }}",
+        meaning="DCGM found something that does not stop the GPU but should not be, or that "
+        "gpuboot's table of its error codes does not have (docs/dcgm.md). Verdicts that it only "
+        "keeps from past XIDs are left out.",
         why="Warnings become failures. There is time to look.",
         check=("`dcgmi health -c -j` where dcgmi is installed", SMI, KERNEL_LOG),
         remedy=("Find the cause by the name of the watch; heat and power: see GPUThermalThrottle "

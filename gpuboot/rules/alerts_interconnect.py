@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuboot.hosts.nvswitch_errors import METRIC
 from gpuboot.rules.alert import (
     DCGM,
     DRAIN,
@@ -13,7 +14,9 @@ from gpuboot.rules.alert import (
     VERIFY,
     Alert,
 )
-from gpuboot.rules.promql import GPU, level, over
+from gpuboot.rules.promql import BLANK, GPU, age, level, over
+from gpuboot.rules.requirements import Requirement
+from gpuboot.rules.sxid_lines import ALWAYS_FATAL
 
 _REPLAY = "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"
 _RECOVERY = "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"
@@ -31,21 +34,21 @@ _NVLINK = [
         expr=f"max by ({GPU}) {over('increase', _REPLAY, '5m')} > {{threshold}}\n"
         f"or max by ({GPU}) {over('increase', _RECOVERY, '5m')} > {{threshold}}",
         hold_for="5m",
-        threshold=0,
-        unit="replays or recoveries in 5 minutes",
+        threshold=2,
+        unit="replays or recoveries in 5 minutes; DCGM fails a GPU for one a minute",
         summary=f"NVLink errors on {ON_GPU}",
         description="Links replay or recover; traffic between GPUs is slow or stalls. "
         "{{ $labels.UUID }}",
         meaning="An NVLink of this GPU has to send packets again, or to be brought up again, again "
         "and again. (NVLink 5 counts in other fields, which are not collected: there look at XID "
         "144 to 150 and GPUHealthFail.)",
-        why="Collective operations go at the pace of the slowest link. DCGM fails a GPU for one "
-        "replay or recovery in a minute.",
+        why="Collective operations go at the pace of the slowest link. A few in an hour are "
+        "normal: links repair them.",
         check=(_LINKS, KERNEL_LOG, "Fabric manager, on the node: `systemctl status "
                "nvidia-fabricmanager`"),
         remedy=(*RESET_STEPS[:-1],
                 "Comes back: reseat the GPU or its NVLink bridge, exchange board or baseboard."),
-        source=f"{DCGM}: any replay or recovery in 60 s",
+        source=f"{DCGM}: any replay or recovery in 60 s; that it lasts is {OURS}",
     ),
     Alert(
         name="GPUNvlinkCrcErrors",
@@ -97,8 +100,52 @@ _NVLINK = [
     ),
 ]  # fmt: skip
 
+_ERRORS = f"max by (node, switch, sxid) ({age(METRIC)})"
+_REBOOTS = "|".join(map(str, sorted(ALWAYS_FATAL)))
+_SWITCHES = [
+    Alert(
+        name="NVSwitchFatalError",
+        severity="critical",
+        component="gpu",
+        action=f'{{{{ if match "^({_REBOOTS})$" $labels.sxid }}}}reboot'
+        "{{ else }}reset{{ end }}",
+        expr=f"{_ERRORS} < 3600 * {{threshold}}",
+        threshold=24,
+        unit="hours since the error; it ends earlier when the driver is loaded again",
+        summary="NVSwitch {{ $labels.switch }} of {{ $labels.node }} has a fatal error, SXid "
+        "{{ $labels.sxid }}",
+        description="Jobs whose traffic went through it have failed; "
+        "{{ $value | humanizeDuration }} ago.",
+        meaning="The kernel log of the node has an SXid that the driver calls Fatal. Those that it "
+        "calls Non-fatal make no alert: NVIDIA's guide asks for nothing but to watch them.",
+        why="GPUs that reach each other through this switch cannot any more, until it is reset. "
+        "New jobs on the node may hang or fail.",
+        check=("On the node: `dmesg | grep SXid`; the line has switch, code and link",
+               "What the fabric manager made of it: `journalctl -u nvidia-fabricmanager --since "
+               "-2h`, /var/log/fabricmanager.log", _LINKS,
+               "XIDs of the GPUs on that link: GPUXidFatal, mostly 74"),
+        remedy=(
+            DRAIN,
+            "Label gpu_action `reboot` (12020, 22003, 22011, 23001 to 23017): no reset ends it. "
+            + REBOOT,
+            "Else all GPUs together, which resets the switches: `systemctl stop "
+            "nvidia-fabricmanager`, what else has GPUs open as in GPUXidFatal, `nvidia-smi "
+            "--gpu-reset`, `systemctl start nvidia-fabricmanager`. Or reboot.",
+            VERIFY,
+            "The same switch or link again: have the baseboard tested, with the output of "
+            "`nvidia-bug-report.sh`.",
+            "Repaired without loading the driver: the alert ends a day after the error; silence "
+            "it until then.",
+        ),
+        requires=Requirement.NVSWITCH_ERRORS,
+        source="NVIDIA's Fabric Manager User Guide (2025-11-14), NVSwitch errors, tables 21 to 24; "
+        f"the day is {OURS}",
+    ),
+]  # fmt: skip
+
 _SLOT = "node, UUID, pci_bus_id"
 _GEN, _LANES = "gpu:pcie_gen:max", "gpu:pcie_lanes:max"
+_MOST_GEN = f"max by ({_SLOT}) (DCGM_FI_DEV_PCIE_MAX_LINK_GEN < {BLANK})"
 _NOW = level("DCGM_FI_DEV_PCIE_LINK_WIDTH", f"{GPU}, pci_bus_id")
 
 
@@ -106,6 +153,24 @@ def _best(record: str) -> str:
     """What the GPU had in this slot at best: within 14 days, or since it was put there."""
     return f"max by ({_SLOT}) (max_over_time({record}1h[14d:1h]) or {record}1h)"
 
+
+# Of a GPU without work the link slows down to save power. One that copies works as well: GPUs
+# starve behind a slow link.
+_TRAFFIC = "1e8"
+_UNDER_LOAD = "\n  or ".join(
+    (
+        f"max by ({GPU}) (gpu:engine_active:avg5m) > 0.1",
+        *(
+            f"max by ({GPU}) {over('avg_over_time', f'DCGM_FI_PROF_PCIE_{way}_BYTES', '5m')}"
+            f" > {_TRAFFIC}"
+            for way in ("RX", "TX")
+        ),
+    )
+)
+_LINK_OF = (
+    "On the node, while it works: `nvidia-smi -q -i UUID | grep -A8 'GPU Link Info'`",
+    "`lspci -vv -s BUS_ID | grep -E 'LnkSta|LnkCap'`",
+)
 
 _PCIE = [
     Alert(
@@ -151,12 +216,45 @@ _PCIE = [
         "does not fire.",
         why="Half the lanes are half the speed of loading data, and of GPU traffic through the "
         "host.",
-        check=("On the node: `nvidia-smi -q -i UUID | grep -A8 'GPU Link Info'`",
-               "`lspci -vv -s BUS_ID | grep -E 'LnkSta|LnkCap'`"),
+        check=_LINK_OF,
         remedy=("Drain the node, power it off, reseat GPU and riser.", VERIFY,
                 "Fewer lanes on purpose (another riser, bifurcation): silence it for 14 days."),
         source=OURS,
     ),
+    Alert(
+        name="GPUPcieSpeedDegraded",
+        severity="warning",
+        component="gpu",
+        action="investigate",
+        expr=f"max by ({GPU}) (\n"
+        f"  {_GEN}5m < on ({_SLOT}) group_left {_best(_GEN)}\n"
+        f"  or {_GEN}5m <= on ({_SLOT}) group_left {_MOST_GEN} - {{threshold}}\n"
+        f")\nand on ({GPU}) (\n  {_UNDER_LOAD}\n)",
+        hold_for="15m",
+        threshold=2,
+        unit="generations below the most that GPU and slot can do together; each halves the speed",
+        summary=f"{ON_GPU} works on PCIe generation {{{{ $value }}}}",
+        description="The link is slower than GPU and slot allow, and stays so under load. "
+        "{{ $labels.UUID }}",
+        meaning="While the GPU works, its link to the host is of a lower PCIe generation than it "
+        "had in the same slot within the last 14 days, or of a much lower one (two generations, a "
+        "quarter of the speed) than GPU and slot can do together, as the driver says "
+        "(`pcie.link.gen.max`). A slot or laptop that can do no more is taken into account there. "
+        "Links that save power while the GPU is idle are left out. One generation less since "
+        "monitoring began does not fire: risers, and virtual machines whose bus promises more than "
+        "the slot has, look like that by design.",
+        why="At generation 1 of 5 loading data takes sixteen times as long. The GPU waits, and "
+        "nothing else says why.",
+        check=(*_LINK_OF, "Errors the bus reports: `journalctl -k | grep -i -E 'AER|pcieport'`"),
+        remedy=("Drain the node and power it off; reseat GPU, riser and cables, then start it: "
+                "links are trained at power-on.",
+                "Comes back: another slot or riser, and the link speed in the firmware's setup "
+                "(Auto). Follows the GPU into the other slot: have the GPU replaced.",
+                VERIFY,
+                "A riser that can do no more: raise the threshold, or silence it for this node."),
+        source="NVML: nvmlDeviceGetMaxPcieLinkGeneration is of device and system together (DCGM "
+        f"field 235); the numbers are {OURS}",
+    ),
 ]  # fmt: skip
 
-ALERTS = [*_NVLINK, *_PCIE]
+ALERTS = [*_NVLINK, *_SWITCHES, *_PCIE]

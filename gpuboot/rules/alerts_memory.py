@@ -14,16 +14,19 @@ from gpuboot.rules.alert import (
     Alert,
 )
 from gpuboot.rules.promql import BLANK, GPU, level
-from gpuboot.rules.recording_xid import TOTAL
+from gpuboot.rules.recording_xid import TOTAL, UNREPAIRED
 
 _ECC = "Counts, on the node: `nvidia-smi -q -d ECC -i UUID`"
 _REMAP = "Remapped rows, on the node: `nvidia-smi -q -d ROW_REMAPPER -i UUID`"
 _FAILURE = "DCGM_FI_DEV_ROW_REMAP_FAILURE"
 _PENDING = "DCGM_FI_DEV_ROW_REMAP_PENDING"
 _ROWS = "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"
+_CORRECTABLE_ROWS = "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS"
+_CORRECTED = f"sum by ({GPU}) (increase(gpu:ecc_sbe:total[1d])) > {{threshold}}"
+_GUIDE = "NVIDIA's GPU memory error management guide"
 _BY_XID = (
     "Under MIG neither driver nor `nvidia-smi -q` reports remaps (they say N/A): there XID {xid}, "
-    "counted since the exporter started, stands in for it."
+    "counted since the exporter started, or in the last day and not repaired, stands in for it."
 )
 _MEMORY_XIDS = "48|94|95|140"
 _MIG_INSTANCES = 'DCGM_FI_DEV_SM_CLOCK{GPU_I_ID!=""}'
@@ -31,8 +34,9 @@ _MIG_INSTANCES = 'DCGM_FI_DEV_SM_CLOCK{GPU_I_ID!=""}'
 
 def _under_mig(codes: str, field: str) -> str:
     """What XIDs tell of GPUs that are cut into instances, and of which the field says nothing."""
+    xids = f'{{xid=~"{codes}"}} > 0'
     return (
-        f'or max by ({GPU}) ({TOTAL}{{xid=~"{codes}"}} > 0)\n'
+        f"or max by ({GPU}) ({TOTAL}{xids} or {UNREPAIRED}{xids})\n"
         f"  and on (node, UUID) {_MIG_INSTANCES} unless on (node, UUID) {field} < {BLANK}"
     )
 
@@ -70,7 +74,7 @@ ALERTS = [
         severity="info",
         component="gpu",
         action="none",
-        expr="sum by (node, UUID, gpu) (increase(gpu:ecc_sbe:total[1d])) > {threshold}",
+        expr=_CORRECTED,
         hold_for="1h",
         threshold=1000,
         unit="corrected errors in a day",
@@ -78,13 +82,47 @@ ALERTS = [
         description="{{ $value | printf \"%.0f\" }} in a day on {{ $labels.UUID }}. Nothing is "
         "lost; it is a trend to watch.",
         meaning="ECC corrects single bit errors; no program notices. So many in a day are unusual.",
-        why="Memory that wears out shows first by such errors, and by remapped rows.",
+        why="Memory that wears out shows first by such errors. With remapped rows beside them it "
+        "is GPUMemoryDegrading.",
         check=(_ECC, _REMAP, "Trend: `increase(gpu:ecc_sbe:total{UUID=\"UUID\"}[1d])`"),
         remedy=(
             "Nothing now. When GPURemappedRowsGrowing fires for the same GPU, plan its "
             "replacement.",
         ),
         source=f"The number is {OURS}: NVIDIA names no limit for corrected errors",
+    ),
+    Alert(
+        name="GPUMemoryDegrading",
+        severity="warning",
+        component="gpu",
+        action="reset",
+        expr=f"{_CORRECTED}\nand on ({GPU}) (\n  {level(_CORRECTABLE_ROWS)} > 0\n"
+        f"  or {level(_ROWS)} > 0\n  or {level(_PENDING)} == 1\n)",
+        hold_for="10m",
+        threshold=1000,
+        unit="corrected errors in a day, on a GPU with remapped rows",
+        summary=f"{ON_GPU} corrects many memory errors, and rows of it are remapped",
+        description="{{ $value | printf \"%.0f\" }} corrected errors in a day on "
+        "{{ $labels.UUID }}.",
+        meaning="ECC corrects very many single bit errors, and the GPU has exchanged rows of its "
+        "memory for spare ones, or will with the next reset. Under MIG rows are not reported (see "
+        "GPURowRemapUnseen).",
+        why="Each error is corrected, so no program notices. But the memory wears out: a bank has "
+        "eight spare rows, and once they are used up the next uncorrectable error is the end of "
+        "the GPU. There is time to plan.",
+        check=(_REMAP + " (pending, and how many spare rows the banks have)", _ECC,
+               "Trend: `increase(gpu:ecc_sbe:total{UUID=\"UUID\"}[1d])`, "
+               f"`{_CORRECTABLE_ROWS}{{UUID=\"UUID\"}}`"),
+        remedy=(
+            "Within days, when the GPU is free: reset it, which makes pending remaps take effect.",
+            *RESET_STEPS[:-1],
+            "The flood goes on after the reset, or rows grow week by week: have the GPU tested by "
+            "NVIDIA's field diagnostic, or `dcgmi diag -r 3` on the drained node, and plan its "
+            "replacement. NVIDIA exchanges it once GPURowRemapFailure fires.",
+        ),
+        source=f"{_GUIDE}: remaps take effect with a reset; the failure flag comes with the ninth "
+        "row of a bank, a row remapped twice, or 512 rows; of corrected errors it names no "
+        f"limit, and the XID catalog has the GPU used on after XID 92. The number is {OURS}",
     ),
     Alert(
         name="GPURowRemapFailure",

@@ -18,6 +18,7 @@ from gpuboot.rules import (
     alerts_interconnect,
     alerts_memory,
     alerts_repair,
+    alerts_scrapes,
     alerts_services,
     alerts_workload,
     alerts_xid,
@@ -40,7 +41,7 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
         "health": alerts_health.ALERTS,
         "dcgm": alerts_dcgm.ALERTS,
         "interconnect": alerts_interconnect.ALERTS,
-        "exporter": alerts_exporter.ALERTS,
+        "exporter": [*alerts_exporter.ALERTS, *alerts_scrapes.ALERTS],
         "workload": alerts_workload.alerts(settings),
         "cluster": [
             *alerts_cluster.ALERTS,

@@ -32,6 +32,20 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def closed_nodes(matchers: str = "") -> dict[str, str]:
+    """Why a node takes no pods -> PromQL of the nodes of which that is so.
+
+    + matchers: of nodes, inside of the braces
+    """
+    ready = f'kube_node_status_condition{{condition="Ready",status="true",{matchers}}}'
+    return {
+        "not ready": f"max by (node) ({ready}) == 0",
+        "cordoned": f"max by (node) (kube_node_spec_unschedulable{{{matchers}}}) == 1",
+        # a taint of ours (docs/gate.md)
+        "closed": f'max by (node) (kube_node_spec_taint{{key=~"gpuboot.io/.+",{matchers}}}) == 1',
+    }
+
+
 def known(metric: str, matchers: str = "") -> str:
     """The metric where it has a value, and not DCGM's mark for none.
 
@@ -69,6 +83,18 @@ def now_and(function: str, metric: str, matchers: str, window: str) -> str:
     """
     series = f"{metric}{{{matchers}}}" if matchers else metric
     return f"({over(function, series, window)} and {series})"
+
+
+def age(metric: str) -> str:
+    """Seconds since the time that a program on a node left for node-exporter, without its sign.
+
+    By that node's own clock, so that a wrong one makes nothing look old or fresh; by Prometheus'
+    where the node tells none. A time to come is as wrong as one that has long gone.
+    """
+    return (
+        f"abs(node_time_seconds - on (job, instance) group_right () {metric}\n"
+        f"  or time() - {metric} unless on (job, instance) node_time_seconds)"
+    )
 
 
 def engine(function: str, window: str, matchers: str = "") -> str:

@@ -33,6 +33,7 @@ from gpuboot.rules.recording_applications import applications
 from gpuboot.rules.recording_use import activity, allocation, power
 from gpuboot.rules.recording_xid import VISIBLE, xids
 from gpuboot.rules.requirements import Requirement
+from gpuboot.rules.watches import records as watches
 
 IDLE_SHARE = 0.8  # of an hour's samples; fewer (a profiling pause, a new pod) tell nothing
 # PCIe generation -> Gbit/s of a lane. DCGM allows one error in 10^12 bits, so 0.06 a minute for
@@ -237,6 +238,7 @@ def recordings(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Reco
         "static": [*expected(nodes), *prices(settings.cost)],
         "gpus": [
             *visible(),
+            *watches(VISIBLE),
             *xids(settings),
             *gpus(settings),
             *links(),

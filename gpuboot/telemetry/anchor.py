@@ -9,6 +9,7 @@ stand in for a kind that was not.
 from __future__ import annotations
 
 ANCHORS = ("DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_UTIL")
-# Fields of one GPU or slice have the same labels, so `or` gives one series for each.
-ANCHOR = " or ".join(ANCHORS)
-AGES = " or ".join(f"timestamp({name})" for name in ANCHORS)
+# A field that stands in for another does so for a whole GPU or slice: where pods share it, GPU_UTIL
+# has series that the others lack, of the device as a whole and with `pod_uid` (dcgm-exporter 4.8.4,
+# internal/pkg/transformation/kubernetes.go, createPerProcessMetrics).
+AGES = " or on (instance, UUID, GPU_I_ID) ".join(f"timestamp({name})" for name in ANCHORS)

@@ -115,8 +115,18 @@ def devices(series_list: Iterable[Series]) -> dict[Device, dict[str, Points]]:
         points = {time: value for time, value in series.points if abs(value) < BLANK}
         if points and series.labels.get("UUID"):
             fields = by_device.setdefault(device(series.labels), {})
-            fields.setdefault(series.name, {}).update(points)
+            merge(fields.setdefault(series.name, {}), points)
     return by_device
+
+
+def merge(points: Points, more: Points) -> None:
+    """Add another series of the same device and field.
+
+    Of a shared GPU, FB_USED and GPU_UTIL have the whole's value and each pod's own: it has the
+    largest (dcgm-exporter 4.8.4, internal/pkg/transformation/kubernetes.go).
+    """
+    for time, value in more.items():
+        points[time] = max(value, points.get(time, value))
 
 
 def device(labels: Mapping[str, str]) -> Device:

@@ -28,6 +28,7 @@ from gpuboot.telemetry.latest_samples import (
     device,
     devices,
     duration,
+    merge,
     newest,
     selector,
     shown,
@@ -132,6 +133,9 @@ class Usage:
         if not held:
             return unknown(blank, self._why_none(blank, label))
         missing = self._without_samples(blank, series_list) if blank.kind != "gpu" else ""
+        shared = any(series.labels.get("vgpu") for series in series_list)
+        if shared:
+            self._add_used_by_others(held)
         samples = DeviceSamples(held, label, now, self._stale_s, self._window_s)
         values = {
             "engine": self._engine(samples),
@@ -140,7 +144,6 @@ class Usage:
         }
         if missing:
             values = {name: _withdrawn(value, missing) for name, value in values.items()}
-        shared = any(series.labels.get("vgpu") for series in series_list)
         note = "a shared GPU (time slices or MPS): its numbers are the whole GPU's, whoever uses it"
         return Answer(
             blank.kind,
@@ -177,6 +180,14 @@ class Usage:
             key = device(sample.labels)
             if key in quiet and now - sample.value <= self._stale_s:
                 held.pop(key, None)
+
+    def _add_used_by_others(self, held: dict[Device, dict[str, Points]]) -> None:
+        """The memory that is used of shared GPUs as a whole; a pod's series have its own part."""
+        uuids = "|".join(re.escape(uuid) for uuid, _ in sorted(held))
+        used = f"{USED}{{{selector({'UUID': uuids}, '=~')}}}[{duration(self._lookback_s)}]"
+        for key, fields in devices(self._prometheus.scraped(used)).items():
+            if key in held and USED in held[key]:
+                merge(held[key][USED], fields[USED])
 
     def _without_samples(self, blank: Answer, series_list: Sequence[Series]) -> str:
         """Pods that run and asked for GPUs, and that no sample names: their load is missing."""

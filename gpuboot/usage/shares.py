@@ -1,29 +1,18 @@
 """What share of a GPU a resource of the scheduler is.
 
 A MIG instance is the larger of its compute slices and its memory slices, each as a share of the
-card's: most cards have 7 and 8. Profiles and slices: NVIDIA's MIG User Guide, "Supported MIG
-Profiles".
+card's: most cards have 7 and 8. Profiles and slices: `gpuboot.hosts.mig_profiles`.
 """
 
 from __future__ import annotations
 
 import re
 
+from gpuboot.hosts import mig_profiles
+
 _PROFILE = re.compile(r"(?:(\d+)c\.)?(\d+)g\.(\d+)gb")
 _RESOURCE = re.compile(r"^(?:requests\.)?nvidia[._]com[/_]mig[-_](.+?)(?:[._]shared)?$")
 _MEMORY_SLICES = 8
-# part of a model's name -> memory in GB, compute slices; the first that fits
-_CARDS = (
-    ("GH200 480GB", 96, 7),  # 480 GB are its CPU's
-    ("A30", 24, 4),
-    ("RTX PRO 6000", 96, 4),
-    ("H100 NVL", 94, 7),
-    ("H100 PCIe", 80, 7),
-    ("H200", 141, 7),
-    ("GB200", 186, 7),
-    ("B200", 180, 7),
-    ("B300", 288, 7),
-)
 _NAMED_SIZE = re.compile(r"\b(\d+)\s?GB?\b")
 # memory slices of the usual profile with so many compute slices, where the card is not known
 _USUAL = {1: 1, 2: 2, 3: 4, 4: 4, 7: 8}
@@ -56,8 +45,7 @@ def share(profile: str, model: str = "") -> float:
 
 def _card(model: str) -> tuple[int, int]:
     """Memory in GB (0: not known) and compute slices."""
-    for part, size, compute in _CARDS:
-        if part in model:
-            return size, compute
+    if card := mig_profiles.of_model(model):
+        return card.gigabytes, card.compute
     named = _NAMED_SIZE.search(model)
     return (int(named[1]) if named else 0), 7

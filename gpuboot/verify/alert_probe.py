@@ -10,8 +10,8 @@ notify/retry_stage.go).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Protocol
@@ -45,27 +45,48 @@ _DELIVERY_S = 30.0  # beside the group's wait
 _POLL_S = 1.0
 
 
-def read(cluster: Cluster, namespace: str, alertmanager: str, prometheus: Prometheus) -> AlertPath:
-    """The state of the way at this moment. Raises `ClusterError`, `PrometheusError`, KeyError.
+class AlertPathReader:
+    """Reads the way of alerts: all of it once, and then only what a wait can change."""
 
-    + namespace: of monitoring
-    + alertmanager: path of its Service in the API server's proxy
-    """
-    alerts, silences, refused, *managed = concurrently(
-        [
-            partial(cluster.json, f"{alertmanager}/api/v2/alerts"),
-            partial(cluster.json, f"{alertmanager}/api/v2/silences"),
-            partial(prometheus.query, _ALL_REFUSED),
-            partial(cluster.json, f"{_OPERATOR_API}/{namespace}/prometheuses"),
-            partial(cluster.json, f"{_OPERATOR_API}/{namespace}/alertmanagers"),
+    def __init__(
+        self, cluster: Cluster, namespace: str, alertmanager: str, prometheus: Prometheus
+    ) -> None:
+        """`namespace`: of monitoring; `alertmanager`: its Service in the API server's proxy."""
+        self._cluster, self._prometheus = cluster, prometheus
+        self._operator = f"{_OPERATOR_API}/{namespace}"
+        self._alertmanager = alertmanager
+        self._path: AlertPath | None = None
+
+    def read(self) -> AlertPath:
+        """The way at this moment: the heartbeat, and all else as the first answer had it.
+
+        Raises `ClusterError`, `PrometheusError`, KeyError.
+        """
+        if self._path is None:
+            self._path = self._read_all()
+        else:
+            self._path = replace(self._path, heartbeat=parse_heartbeat(self._alerts()))
+        return self._path
+
+    def _alerts(self) -> Any:
+        return self._cluster.json(f"{self._alertmanager}/api/v2/alerts")
+
+    def _read_all(self) -> AlertPath:
+        json = self._cluster.json
+        questions: list[Callable[[], Any]] = [
+            self._alerts,
+            partial(json, f"{self._alertmanager}/api/v2/silences"),
+            partial(self._prometheus.query, _ALL_REFUSED),
+            partial(json, f"{self._operator}/prometheuses"),
+            partial(json, f"{self._operator}/alertmanagers"),
         ]
-    )
-    return AlertPath(
-        stopped=tuple(text for answer in managed for text in parse_stopped(answer)),
-        heartbeat=parse_heartbeat(alerts),
-        silences=parse_silences(silences),
-        refused=tuple(sorted(sample.labels["integration"] for sample in refused)),
-    )
+        alerts, silences, refused, *managed = concurrently(questions)
+        return AlertPath(
+            stopped=tuple(text for answer in managed for text in parse_stopped(answer)),
+            heartbeat=parse_heartbeat(alerts),
+            silences=parse_silences(silences),
+            refused=tuple(sorted(sample.labels["integration"] for sample in refused)),
+        )
 
 
 @dataclass(frozen=True)

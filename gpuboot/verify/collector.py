@@ -16,7 +16,8 @@ from gpuboot.kubernetes.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 from gpuboot.verify import alert_probe
 from gpuboot.verify.alert_path import AlertDelivery
-from gpuboot.verify.checks.cluster_check import CHECKS, Answer
+from gpuboot.verify.checks.cluster_check import Answer
+from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.concurrently import concurrently
 from gpuboot.verify.devices import SeriesKey
 from gpuboot.verify.evidence import (
@@ -58,6 +59,9 @@ class MetricsCollector:
         self._namespace = namespace
         self._exporter_client = ExporterClient(cluster, settings.exporter)
         self._prometheus = Prometheus(cluster, cluster.service(namespace, *PROMETHEUS))
+        self._alert_path = alert_probe.AlertPathReader(
+            cluster, namespace, cluster.service(namespace, *ALERTMANAGER), self._prometheus
+        )
 
     def metrics(self) -> Metrics:
         """Everything at this moment."""
@@ -89,10 +93,7 @@ class MetricsCollector:
             "rules": ("prometheus", self._prometheus.rules),
             "alertmanagers": ("prometheus", self._prometheus.alertmanagers),
             "alerts": ("alerts", self._prometheus.alerts),
-            "alert_path": (
-                "alert path",
-                lambda: alert_probe.read(self._cluster, self._namespace, base, self._prometheus),
-            ),
+            "alert_path": ("alert path", self._alert_path.read),
             "alertmanager_ready": ("alertmanager", lambda: self._cluster.get(f"{base}/-/ready")),
             "alertmanager_config": (
                 "alertmanager config",
@@ -130,8 +131,8 @@ class MetricsCollector:
 
     def answers(self) -> dict[str, Answer]:
         """What the API answers to each check of `checks.of_cluster`, by its link."""
-        found = concurrently(partial(self._answer, check.path) for check in CHECKS)
-        return {check.link.name: one for check, one in zip(CHECKS, found, strict=True)}
+        found = concurrently(partial(self._answer, check.path) for check in CLUSTER_CHECKS)
+        return {check.link.name: one for check, one in zip(CLUSTER_CHECKS, found, strict=True)}
 
     def _answer(self, path: str) -> Answer:
         try:

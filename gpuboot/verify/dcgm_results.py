@@ -13,7 +13,7 @@ from gpuboot.hosts.dcgm import CHECKS, DIAG_STALE_H, HEALTH_STALE_MIN
 
 FAILS = 20  # 10 is a warning, 0 is well
 _STALE_S = {"health": HEALTH_STALE_MIN * 60, "diag": DIAG_STALE_H * 3600}
-_COLUMNS = 6
+_COLUMNS = (6, 7)  # of a diagnosis, and of health
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,17 +23,23 @@ class DcgmVerdict:
     + what: a health watch as the exporter calls it (`MEM`), or a test of a diagnosis
     + uuid: of the GPU; "" for what is no GPU, such as an NVSwitch
     + level: 0 well, 10 warning, 20 failure; text: what DCGM says of it
+    + code: the error code that belongs to the text; "" for one that gpuboot does not know
     """
 
     what: str
     uuid: str
     level: int
     text: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DcgmAnswer:
-    """An answer of the host engine. + check: `health` or `diag`; age_s: since then"""
+    """An answer of the host engine.
+
+    + check: `health` or `diag`
+    + age_s: since then by the node's own clock; below 0 where that was set back
+    """
 
     check: str
     age_s: float
@@ -42,7 +48,7 @@ class DcgmAnswer:
     @property
     def is_stale(self) -> bool:
         """Whether a newer one ought to be there."""
-        return self.age_s > _STALE_S[self.check]
+        return abs(self.age_s) > _STALE_S[self.check]
 
     def of(self, uuid: str) -> tuple[DcgmVerdict, ...]:
         """The verdicts on one GPU."""
@@ -69,7 +75,7 @@ def _answer(check: str, rows: Sequence[Sequence[str]], clock: str) -> DcgmAnswer
 
 
 def _verdict(row: Sequence[str]) -> DcgmVerdict:
-    if len(row) != _COLUMNS:
+    if len(row) not in _COLUMNS:
         raise ValueError(f"{len(row)} columns")
-    _, uuid, _, what, level, text = row
-    return DcgmVerdict(what=what, uuid=uuid, level=int(level), text=text)
+    _, uuid, _, what, level, text, *code = row
+    return DcgmVerdict(what=what, uuid=uuid, level=int(level), text=text, code="".join(code))

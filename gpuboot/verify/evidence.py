@@ -144,6 +144,8 @@ class Reading:
     + pod: `namespace/name` that the series names, or ""
     + age_s: age of the sample in Prometheus; None in the exporter's own answer
     + slice: its GPU_I_ID under MIG; "" for a whole GPU
+    + share: the container, the share of the GPU (`vgpu`) and the HPC job that the series names: the
+      exporter has a series for each (dcgm-exporter 4.8.4, internal/pkg/transformation)
     + anchored: one of `gpuboot.telemetry.anchor.ANCHORS` has a value
     """
 
@@ -156,6 +158,7 @@ class Reading:
     energy: float | None = None
     age_s: float | None = None
     slice: str = ""
+    share: tuple[str, ...] = ()
     anchored: bool = True
 
     @property
@@ -167,13 +170,14 @@ class Reading:
 class HealthValue:
     """One of the values that tell of a GPU's faults, as the exporter shows it.
 
-    + what: DCGM's health watch and its error, e.g. `MEM (DCGM_FR_VOLATILE_DBE_DETECTED)`, or ""
+    + watch, code: DCGM's health watch and its error, e.g. MEM and DCGM_FR_VOLATILE_DBE_DETECTED
     """
 
     uuid: str
     metric: str
     value: float
-    what: str = ""
+    watch: str = ""
+    code: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

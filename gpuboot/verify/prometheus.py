@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from gpuboot.telemetry.anchor import AGES, ANCHORS
-from gpuboot.verify.checks.health import IGNORED_WATCHES, METRICS
+from gpuboot.verify.checks.health import METRICS
 from gpuboot.verify.devices import SeriesKey
 from gpuboot.verify.evidence import HealthValue, Reading, Rule, Target
 from gpuboot.verify.firing_alerts import FiringAlert, firing_alerts
@@ -223,23 +223,20 @@ def health_values(samples: Iterable[Sample]) -> tuple[HealthValue, ...]:
             uuid=sample.labels["UUID"],
             metric=sample.name,
             value=sample.value,
-            what=_watch(sample.labels),
+            watch=sample.labels.get("health_watch", ""),
+            code=sample.labels.get("health_error_code", ""),
         )
         for sample in samples
-        if sample.name in METRICS
-        and sample.labels.get("UUID")
-        and abs(sample.value) < BLANK
-        and sample.labels.get("health_watch") not in IGNORED_WATCHES
+        if sample.name in METRICS and sample.labels.get("UUID") and abs(sample.value) < BLANK
     )
 
 
-def _watch(labels: Mapping[str, str]) -> str:
-    watch, error = labels.get("health_watch", ""), labels.get("health_error_code", "")
-    return f"{watch} ({error})" if watch and error else watch
-
-
 def _merged(samples: Sequence[Sample], node: str) -> Reading:
-    values = {sample.name: sample.value for sample in samples if abs(sample.value) < BLANK}
+    values: dict[str, float] = {}
+    for sample in samples:
+        # of a shared GPU, FB_USED has a series of each pod's own beside that of the whole
+        if abs(sample.value) < BLANK:
+            values[sample.name] = max(sample.value, values.get(sample.name, sample.value))
     # an idle GPU uses nothing and a full one has nothing free: only together they are its size
     memory = (
         [values[name] for name in MEMORY if name in values] if {FREE, USED} <= set(values) else []
@@ -263,7 +260,11 @@ def _target(sample: Sample) -> tuple[str, ...]:
 
 def _reading(labels: Mapping[str, str], node: str) -> Reading:
     return Reading(
-        uuid=labels.get("UUID", ""), node=node, pod=_pod(labels), slice=labels.get("GPU_I_ID", "")
+        uuid=labels.get("UUID", ""),
+        node=node,
+        pod=_pod(labels),
+        slice=labels.get("GPU_I_ID", ""),
+        share=tuple(labels.get(name, "") for name in ("container", "vgpu", "hpc_job")),
     )
 
 

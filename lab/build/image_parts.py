@@ -48,5 +48,9 @@ def python() -> dict[str, Source]:
 
 def shell(programs: Programs) -> dict[str, Source]:
     """Debian's static busybox, and the commands of it that scripts in the lab's pods use."""
-    links = {f"/usr/bin/{name}": f"{SYMLINK}busybox" for name in SHELL}
-    return {"/usr/bin/busybox": programs["busybox"], **links}
+    return {"/usr/bin/busybox": programs["busybox"], **links(*SHELL)}
+
+
+def links(*names: str) -> dict[str, Source]:
+    """Commands of busybox, which is in the image."""
+    return {f"/usr/bin/{name}": f"{SYMLINK}busybox" for name in names}

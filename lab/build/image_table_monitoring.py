@@ -6,7 +6,7 @@ from lab.build import debian_programs as debian
 from lab.build import software
 from lab.build import software_monitoring as built
 from lab.build.golang import module_version
-from lab.build.image_parts import NOBODY, Programs, built_from, shell
+from lab.build.image_parts import NOBODY, Programs, built_from, links, shell
 from lab.build.images import Image
 
 KUBE_STATE_METRICS = "v2.20.0"  # what upstream's chart 88.5.3 runs
@@ -81,7 +81,7 @@ def _volumes(programs: Programs) -> list[Image]:
         # of the provisioner's helper pods, which make and remove a volume's folder
         Image(
             f"docker.io/library/busybox:{busybox}",
-            shell(programs),
+            {**shell(programs), **links("date", "mv")},
             ("sh",),
             "real, Debian's package busybox-static, with links for some of its commands",
         ),

@@ -8,6 +8,8 @@ metrics='' results='' node='' settle_s='' # of the file of settings
 # shellcheck source=/dev/null
 . /etc/gpuboot/dcgm.conf
 work=''
+# by which text of DCGM each error code is known, and how grave it is at most
+codes='{{ codes }}'
 
 die() {
   echo "gpuboot-dcgm-check: $*" >&2
@@ -21,9 +23,11 @@ ask() { # SECONDS ARGUMENTS...: its JSON
   sed -n '/^{/,$p' "$work/said" >"$work/json"
   [ -s "$work/json" ] || die "dcgmi $* printed no JSON: $(tail -n 1 "$work/said" | cut -c 1-300)"
 }
-# {"0": "GPU-…"}: DCGM's number of a GPU -> its UUID
+# {"0": "GPU-…"}: DCGM's number of a GPU -> its UUID; and its model
 gpus() {
   timeout -k 5 60 dcgmi discovery -l >"$work/said" 2>&1 || :
+  awk -F '|' '$2 ~ /^ *[0-9]+ *$/ { id = $2 + 0 }
+    sub(/^ *Name: */, "", $3) { sub(/ *$/, "", $3); printf "%d\t%s\n", id, $3 }' "$work/said" >"$work/models"
   awk -F '|' '$2 ~ /^ *[0-9]+ *$/ { id = $2 + 0 }
     match($3, /GPU-[0-9a-f-]+/) { printf "%s\"%d\":\"%s\"", gap, id, substr($3, RSTART, RLENGTH); gap = "," }' \
     "$work/said" >"$work/gpus"
@@ -37,9 +41,10 @@ watched() {
     die "dcgmi health -f has another layout: $(tr -d '\n' <"$work/json" | cut -c 1-300)"
 }
 
-# Verdicts as rows: number, UUID, entity, what was looked at, 0, 10 or 20, what DCGM says of it.
+# Verdicts as rows: number, UUID, entity, what was looked at, 0, 10 or 20, what DCGM says of it; and,
+# of health, its error code.
 rows() { # FILTER, with what is the same for both kinds of answers
-  jq -r --argjson gpus "$gpus" --argjson watched "$watched" '
+  jq -r --argjson gpus "$gpus" --argjson watched "$watched" --argjson codes "$codes" '
     def verdict(names): names[.] // error("a verdict that nobody knows: \(tojson)");
     def line: map(tostring | gsub("[\\s\\\\]+"; " ") | .[:300]) | join("\t");
     '"$1" "$work/json" >"$work/rows" 2>"$work/error" ||
@@ -64,23 +69,29 @@ health() {
     def watch: sub(" system$"; "") | {PCIe: "PCIE", Memory: "MEM", InfoROM: "INFOROM",
       Thermal: "THERMAL", Power: "POWER", Driver: "DRIVER",
       "Internal error": "NVSWITCH"}[.] // .; # dcgmi has no name for incidents of NVSwitches
+    # several findings of a watch are joined: "… the GPU., GPU 0…"
+    def codes: [split("\\., "; null)[] as $one | [$codes[] | . as $code | select($one | test($code.like))]
+      | if . == [] then {code: "", most: 20} else .[] end] | unique_by(.code);
     def level: verdict({Healthy: 0, Warning: 10, Failure: 20});
     (.body["Overall Health"].value | level) as $overall
     | [.body | to_entries[] | select(.key != "Overall Health") | .key as $group
         | .value.children | to_entries[] | .key as $id
         | .value.children.Errors.children | to_entries[]
         | {group: $group, id: $id, watch: (.key | watch), level: (.value.value | level),
-           text: (.value.overflow // [] | join(" "))}] as $found
+           text: (.value.overflow // [] | join(" "))}
+        | . + (.text | codes[]) | .level = ([.level, .most] | min)] as $found
     | if $overall > 0 and $found == [] then error("not healthy, and no incident") else . end
     | ($gpus | to_entries[] | .key as $id | .value as $uuid
         | $watched[] | select(startswith("NvSwitch") or . == "ConnectX" | not) | watch as $watch
-        | ([$found[] | select(.group == "GPU" and .id == $id and .watch == $watch)][0]
-           // {level: 0, text: ""}) | [$id, $uuid, "", $watch, .level, .text]),
-      ($found[] | select(.group != "GPU") | ["", "", "\(.group) \(.id)", .watch, .level, .text]),
+        | [$found[] | select(.group == "GPU" and .id == $id and .watch == $watch)]
+        | if . == [] then {level: 0, text: "", code: "DCGM_FR_OK"} else .[] end
+        | [$id, $uuid, "", $watch, .level, .text, .code]),
+      ($found[] | select(.group != "GPU")
+        | ["", "", "\(.group) \(.id)", .watch, .level, .text, .code]),
       ($found[] | .watch as $watch
         | select(.group == "GPU" and (([$watched[] | watch] | index($watch) | not)
             or (.id as $id | $gpus | has($id) | not)))
-        | [.id, ($gpus[.id] // ""), "", .watch, .level, .text])
+        | [.id, ($gpus[.id] // ""), "", .watch, .level, .text, .code])
     | line'
   publish health_watch "What DCGM says of a GPU: 0 healthy, 10 warning, 20 failure."
 }
@@ -110,9 +121,11 @@ publish() { # LABEL HELP: for node-exporter, which reads whole files only, and f
   name=gpuboot_dcgm_$what
   {
     printf '# HELP %s %s\n# TYPE %s gauge\n' "$name" "$2" "$name"
-    awk -F '\t' -v name="$name" -v node="$node" -v label="$1" '{ gsub(/"/, "")
-      printf "%s{node=\"%s\",gpu=\"%s\",UUID=\"%s\",entity=\"%s\",%s=\"%s\"} %s\n",
-        name, node, $1, $2, $3, label, $4, $5 }' "$work/rows"
+    awk -F '\t' -v name="$name" -v node="$node" -v label="$1" '{ gsub(/"/, "") }
+      FILENAME ~ /models$/ { models[$1] = $2; next }
+      { also = label == "health_watch" ? ",health_error_code=\"" $7 "\",modelName=\"" models[$1] "\"" : ""
+      printf "%s{node=\"%s\",gpu=\"%s\",UUID=\"%s\",entity=\"%s\",%s=\"%s\"%s} %s\n",
+        name, node, $1, $2, $3, label, $4, also, $5 }' "$work/models" "$work/rows"
     printf '# HELP %s_timestamp_seconds When DCGM last answered that.\n' "$name"
     printf '# TYPE %s_timestamp_seconds gauge\n' "$name"
     printf '%s_timestamp_seconds{node="%s"} %s\n' "$name" "$node" "$now"

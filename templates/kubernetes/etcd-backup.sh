@@ -5,8 +5,8 @@
 set -eu
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 umask 077
-# of the file of settings; copy: rsync, s3, or '' for no copies
-folder='' keep='' metrics='' node='' copy='' to='' port='' keep_copies=''
+# of the file of settings; copy: rsync, s3, or '' for no copies; volumes: how kubectl lists them
+folder='' keep='' metrics='' node='' volumes='' copy='' to='' port='' keep_copies=''
 # shellcheck source=/dev/null
 . /etc/gpuboot/etcd-backup.conf
 manifest=/etc/kubernetes/manifests/etcd.yaml
@@ -78,13 +78,20 @@ take() { # REASON
     --cert="$pki/etcd/healthcheck-client.crt" --key="$pki/etcd/healthcheck-client.key" \
     --command-timeout=300s snapshot save "$new/etcd.db" >"$new/log" 2>&1 ||
     die "etcdctl snapshot save failed: $(tail -n 3 "$new/log")"
-  status=$(etcd_program etcdutl snapshot status "$new/etcd.db" -w json 2>"$new/log") ||
-    die "etcdutl finds the snapshot broken: $(tail -n 3 "$new/log")"
+  for _ in 1 2 3; do # a busy `ctr run` can end before it has copied what a program printed
+    status=$(etcd_program etcdutl snapshot status "$new/etcd.db" -w json 2>"$new/log") ||
+      die "etcdutl finds the snapshot broken: $(tail -n 3 "$new/log")"
+    [ -z "$status" ] || break
+  done
+  [ -n "$status" ] || die "etcdutl does not tell what is in the snapshot"
   # etcd ends it with the digest of all before; `snapshot status` does not compare it
   said=$(tail -c 32 "$new/etcd.db" | od -An -v -t x1 | tr -d ' \n')
   [ "$(head -c -32 "$new/etcd.db" | sha256sum | cut -d ' ' -f 1)" = "$said" ] ||
     die "the snapshot does not have the digest that etcd gave it"
   rm "$new/log"
+  # which folders of nodes are volumes: the snapshot has nothing of what is in them
+  timeout 60 kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=20s get pv \
+    -o "$volumes" >"$new/volumes" 2>/dev/null || rm -f "$new/volumes"
   describe "$1"
   sync "$new"/* "$new"
   mv -T "$new" "$folder/$name"

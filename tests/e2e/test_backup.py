@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from gpuboot.kubernetes.backup import PROGRAM, SERVICE, TIMER
-from tests.e2e.conftest import Lab, Run, fresh, refused
+from tests.e2e.conftest import Lab, Run, fresh, refused, until
+from tests.e2e.workloads import database
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 NODE = "node1"
 FOLDER = "/var/lib/gpuboot/backup"
+VOLUMES = "/var/lib/gpuboot/volumes"
 INVENTORY = "inventories/lab.py"
 # kubeadm makes them as short as its configuration says; what uses them starts anew
 SHORT = """
@@ -89,6 +91,37 @@ def test_objects_are_as_they_were_at_the_backup(site: Lab) -> None:
     assert "deleted" in site.kubectl("get", "namespaces", "-o", "name")
     assert "configmap/after" not in site.kubectl("get", "configmaps", "-o", "name")
     assert "etcd.before-" in site.ssh(NODE, "ls /var/lib")
+    assert site.deploy("--json").changes == []
+
+
+def test_a_deleted_claim_comes_back_with_its_data_or_is_named(site: Lab) -> None:
+    site.kubectl("apply", "-f", "-", given=database("team", "orders", "scratch"))
+    rollout = ("-n", "team", "rollout", "status", "deploy/database", "--timeout=240s")
+    site.kubectl(*rollout)
+
+    def inside(script: str) -> str:
+        return site.ssh(NODE, f"kubectl -n team exec deploy/database -- sh -c '{script}'").strip()
+
+    inside("for claim in orders scratch; do echo paid >/data/$claim/rows; done")
+    site.ssh(NODE, f"{PROGRAM} manual")
+    time.sleep(6)  # what is made from now on is younger than the backup
+    site.kubectl("delete", "namespace", "team", "--timeout=240s")
+    until(lambda: "team/" not in site.kubectl("get", "pv"), "the volumes are deleted")
+    removed = site.ssh(NODE, f"ls {VOLUMES}/.removed").split()
+    assert [name.rpartition("_")[2] for name in removed] == ["orders", "scratch"]
+    site.ssh(NODE, f"rm -r {VOLUMES}/.removed/*_scratch")
+    asked = restore(site, confirmed=False)
+    refused(asked, "these claims come back with their data", "team/orders (node1: ")
+    refused(asked, "these claims come back WITHOUT their data", "team/scratch (node1: ")
+    done = restore(site)
+    assert done.code == 1, done.told
+    assert "PROVEN" in done.text
+    assert "claim team/scratch (node1: " in done.text
+    assert "claim team/orders" not in done.text
+    site.kubectl(*rollout)
+    assert inside("cat /data/orders/rows") == "paid"
+    assert inside("ls /data/scratch") == ""
+    site.kubectl("delete", "namespace", "team", "--timeout=240s")
     assert site.deploy("--json").changes == []
 
 

@@ -200,3 +200,16 @@ def test_switched_off_it_leaves_nothing_behind(gated: Lab) -> None:
     assert not gate.is_marked(state(gated, "gpu1")), state(gated, "gpu1")
     assert gated.ssh("cp1", "ls /usr/local/sbin /etc/systemd/system").count("gpuboot-gate") == 0
     assert gated.ssh("gpu1", "ls /usr/local/sbin /etc/systemd/system").count("gpuboot-gate") == 0
+
+
+def test_switched_on_with_another_driver_in_one_run(gated: Lab, lock: dict[str, Any]) -> None:
+    """Nodes are upgraded before the phase that installs the gate, and proven through it."""
+    earlier = lock["previous"]["driver"]
+    done = gated.deploy(settings={**ON, "driver": earlier})
+    assert done.applied, done.told
+    query = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
+    for name in ("gpu1", "gpu2"):
+        assert set(gated.ssh(name, query).split()) == {earlier["version"]}
+        found = state(gated, name)
+        assert (gate.is_proven(found), found.tainted) == (True, False), found
+        assert not node(gated, name)["spec"].get("unschedulable")

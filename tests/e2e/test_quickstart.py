@@ -105,6 +105,30 @@ def test_a_machine_proves_its_own_gpus(runner: Lab) -> None:
     assert runner.snapshot()["ready"] == {"node1": ["True"]}
 
 
+_WHEEL = f"""
+ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519
+cat .ssh/id_ed25519.pub >> .ssh/authorized_keys
+gpuboot/.venv/bin/pip -q wheel --no-deps --no-build-isolation -w built ./gpuboot
+python3 -m venv wheel
+wheel/bin/pip -q install --no-index --find-links {WHEELS} built/*.whl
+mkdir site && cd site
+../wheel/bin/gpuboot init --name prod --user admin 127.0.0.1
+"""
+
+
+def test_the_wheel_runs_the_same_site_from_an_empty_folder(runner: Lab) -> None:
+    """The cluster is the one that the checkout's run has made; only the way to its host differs."""
+    runner.ssh("node1", f"set -e; {_WHEEL}", user="admin")
+    text = f"gpuboot = {pformat(site())}\n"
+    runner.ssh("node1", f"cat >> site/group_data/prod.py <<'E'\n{text}E", user="admin")
+    run = "../wheel/bin/pyinfra inventories/prod.py deploys/site.py"
+    plan = runner.ssh("node1", f"cd site && {run} --dry 2>&1", user="admin")
+    assert "NOT PROVEN" not in plan
+    runner.ssh("node1", f"cd site && {run} -y 2>&1", user="admin")
+    report = json.loads(runner.ssh("node1", "cat site/reports/latest/verify.json", user="admin"))
+    assert (report["verdict"], report["totals"]["gpus"]) == ("proven", 2)
+
+
 def test_it_does_not_reboot_under_the_run(runner: Lab) -> None:
     """Another driver is wanted: only the person at the machine may reboot it."""
     boot = runner.ssh("node1", "cat /proc/sys/kernel/random/boot_id")

@@ -45,6 +45,32 @@ def train(node: str, resource: str = GPU) -> str:
     return _list(_deployment("train", pod, container))
 
 
+def database(namespace: str, *claims: str) -> str:
+    """A Deployment of one pod with volume claims, each below /data."""
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    mounts = [{"name": name, "mountPath": f"/data/{name}"} for name in claims]
+    container = {"command": ["sleep", "36000"], "volumeMounts": mounts}
+    objects: list[dict[str, Any]] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}},
+        *(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": name},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Mi"}},
+                },
+            }
+            for name in claims
+        ),
+        _deployment("database", {"volumes": volumes}, container),
+    ]
+    for item in objects[1:]:
+        item["metadata"]["namespace"] = namespace
+    return _list(*objects)
+
+
 def _deployment(name: str, pod: dict[str, Any], container: dict[str, Any]) -> dict[str, Any]:
     labels = {"app": name}
     return {

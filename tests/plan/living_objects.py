@@ -15,6 +15,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes import flannel, kubeadm, manifests, storage
 from tests.cluster_answers import packed
+from tests.plan import in_force_site
 from tests.unit.recordings import kubeadm_objects
 
 _COREDNS = "Deployment", "coredns"
@@ -28,6 +29,7 @@ def answers(
     network = flannel.manifest(settings, lock, server, kubeadm.way_to_api(settings.cluster, nodes))
     recorded = kubeadm_objects()
     return {
+        **in_force_site.answers(nodes, config),
         # both are asked for at once
         "/namespaces/kube-flannel/serviceaccounts/": _packed(
             [*_objects(network), *_objects(storage.local_path(settings, lock))]

@@ -8,7 +8,8 @@ another one. $PLAN_NEW: the inventory has
 another worker, a bare machine. $PLAN_VIRTUAL: the virtual address that the site was made with.
 $PLAN_BEGUN: an earlier run has begun the upgrade of gpu1, and did not end it. $PLAN_SECOND: there
 is a second worker, gpu2, which is as the first. $PLAN_KUBERNETES: the release that it runs, where
-that is not the lock's.
+that is not the lock's. $PLAN_BUDGET: how many healthy pods a budget has and needs, and how many it
+counts; it is of a Deployment with a pod on each worker.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from gpuboot.templates import render
 from tests.noise import own
 from tests.plan import living_objects, virtual_site
 from tests.plan.living_cluster import LivingCluster
+from tests.plan.living_pods import pods_of_nodes
 
 _site = runpy.run_path(str(Path(__file__).parent / "inventories/site.py"))
 _hosts = [_site["_host"](11, "cp1", 0), _site["_host"](21, "gpu1", 2)]
@@ -169,6 +171,7 @@ def _answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
     return {
         "How far kubeadm got on this host": _kubeadm(leads, begun),
         **_cluster_answers(),
+        **pods_of_nodes(os.environ.get("PLAN_BUDGET", "")),
         **_host_answers(name),
     }
 

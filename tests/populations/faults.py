@@ -23,6 +23,7 @@ class Fault:
     """A fault of the node's first GPU, or of what stands above it.
 
     + needs: fields without which a kind of GPU cannot show it
+    + only: names of the kinds that can show it; none: any
     + on_fabric, on_mig: only GPUs of an NVLink fabric, or with MIG, can show it
     + machine: the machine's own state
     + fails: log of the pod that gets a device of the GPU; everywhere: of any GPU of the node
@@ -43,6 +44,7 @@ class Fault:
     beside: frozenset[str] = frozenset()
     alerts_alone: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
+    only: frozenset[str] = frozenset()
     on_fabric: bool = False
     on_mig: bool = False
     untold: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -65,6 +67,8 @@ class Fault:
 
     def expressible(self, population: Population) -> bool:
         """Whether this kind of GPU can show the fault at all."""
+        if self.only and population.name not in self.only:
+            return False
         if self.on_fabric and population.fabric != "Completed":
             return False
         if self.on_mig and not population.cards[0].instances:
@@ -215,12 +219,29 @@ FAULTS = (
         page=_shows(ROW_REMAP_PENDING=1),
     ),
     Fault(
+        "a flood of corrected errors, and a row remapped",
+        _set(),
+        _set("GPUMemoryDegrading"),
+        needs=("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",),
+        page=_shows(CORRECTABLE_REMAPPED_ROWS=1),
+        rising={"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL": 600},
+    ),
+    Fault(
         "heat slows a GPU down",
         _set("health"),
         _set("GPUThermalThrottle"),
         needs=("DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS",),
         page=_shows(CLOCKS_EVENT_REASONS=0x48),
         rising={"DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS": 30e9},
+    ),
+    Fault(
+        "the PCIe link is at generation 1 under load",
+        _set(),
+        _set("GPUPcieSpeedDegraded"),
+        needs=("DCGM_FI_DEV_PCIE_LINK_GEN",),
+        # its recording is of a video encoder: 7 % utilization are no load
+        untold={"geforce": _set("GPUPcieSpeedDegraded")},
+        page=_shows(PCIE_LINK_GEN=1),
     ),
     Fault(
         "the exporter does not answer",
@@ -239,8 +260,9 @@ FAULTS = (
     Fault(
         "the exporter's values stand still",
         _set("exporter"),
-        _set(),
+        _set("GPUMetricsFrozen"),
         needs=(_ENERGY,),
+        rising={_ENERGY: 0},
         cluster={"frozen": True, "looks": 5},
     ),
     Fault(

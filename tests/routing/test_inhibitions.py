@@ -85,6 +85,11 @@ RULES: dict[str, tuple[Alert, list[Alert], list[Alert]]] = {
             ("GPUThermalThrottle", WARNING, GPU_A),
         ],
     ),
+    "memory that wears out": (
+        ("GPUMemoryDegrading", WARNING, GPU_A),
+        [("GPUCorrectableECCRate", INFO, GPU_A)],
+        [("GPUCorrectableECCRate", INFO, GPU_B), ("GPURowRemapPending", WARNING, GPU_A)],
+    ),
     "lost": (
         ("GPULost", CRITICAL, HERE),
         [("GPUPcieReplay", WARNING, GPU_A), ("GPUXidApplication", INFO, GPU_A)],

@@ -235,6 +235,9 @@ _BACKUPS = [
          step=1800),
     Case("EtcdBackupOld", "the timer's fail for 30 hours, until a run takes one",
          _taken("", "0x60 106200x20"), {26 * 60: _CP1}, (24 * 60, 31 * 60), step=1800),
+    Case("EtcdBackupOld", "the host's clock is two days ahead: taken a day ago all the same",
+         _taken("", "172800x12 194400x60") | {series("node_time_seconds", job="node-exporter"):
+         "172800+1800x72"}, {32 * 60: _CP1}, (20 * 60, 29 * 60), step=1800),
     Case("EtcdBackupOld", "node-exporter is restarted", _taken("", values((0, 20), (None, 5),
          (0, 20))), quiet=(22, 25, 30)),
     Case("EtcdBackupCopyOld", "never copied, until minute 100",

@@ -24,23 +24,10 @@ def _asked(kind: str, gpu1: str, gpu2: str) -> dict[str, str]:
     }
 
 
-_MEM = [{**G0, "health_watch": "MEM"}]
-_SWITCH = {"node": "gpu1", "entity": "Switch 3"}
 _SOFTWARE = [{**G1, "test": "software"}]
 _HEALTH = [{"node": "gpu1", "check": "health"}]
 _DIAG = [{"node": "gpu1", "check": "diag"}]
 CASES = [
-    Case("DCGMHealthFail", "memory fails, until it is repaired",
-         _verdict("health", G0, values((0, 10), (20, 20), (0, 10)), health_watch="MEM")
-         | _verdict("health", G1, "0x80", health_watch="MEM"),
-         {13: _MEM, 29: _MEM}, (9, 11.5, 31)),
-    Case("DCGMHealthFail", "an NVSwitch fails",
-         _verdict("health", _SWITCH, "20x20", UUID="", gpu="", health_watch="NVSWITCH"),
-         {5: [{**_SWITCH, "health_watch": "NVSWITCH"}]}),
-    Case("DCGMHealthFail", "a warning; heat and power, which have alerts of their own",
-         _verdict("health", G0, "10x40", health_watch="MEM")
-         | _verdict("health", G0, "20x40", health_watch="THERMAL")
-         | _verdict("health", G1, "20x40", health_watch="POWER"), quiet=(5, 19)),
     Case("DCGMDiagFail", "one GPU fails, until the next day's",
          _verdict("diag", G1, values((0, 10), (20, 20), (0, 10)), test="software")
          | _verdict("diag", G0, "0x80", test="software"),
@@ -61,6 +48,21 @@ CASES = [
     Case("DCGMCheckStale", "asked every five minutes, diagnosed once a day",
          _asked("health", "0+300x400", "0+300x400") | _asked("diag", "0x287 86400x100", "0x400"),
          quiet=(60, _DAY_MIN, 29 * 60), step=300),
+    Case("DCGMCheckStale", "a host whose clock is five hours slow, and that is asked all the time",
+         _asked("health", "-18000+300x60", "-18000+300x60")
+         | _asked("diag", "-18000x60", "-18000x60")
+         | {series("node_time_seconds", **_SCRAPED): "-18000+300x60"},
+         quiet=(60, 200), step=300),
+    Case("DCGMCheckStale", "its clock is five hours ahead, and nobody asks any more",
+         _asked("health", "18000+300x12 21600x60", "18000+300x80")
+         | _asked("diag", "18000x80", "18000x80")
+         | {series("node_time_seconds", **_SCRAPED): "18000+300x80"},
+         {120: _HEALTH}, (60, 90), step=300),
+    Case("DCGMCheckStale", "its clock is set back by five hours, and nobody asks any more",
+         _asked("health", "0+300x12 3600x60", "0+300x12 -14400+300x68")
+         | _asked("diag", "0x80", "0x80")
+         | {series("node_time_seconds", **_SCRAPED): "0+300x12 -14400+300x68"},
+         {90: _HEALTH}, (60,), step=300),
     Case("DCGMCheckStale", "node-exporter is restarted",
          _asked("health", values((0, 20), (None, 5), (0, 5)), "0x60"), quiet=(22, 25, 29)),
 ]  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.rules.model import G0, HELD, STEP_S, Case, counter, dcgm, level, values
+from typing import Any
+
+from tests.rules.model import G0, HELD, STEP_S, Case, counter, dcgm, level, series, values
 
 _WIDTH, _GEN = "DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_LINK_GEN"
 _MOST = "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"
@@ -10,7 +12,7 @@ _REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
 
 _LINKS = [
     *counter("GPUNvlinkErrors", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
-              low=0, high=1, hold=5),
+              low=0.2, high=1, hold=5),
     Case(
         "GPUNvlinkErrors",
         "recoveries count as well",
@@ -130,5 +132,72 @@ _PCIE = [
     ),
 ]  # fmt: skip
 
-CASES = [*_LINKS, *_PCIE]
+_MOST_GEN, _UTIL = "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", "DCGM_FI_DEV_GPU_UTIL"
+_BUSY = {dcgm(_UTIL): "90x400"}
+
+
+def _speed(what: str, gen: str, most: float, beside: dict[str, str], **more: Any) -> Case:
+    series = {dcgm(_GEN): gen, dcgm(_MOST_GEN): f"{most}x400"}
+    return Case("GPUPcieSpeedDegraded", what, series | beside, **more)
+
+
+_SPEED = [
+    _speed("generation 1 of 5 since ever, until it is reseated",
+           values((1, 40), (None, 3), (5, 40)), 5, _BUSY,
+           fires={20: [G0], 39: [G0]}, quiet=(14, 49, 60), restart=True),
+    _speed("generation 3 of 5: a quarter of the speed", "3x100", 5, _BUSY, fires={20: [G0]}),
+    _speed("generation 4 of 5, as a riser or a virtual machine has it", "4x100", 5, _BUSY,
+           quiet=(20, 45)),
+    _speed("one generation less than before", values((5, 30), (4, 60), (5, 20)), 5, _BUSY,
+           fires={55: [G0], 89: [G0]}, quiet=(29, 49, 92)),
+    _speed("it goes on while pods come and go, and the exporter restarts",
+           values((5, 20), (2, 40), (None, 3), (2, 40)), 5, _BUSY,
+           fires={45: [G0], 59: [G0], 64: [G0]}, quiet=(19,), restart=True),
+    _speed("a slot, or a laptop, that can do no more", "3x100", 3, _BUSY, quiet=(20, 45)),
+    _speed("an idle GPU saves power", values((1, 60), (4, 20)), 4, {dcgm(_UTIL): "0x60 90x40"},
+           quiet=(20, 59, 75)),
+    _speed("a GPU that waits for its data is no idle one", "1x100", 5,
+           {dcgm(_UTIL): "2x100", dcgm("DCGM_FI_PROF_PCIE_RX_BYTES"): "3.5e9x100"},
+           fires={25: [G0]}),
+    _speed("the link of a GPU that works now and then, faster while it does",
+           "1x3 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4", 5,
+           {dcgm(_UTIL): "0x3 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4"},
+           quiet=(10, 20, 25)),
+    _speed("DCGM's mark for no value", "9223372036854775794x60", 9223372036854775794, _BUSY,
+           quiet=(20, 29)),
+    _speed("the most is not known, and it was never faster", "1x60", 9223372036854775794, _BUSY,
+           quiet=(20, 29)),
+]  # fmt: skip
+
+_SXID = "gpuboot_nvswitch_fatal_timestamp_seconds"
+_HOST = {"job": "node-exporter", "instance": "10.0.0.1:9100"}
+
+
+def _error(sxid: int, text: str) -> dict[str, str]:
+    """When it was, in seconds of promtool's clock, which begins at 0."""
+    labels = {**_HOST, "node": "gpu1", "switch": "nvswitch0", "sxid": str(sxid)}
+    return {series(_SXID, **labels): text}
+
+
+def _fatal(sxid: int, action: str) -> list[dict[str, str]]:
+    return [{"node": "gpu1", "switch": "nvswitch0", "sxid": str(sxid), "gpu_action": action}]
+
+
+_SWITCHES = [
+    Case("NVSwitchFatalError", "a link's training fails; the node is rebooted an hour later",
+         _error(20034, values((None, 10), (600, 60), (None, 30))),
+         {11: _fatal(20034, "reset"), 69: _fatal(20034, "reset")}, (9, 75)),
+    Case("NVSwitchFatalError", "one that only a reboot ends, and nobody reboots for days",
+         _error(12020, "0x300"), {60: _fatal(12020, "reboot"), 23 * 60: _fatal(12020, "reboot")},
+         (25 * 60,), step=600),
+    Case("NVSwitchFatalError", "one of last week, on a host whose clock is a day slow",
+         _error(20034, "-691200x40")
+         | {series("node_time_seconds", **_HOST): "-86400+30x40"}, quiet=(5, 15)),
+    Case("NVSwitchFatalError", "new, on a host whose clock is a week slow",
+         _error(20034, "-604800x40")
+         | {series("node_time_seconds", **_HOST): "-604800+30x40"},
+         {5: _fatal(20034, "reset")}),
+]  # fmt: skip
+
+CASES = [*_SWITCHES, *_LINKS, *_PCIE, *_SPEED]
 assert STEP_S == 30  # the literal counts of samples above

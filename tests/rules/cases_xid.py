@@ -63,8 +63,9 @@ CASES = [
     ),
     Case(
         "GPUXidApplication",
-        "a fault of the GPU is nobody's program",
-        {xid(48, **HELD): values((None, 20), (1, 40))} | SEEN,
+        "a fault of the GPU is nobody's program, nor is what accompanies it",
+        {xid(code, **HELD): values((None, 20), (1, 40)) for code in (43, 45, 48, 154, 171, 172)}
+        | SEEN,
         quiet=(21, 25),
     ),
     Case(
@@ -146,8 +147,15 @@ CASES = [
     Case(
         "GPUXidInspect",
         "a code for a person, and one that nobody knows",
-        {xid(54): values((None, 20), (1, 40)), xid(171): values((None, 20), (1, 40))} | SEEN,
-        {minute: [*said(54, "investigate"), *said(171, "investigate")] for minute in (21, 55)},
+        {xid(54): values((None, 20), (1, 40)), xid(199): values((None, 20), (1, 40))} | SEEN,
+        {minute: [*said(54, "investigate"), *said(199, "investigate")] for minute in (21, 55)},
+        (19,),
+    ),
+    Case(
+        "GPUXidInspect",
+        "power smoothing goes off and comes back; a PCIe timeout",
+        {xid(code): values((None, 20), (1, 40)) for code in (162, 163, 167)} | SEEN,
+        {21: [*said(163, "investigate"), *said(167, "investigate")]},
         (19,),
     ),
     Case(
@@ -161,18 +169,20 @@ CASES = [
     Case(
         "GPUXidInspect",
         "codes with a class have alerts of their own, or none",
-        {xid(code): values((None, 20), (1, 40)) for code in (13, 45, 48, 63, 74, 79, 154)} | SEEN,
+        {xid(code): values((None, 20), (1, 40)) for code in (13, 45, 48, 63, 74, 79, 154)} | SEEN
+        | {xid(code): values((None, 20), (1, 40)) for code in (43, 159, 162, 171, 172)},
         quiet=(21, 25),
     ),
     Case(
         "GPUXidInspect",
-        "the exporter restarts, and the GPU is well",
+        "the exporter restarts, and later the driver is loaded again",
         {
             xid(54): values((1, 30), (None, 10)),
             dcgm(_CLOCK): values((40, 30), (None, 1), (40, 30)),
+            dcgm("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"): values((1e9, 50, 6e6), (1e6, 20, 6e6)),
         },
-        {29: said(54, "investigate"), 31: said(54, "investigate")},
-        (33, 40),
+        dict.fromkeys((29, 31, 33, 49), said(54, "investigate")),
+        (52, 60),
         restart=True,
     ),
 ]  # fmt: skip

@@ -16,8 +16,12 @@ from tests.rules import (
     cases_gpu,
     cases_links,
     cases_lost,
+    cases_memory,
+    cases_repaired,
+    cases_scrapes,
     cases_unheld,
     cases_use,
+    cases_watches,
     cases_xid,
     cases_xid_fatal,
 )
@@ -32,11 +36,15 @@ CASES = [
         cases_gpu,
         cases_links,
         cases_lost,
+        cases_memory,
         cases_exporter,
+        cases_scrapes,
         cases_use,
         cases_unheld,
         cases_cluster,
         cases_dcgm,
+        cases_repaired,
+        cases_watches,
     )
     for case in module.CASES
 ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from gpuboot.telemetry.anchor import AGES, ANCHOR
+from gpuboot.telemetry.anchor import AGES
 from tests.rules.model import G0, dcgm
 from tests.rules.suite import run
 from tests.unit.recordings import GB10, SLICE, VGPU
@@ -23,7 +23,11 @@ KINDS = {
     "slice 7": (_labels(GPU_I_ID="7", GPU_I_PROFILE="1g.10gb"), tuple(SLICE)),
     "slice 8": (_labels(GPU_I_ID="8", GPU_I_PROFILE="1g.10gb"), tuple(SLICE)),
     "without clock": (_labels(UUID="GPU-u"), ("DCGM_FI_DEV_GPU_UTIL",)),
+    "shared": (_labels(UUID="GPU-t"), ("DCGM_FI_DEV_GPU_UTIL",)),
 }
+# two shares in one container: dcgm-exporter 4.8.4 gives pod_uid to GPU_UTIL alone
+_SHARE = _labels(UUID="GPU-t", namespace="ml", pod="train-0", container="main")
+SHARES = [_SHARE | {"vgpu": "0"}, _SHARE | {"vgpu": "1"}]
 
 
 def test_each_kind_of_gpu_and_each_slice_is_there_once(tmp_path: Path) -> None:
@@ -32,6 +36,11 @@ def test_each_kind_of_gpu_and_each_slice_is_there_once(tmp_path: Path) -> None:
         for of, metrics in KINDS.values()
         for metric in metrics
     ]
+    for share in SHARES:
+        data += [
+            {"series": dcgm("DCGM_FI_DEV_SM_CLOCK", share), "values": "1x10"},
+            {"series": dcgm("DCGM_FI_DEV_GPU_UTIL", share | {"pod_uid": "1"}), "values": "1x10"},
+        ]
     suite = {
         "rule_files": [],
         "tests": [
@@ -40,11 +49,10 @@ def test_each_kind_of_gpu_and_each_slice_is_there_once(tmp_path: Path) -> None:
                 "input_series": data,
                 "promql_expr_test": [
                     {
-                        "expr": f"count({expr})",
+                        "expr": f"count({AGES})",
                         "eval_time": "2m",
-                        "exp_samples": [{"labels": "{}", "value": len(KINDS)}],
+                        "exp_samples": [{"labels": "{}", "value": len(KINDS) + len(SHARES) - 1}],
                     }
-                    for expr in (AGES, ANCHOR)
                 ],
             }
         ],

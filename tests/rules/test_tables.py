@@ -27,6 +27,7 @@ KUBE_STATE_METRICS = {
     "kube_node_spec_taint", "kube_namespace_labels", "kube_pod_info", "kube_pod_created",
     "kube_pod_owner", "kube_pod_status_phase", "kube_pod_status_unschedulable",
     "kube_pod_container_resource_requests", "kube_resourcequota",
+    "kube_pod_container_status_restarts_total",
     "kube_daemonset_status_desired_number_scheduled", "kube_daemonset_status_number_ready",
 }  # fmt: skip
 # What kube-prometheus-stack scrapes of a kubeadm cluster without being asked, and the operator's.
@@ -42,9 +43,14 @@ OTHERS = {
     "etcd_server_quota_backend_bytes",
     "etcd_disk_wal_fsync_duration_seconds_bucket",
     "gpu_operator_reconciliation_status",
+    # node-exporter's own
+    "node_time_seconds",
+    "node_boot_time_seconds",
+    "node_uname_info",
     # node-exporter's textfile collector
     "gpuboot_etcd_backup_timestamp_seconds",
     "gpuboot_etcd_backup_copy_timestamp_seconds",
+    "gpuboot_nvswitch_fatal_timestamp_seconds",
     "gpuboot_dcgm_health",
     "gpuboot_dcgm_health_timestamp_seconds",
     "gpuboot_dcgm_diag",
@@ -148,6 +154,9 @@ def test_xid_classes_are_disjoint_and_complete() -> None:
     assert xid.REMEDIES.keys() == set(xid.CLASSES)
     assert {94, 31, 13} <= by_class["application"]
     assert 63 in by_class["information"]
+    assert {45, 154, 159, 171, 172} == by_class["context"]
+    assert {162} == by_class["information"] & set(range(162, 177))
+    assert {*range(163, 171), 173, 175, 176} == by_class["inspect"] & set(range(162, 177))
 
 
 def test_nvlink_5_is_for_a_person_since_its_sub_code_stands_in_the_kernel_log_only() -> None:
@@ -181,5 +190,5 @@ def test_every_xid_is_seen_by_some_alert_or_is_harmless() -> None:
     """Whatever code the driver invents next: with no class it is for a person to judge."""
     inspect = next(a for a in rules.loaded_alerts(SETTINGS)["xid"] if a.name == "GPUXidInspect")
     (known,) = re.findall(r'xid!~"([^"]*)"', inspect.expr)
-    assert not any(re.fullmatch(known, str(code)) for code in range(162, 400))
+    assert not any(re.fullmatch(known, str(code)) for code in range(177, 400))
     assert all(re.fullmatch(known, str(code)) for code in xid.table())

@@ -42,6 +42,7 @@ def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretended:
         (tmp_path / folder).mkdir()
     for name in ("read_hosts", "check"):
         (tmp_path / "deploys" / f"{name}.py").touch()
+    (tmp_path / "config.py").touch()
     monkeypatch.chdir(tmp_path)
     fake = Pretended()
     monkeypatch.setattr("gpuboot.cli.runs.run_to_its_end", fake.run)

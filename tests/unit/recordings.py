@@ -174,3 +174,14 @@ def kubeadm_objects() -> dict[str, Any]:
     recorded = Path(__file__).with_name("recorded_kubeadm_objects.json.gz").read_bytes()
     found: dict[str, Any] = json.loads(gzip.decompress(recorded))
     return found
+
+
+def in_force() -> dict[str, Any]:
+    """What facts print of what is in force in a real cluster that nobody has touched.
+
+    `config`: kubeadm's configuration; `in_force`, `static_pods`: lines of the facts; `planted`:
+    all that in another one, after many changes by hand, with `hosts`: lines of each about its boot.
+    """
+    recorded = Path(__file__).with_name("recorded_in_force.json.gz").read_bytes()
+    found: dict[str, Any] = json.loads(gzip.decompress(recorded))
+    return found

@@ -235,3 +235,40 @@ def test_a_test_alert_without_a_receiver_fails_and_is_not_sent() -> None:
     assert (delivery.receiver, delivery.error) == ("null", "no receiver is set")
     assert cluster.posted == []
     assert "set a receiver" in alerting.evaluate(metrics(), delivery)[-1].remedy
+
+
+class FakeApi:
+    """Answers by the end of a path, and counts what is asked. + failing: paths that do not"""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.failing: set[str] = set()
+        self.alerts: Any = []
+
+    def json(self, path: str) -> Any:
+        name = path.rpartition("/")[2]
+        self.asked.append(name)
+        if name in self.failing:
+            raise ClusterError(f"GET {path}: 503")
+        silences = [silence(("alertname", "=", "GPULost"))]
+        return {"alerts": self.alerts, "silences": silences}.get(name, objects(paused=True))
+
+    def query(self, query: str) -> list[Any]:
+        self.asked.append("refusals")
+        return []
+
+
+def test_only_the_heartbeat_is_read_again_while_a_run_waits_for_it() -> None:
+    api: Any = FakeApi()
+    reader = alert_probe.AlertPathReader(api, "monitoring", "/proxy", api)
+    api.failing.add("silences")
+    with pytest.raises(ClusterError):
+        reader.read()
+    api.failing.clear()
+    first = reader.read()
+    assert (first.heartbeat, len(first.silences), len(first.stopped)) == (None, 1, 2)
+    api.asked.clear()
+    api.alerts = alerts()
+    second = reader.read()
+    assert api.asked == ["alerts"]
+    assert second == replace(first, heartbeat=parse_heartbeat(alerts()))

@@ -14,6 +14,8 @@ from deploys.operations.etcd_backup import before
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.kubernetes import backup, backup_copy
 from gpuboot.kubernetes.backup import Backup, Backups
+from gpuboot.kubernetes.local_volumes import FORMAT
+from gpuboot.kubernetes.restore import FILES, VOLUMES
 from gpuboot.templates import render
 
 MANIFEST = """\
@@ -43,6 +45,7 @@ case "$*" in
   *"snapshot status"*) [ -z "$BROKEN_STATUS" ] || exit 1; echo '%s' ;;
 esac
 """
+FAULTS = ("BROKEN_SAVE", "FLIPPED", "BROKEN_STATUS", "SYSTEMCTL", "NO_API")
 
 
 class Machine:
@@ -59,6 +62,7 @@ class Machine:
         for name in ("ca.crt", "ca.key", "sa.pub", "sa.key", "etcd/ca.crt", "apiserver.key"):
             (kubernetes / "pki" / name).write_text(name)
         self.program("ctr", CTR % STATUS)
+        self.program("kubectl", '#!/bin/sh\nprintf "%s\\n" "$*"\n[ -z "$NO_API" ]\n')
         (root / "digest").write_bytes(hashlib.sha256(b"0123456789").digest())
         self.metrics = root / "textfile"
         self.configure()
@@ -79,8 +83,7 @@ class Machine:
         script = backup.program().replace("/etc/", f"{self.root}/etc/")
         script = script.replace("PATH=", f"PATH={self.root}/bin:")
         environment = {**os.environ, "CALLS": str(self.calls), "DIGEST": str(self.root / "digest")}
-        environment |= dict.fromkeys(("BROKEN_SAVE", "FLIPPED", "BROKEN_STATUS", "SYSTEMCTL"), "")
-        environment |= broken
+        environment |= dict.fromkeys(FAULTS, "") | broken
         return subprocess.run(
             ["sh", "-c", script, "gpuboot-etcd-backup", reason],
             env=environment,
@@ -104,7 +107,8 @@ def test_a_backup_holds_what_a_restore_needs_and_only_root_reads_it(machine: Mac
     assert done.returncode == 0, done.stderr
     (made,) = machine.kept
     assert made.name.endswith("Z-upgrade")
-    assert sorted(path.name for path in made.iterdir()) == ["about.json", "etcd.db", "pki.tar"]
+    assert sorted(path.name for path in made.iterdir()) == [*FILES, VOLUMES]
+    assert (made / VOLUMES).read_text().endswith(f"get pv -o {FORMAT}\n")
     assert {path.stat().st_mode & 0o777 for path in made.iterdir()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (made, machine.folder)} == {0o700}
     listed = subprocess.run(

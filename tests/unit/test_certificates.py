@@ -144,6 +144,7 @@ def backups(age_h: float, failed: str = "", ca: str = "c1") -> Backups:
     [
         (backups(2), "pass", "1, the newest 2.0 h old"),
         (backups(25), "fail", "the newest is 25 h old, more than 24 h"),
+        (backups(-30), "fail", "the newest is of 30 h from now"),
         (backups(2, failed="exit-code"), "fail", "the timer's last one failed (exit-code)"),
         (backups(2, ca="c2"), "fail", "there is none of this cluster"),
         (Backups(ca="c1"), "fail", "there is none of this cluster"),
@@ -171,6 +172,7 @@ RSYNC: dict[str, object] = {
         (None, "", "fail", f"none has been copied to {STORE}"),
         (Copied("x", NOW - 3600, "there:b"), "", "fail", f"none has been copied to {STORE}"),
         (Copied("x", NOW - 90000, STORE), "", "fail", "is 25 h old, more than 24 h"),
+        (Copied("x", NOW + 90000, STORE), "", "fail", "is of 25 h from now"),
         (Copied("x", NOW - 3600, STORE), "exit-code", "fail", f"to {STORE} failed (exit-code)"),
     ],
 )

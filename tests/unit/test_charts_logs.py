@@ -212,14 +212,26 @@ def test_a_missing_file_is_told_before_anything_is_touched() -> None:
 
 def test_fluent_bit_takes_kernel_lines_apart() -> None:
     line = "NVRM: Xid (PCI:0000:b3:00 GPU-I:05 GPU-CI:01): 31, pid=1, Ch 00000008"
-    match = re.search(fluent_bit.XID.replace("(?<", "(?P<"), line)
+    xid, sxid = (text.replace("(?<", "(?P<") for text in fluent_bit.PARSERS.values())
+    match = re.search(xid, line)
     assert match
     assert match.groupdict() == {
         "pci_bus_id": "0000:b3:00", "gpu_instance": "05", "compute_instance": "01", "xid": "31",
         "detail": "pid=1, Ch 00000008", "severity": None,
     }  # fmt: skip
     config = logs.releases(site())[logs.NODES]["config"]
-    assert "Allowlist_key severity" in config["filters"]
+    assert config["filters"].count("Allowlist_key severity") == 1
+    line = "nvidia-nvswitch0: SXid (PCI:0000:c2:00.0): 20034, Fatal, Link 28 LTSSM Fault Up"
+    assert not re.search(xid, line)
+    match = re.search(sxid, line)
+    assert match
+    assert match.groupdict() == {
+        "switch": "nvswitch0", "pci_bus_id": "0000:c2:00.0", "sxid": "20034", "severity": "Fatal",
+        "detail": "Fatal, Link 28 LTSSM Fault Up",
+    }  # fmt: skip
+    [wanted] = re.findall(r"Regex MESSAGE (.*)", config["filters"])
+    assert re.search(wanted, line)
+    assert not re.search(wanted, "nvidia-nvswitch0: open (major=510)")
 
 
 def test_helm_does_not_evaluate_what_stands_in_the_configuration() -> None:

@@ -148,14 +148,19 @@ def test_a_wait_for_metrics_does_not_wait_for_a_repair() -> None:
     assert "health" not in {item.link for item in found}
 
 
+DBE = "DCGM_FR_VOLATILE_DBE_DETECTED"
 ON_HOSTS = parse_settings({"dcgm": "host"})
 
 
-def verdicts(what: str, *failing: str, level: int = 20, gpus: int = 2) -> tuple[DcgmVerdict, ...]:
+def verdicts(
+    what: str, *failing: str, level: int = 20, gpus: int = 2, code: str = DBE
+) -> tuple[DcgmVerdict, ...]:
     """Of GPUs that are well, but for those: UUIDs."""
     found = [uuid("gpu1", number) for number in range(gpus)]
     return tuple(
-        DcgmVerdict(what=what, uuid=one, level=level if one in failing else 0, text="a DBE")
+        DcgmVerdict(
+            what=what, uuid=one, level=level if one in failing else 0, text="a DBE", code=code
+        )
         for one in found
     )
 
@@ -224,6 +229,10 @@ def test_warnings_and_heat_fail_nothing() -> None:
         ((answer_of("health"),), "has not been asked (dcgmi diag)"),
         ((answer_of("health", age_s=7200), answer_of("diag")), "answered 2.0 h ago (dcgmi health)"),
         ((answer_of("health"), answer_of("diag", age_s=40 * 3600)), "answered 40.0 h ago"),
+        (
+            (answer_of("health", age_s=-7200), answer_of("diag")),
+            "of 2.0 h from now (dcgmi health): the node's clock was set back",
+        ),
         # what it said two hours ago may have been repaired, or not
         ((answer_of("health", GPU, age_s=7200), answer_of("diag")), "answered 2.0 h ago"),
         ((answer_of("health", verdicts=verdicts("MEM", gpus=0)), answer_of("diag")),
@@ -256,7 +265,7 @@ def test_it_is_enough_where_a_site_collects_no_value_of_health() -> None:
 
 ROWS = (
     f"dcgm_health\ttime\t1000\n"
-    f"dcgm_health\t0\t{GPU}\t\tMEM\t20\ta DBE was detected\n"
+    f"dcgm_health\t0\t{GPU}\t\tMEM\t20\ta DBE was detected\t{DBE}\n"
     f"dcgm_health\t\t\tSwitch 3\tNVSWITCH\t10\t\n"
     "dcgm_clock\t1060\nend\tok"
 )
@@ -266,14 +275,20 @@ def test_rows_of_the_host_are_read() -> None:
     (found,) = dcgm_results.parse(Fields(ROWS.splitlines()))
     assert (found.check, found.age_s, found.is_stale) == ("health", 60, False)
     assert found.of(GPU) == (
-        DcgmVerdict(what="MEM", uuid=GPU, level=20, text="a DBE was detected"),
+        DcgmVerdict(what="MEM", uuid=GPU, level=20, text="a DBE was detected", code=DBE),
     )
     assert len(found.verdicts) == 2
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [("time\t1000", "time\t"), ("\t20\t", "\tbad\t"), ("\tMEM", ""), ("dcgm_clock", "clock")],
+    [
+        ("time\t1000", "time\t"),
+        ("\t20\t", "\tbad\t"),
+        ("\tMEM", ""),
+        ("dcgm_clock", "clock"),
+        (f"\ta DBE was detected\t{DBE}", ""),
+    ],
 )
 def test_rows_that_are_not_whole_are_no_answer(old: str, new: str) -> None:
     assert dcgm_results.parse(Fields(ROWS.replace(old, new, 1).splitlines())) == ()

@@ -112,8 +112,9 @@ def test_prometheus_is_asked_for_all_anchors_at_once() -> None:
     (found,) = Prometheus(Reader(), "").gpu_series()
     assert (found.key, found.age_s) == (("GPU-1", "7"), 5.0)
     assert asked == [
-        "timestamp(DCGM_FI_DEV_SM_CLOCK) or timestamp(DCGM_FI_DEV_GPU_TEMP) "
-        "or timestamp(DCGM_FI_DEV_GPU_UTIL)"
+        "timestamp(DCGM_FI_DEV_SM_CLOCK) or on (instance, UUID, GPU_I_ID) "
+        "timestamp(DCGM_FI_DEV_GPU_TEMP) or on (instance, UUID, GPU_I_ID) "
+        "timestamp(DCGM_FI_DEV_GPU_UTIL)"
     ]
 
 

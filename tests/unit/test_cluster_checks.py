@@ -10,7 +10,8 @@ import pytest
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify.checks import cluster
-from gpuboot.verify.checks.cluster_check import CHECKS, Answer, ClusterCheck
+from gpuboot.verify.checks.cluster_check import Answer, ClusterCheck
+from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.collector import MetricsCollector
 from tests.documents import ROOT
 from tests.unit.fake_cluster import FakeCluster
@@ -19,7 +20,7 @@ from tests.unit.one_file_checks import KINDS, cases, file_names, parameters, sai
 CASES = ROOT / "tests/cluster_checks"
 
 
-@pytest.mark.parametrize(("check", "case"), parameters(CHECKS, CASES))
+@pytest.mark.parametrize(("check", "case"), parameters(CLUSTER_CHECKS, CASES))
 def test_a_check_on_what_the_api_answers(check: ClusterCheck, case: dict[str, Any]) -> None:
     answers = {check.link.name: Answer(case["printed"].encode())}
     found = [item for item in cluster.evaluate(answers) if item.link == check.link.name]
@@ -30,20 +31,20 @@ def test_a_check_on_what_the_api_answers(check: ClusterCheck, case: dict[str, An
     assert case["says"] in " ".join(item.detail for item in found)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.link.name)
+@pytest.mark.parametrize("check", CLUSTER_CHECKS, ids=lambda check: check.link.name)
 def test_a_check_has_cases_of_every_kind(check: ClusterCheck) -> None:
     assert {case["kind"] for case in cases(CASES, check)} == KINDS
 
 
 def test_cases_are_of_checks() -> None:
-    assert file_names(CASES) == {check.link.name for check in CHECKS}
+    assert file_names(CASES) == {check.link.name for check in CLUSTER_CHECKS}
 
 
 def test_nobody_asked_says_nothing_and_no_answer_is_unknown() -> None:
     assert cluster.evaluate(None) == []
     unanswered = cluster.evaluate({})
     assert {(item.link, item.status) for item in unanswered} == {
-        (check.link.name, "unknown") for check in CHECKS
+        (check.link.name, "unknown") for check in CLUSTER_CHECKS
     }
     assert all("kubectl get --raw" in item.remedy for item in unanswered)
 
@@ -87,7 +88,8 @@ of_cluster.__path__.append(sys.argv[1])
 from gpuboot.config.settings import parse_settings
 from gpuboot.docs.checks import checks_markdown
 from gpuboot.verify.checks import chain
-from gpuboot.verify.checks.cluster_check import CHECKS, Answer
+from gpuboot.verify.checks.cluster_check import Answer
+from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.report import build
 from tests.unit.evidence import evidence
 from tests.unit.reports import text
@@ -99,7 +101,7 @@ report = build("lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found, links)
 print(json.dumps({
     "found": [(f.status, f.detail) for f in found if f.link == "runtimeclass"],
     "text": text(report), "docs": checks_markdown(), "verdict": report.verdict,
-    "paths": [check.path for check in CHECKS],
+    "paths": [check.path for check in CLUSTER_CHECKS],
 }))
 """
 

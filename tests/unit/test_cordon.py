@@ -33,6 +33,7 @@ class Leader:
 @pytest.fixture
 def leader(monkeypatch: pytest.MonkeyPatch) -> Answering:
     monkeypatch.setattr(waiting, "POLL_S", 0)
+    monkeypatch.setattr(cordon, "lacks", lambda host: [])
 
     def answering(*answers: str | Exception) -> Leader:
         host = Leader(*answers)

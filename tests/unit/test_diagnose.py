@@ -19,6 +19,7 @@ from tests.e2e.diagnose_pods import POD_FAULTS
 from tests.e2e.diagnose_ways import WAY_FAULTS
 from tests.unit import (
     diagnose_cases_absent,
+    diagnose_cases_fabric,
     diagnose_cases_hosts,
     diagnose_cases_images,
     diagnose_cases_metrics,
@@ -45,6 +46,7 @@ from tests.unit.diagnose_site import (
 
 CASES = (
     *diagnose_cases_hosts.CASES,
+    *diagnose_cases_fabric.CASES,
     *diagnose_cases_network.CASES,
     *diagnose_cases_pods.CASES,
     *diagnose_cases_absent.CASES,
@@ -55,6 +57,7 @@ JUDGED = (
     *diagnose_evidence_cluster.CASES,
     *diagnose_evidence_hosts.CASES,
     *diagnose_evidence_gpus.CASES,
+    *diagnose_cases_fabric.JUDGED,
 )
 BY_ID = {cause.id: cause for cause in TABLE}
 # held by cases alone
@@ -64,7 +67,10 @@ NOT_IN_THE_LAB = {
         "the machines share the computer's kernel",
     ),
     **dict.fromkeys(
-        ("fabric-manager-missing", "fabric-manager-version", "fabric-not-ready"),
+        (
+            *("fabric-manager-missing", "fabric-manager-version", "fabric-not-ready"),
+            *("nvswitch-fatal", "nvswitch-always-fatal"),
+        ),
         "the simulated GPUs have no NVSwitches",
     ),
     "gpu-xid": "the kernel's log is the computer's",

@@ -30,7 +30,8 @@ def pod(name: str, *owners: Json, **more: Any) -> Json:
     found = named(name, "ml", labels=labels, annotations=annotations)
     found["metadata"] |= {"ownerReferences": list(owners), **more.pop("meta", {})}
     spec = {"containers": [{"resources": {"limits": more.get("limits")}}]}
-    status = {"phase": more.get("phase", "Running")}
+    ready = {"type": "Ready", "status": "True" if more.get("ready", True) else "False"}
+    status = {"phase": more.get("phase", "Running"), "conditions": [ready]}
     return {**found, "spec": {**spec, "volumes": more.get("volumes")}, "status": status}
 
 

@@ -12,7 +12,8 @@ import pytest
 from deploys.facts.host_checks import HostChecks
 from gpuboot.fact_output import answer
 from gpuboot.verify.checks import hosts
-from gpuboot.verify.checks.host_check import CHECKS, TIMED_OUT, HostCheck, Printed
+from gpuboot.verify.checks.host_check import TIMED_OUT, HostCheck, Printed
+from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
 from gpuboot.verify.evidence import Gpu, Host
 from tests.documents import ROOT
 from tests.unit.one_file_checks import KINDS, cases, file_names, parameters, said_with
@@ -21,7 +22,7 @@ CASES = ROOT / "tests/host_checks"
 NOW = 1763870000.0  # when cases are asked
 
 
-def host(models: dict[str, str], printed: dict[str, Printed] | None) -> Host:
+def host(models: dict[str, str], printed: dict[str, Printed] | None, count: int = 2) -> Host:
     gpus = tuple(
         Gpu(
             pci=f"0000:0{i}:00.0",
@@ -29,17 +30,19 @@ def host(models: dict[str, str], printed: dict[str, Printed] | None) -> Host:
             index=i,
             name=models.get(f"GPU-{i}", "NVIDIA H100 80GB HBM3"),
         )
-        for i in range(2)
+        for i in range(count)
     )
-    return Host(node="gpu1", expected_gpus=2, gpus=gpus, printed=printed)
+    return Host(node="gpu1", expected_gpus=count, gpus=gpus, printed=printed)
 
 
-@pytest.mark.parametrize(("check", "case"), parameters(CHECKS, CASES))
+@pytest.mark.parametrize(("check", "case"), parameters(HOST_CHECKS, CASES))
 def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, Any]) -> None:
     printed = Printed(case["printed"], case.get("exit", 0), asked=NOW, answered=NOW + 1)
     found = [
         item
-        for item in hosts.evaluate(host(case.get("models", {}), {check.link.name: printed}))
+        for item in hosts.evaluate(
+            host(case.get("models", {}), {check.link.name: printed}, case.get("gpus", 2))
+        )
         if item.link == check.link.name
     ]
     assert {item.gpu_uuid or "": item.status for item in found} == case["expected"]
@@ -49,17 +52,17 @@ def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, An
     assert case.get("says", "") in " ".join(item.detail for item in found)
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.link.name)
+@pytest.mark.parametrize("check", HOST_CHECKS, ids=lambda check: check.link.name)
 def test_a_check_has_cases_of_every_kind(check: HostCheck) -> None:
     assert {case["kind"] for case in cases(CASES, check)} == KINDS
 
 
 def test_cases_are_of_checks() -> None:
-    assert file_names(CASES) == {check.link.name for check in CHECKS}
+    assert file_names(CASES) == {check.link.name for check in HOST_CHECKS}
 
 
 def test_a_host_that_was_not_asked_says_nothing_and_one_that_is_silent_is_unknown() -> None:
-    links = [check.link.name for check in CHECKS]
+    links = [check.link.name for check in HOST_CHECKS]
     assert hosts.evaluate(host({}, None)) == []
     assert hosts.without(["pci", *links], host({}, None)) == ["pci"]
     silent = hosts.evaluate(host({}, {}))

@@ -120,9 +120,11 @@ def test_files_are_never_overwritten_unasked(pretended: Pretended) -> None:
 
 def test_a_folder_that_cannot_be_written_to_leaves_nothing_half_done(pretended: Pretended) -> None:
     Path("group_data").rmdir()
+    Path("group_data").touch()
     done = init("--name", "prod", *HOSTS)
     assert done.exit_code == 3
-    assert "remedy: make the folder group_data" in done.stderr
+    assert "not written: " in done.stderr
+    assert "remedy: " in done.stderr
     assert list(Path("inventories").iterdir()) == []
 
 
@@ -238,9 +240,29 @@ def test_a_person_who_names_several_is_asked_for_their_address(pretended: Preten
     assert "[cp7] is none of the hosts" in wrong.stderr
 
 
-def test_elsewhere_it_says_where_to_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_outside_of_a_site_s_folder_names_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for arguments in (["init", "--name", "prod", "gpu1"], ["check", "inventories/prod.py"]):
-        done = runner.invoke(app, arguments)
-        assert done.exit_code == 2
-        assert "remedy: run this in the folder of the gpuboot project" in done.stderr
+    assert "where `gpuboot init` made the site" in wrong_folder("check", "inventories/prod.py")
+    (tmp_path / "deploys").mkdir()  # of another project
+    assert "without a `deploys` of another project" in wrong_folder("init", "--name", "prod", "a")
+
+
+def wrong_folder(*arguments: str) -> str:
+    done = runner.invoke(app, arguments)
+    assert done.exit_code == 2
+    return done.stderr.replace("the \n", "the ")
+
+
+@pytest.mark.usefixtures("pretended")
+def test_an_empty_folder_is_linked_to_the_installed_project() -> None:
+    Path("config.py").unlink()
+    first = init("--name", "prod", *HOSTS)
+    assert "linked to the installed gpuboot: config.py, group_data/all.py" in first.stdout
+    assert Path("group_data/all.py").resolve() == ROOT / "group_data/all.py"
+    Path("config.py").unlink()
+    Path("config.py").symlink_to("gone/config.py")  # of an environment that was removed
+    second = init("--name", "other", *HOSTS)
+    assert "linked to the installed gpuboot: config.py" in second.stdout
+    assert Path("config.py").resolve() == ROOT / "config.py"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ import pytest
 from pyinfra.api.host import Host
 
 from deploys.lib import local_volumes, remote
-from tests.unit.test_storage import volume
+from gpuboot.fact_output import framed
 
 LEADER, THERE = (cast(Host, SimpleNamespace(name=name)) for name in ("cp1", "gpu1"))
 
@@ -22,11 +22,12 @@ def test_only_what_is_not_there_is_lost_and_every_container_can_write_what_is_ma
 ) -> None:
     kept, gone = tmp_path / "pvc-1 of a", tmp_path / "deep/pvc-2"
     kept.mkdir()
-    volumes = [volume(hostPath={"path": str(path)}) for path in (kept, gone)]
+    listed = [f"a/{path.name}\t{path}\tgpu1\trancher.io/local-path\t" for path in (kept, gone)]
+    listed += [f"a/b\t{tmp_path}/other\tgpu1\topenebs.io/local\t", "a/c\t/far\tgpu2\t\t"]
 
     def run(target: Host, command: str, stdin: str = "") -> str:
         if target is LEADER:
-            return json.dumps({"items": volumes})
+            command = framed(f"printf '%s\\n' {shlex.join(listed)}")
         shell: Any = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
         assert shell.returncode == 0, shell.stderr
         return str(shell.stdout)

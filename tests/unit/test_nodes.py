@@ -74,6 +74,15 @@ def test_who_leads_is_a_member_that_answers() -> None:
     assert leader() == leader("cp1", "cp2") == "cp1"
     assert leader("cp3", "cp2") == "cp2"
 
+    def last(*members: str, **led_at: int) -> str:
+        [lead] = [node.host for node in led(nodes, members, led_at) if node.leader]
+        return lead
+
+    assert last("cp1", "cp2", "cp3", cp2=5) == "cp2", "cp1 was replaced: it has never led"
+    assert last("cp1", "cp2", "cp3", cp1=3, cp2=5) == "cp2", "cp1 was switched off for a while"
+    assert last("cp1", "cp3", cp2=5) == "cp1"
+    assert last(cp2=5) == "cp1", "there is no cluster"
+
 
 def test_the_first_control_plane_leads() -> None:
     three = [Entry(f"c{i}", ("control_plane",), {"address": f"10.0.0.{i}"}) for i in (5, 6, 7)]

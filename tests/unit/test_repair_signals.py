@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuboot.config.settings import Settings
+from gpuboot.hosts.health_watches import UNKNOWN, Card
 from gpuboot.kubernetes.repair.model import GpuNode
 from gpuboot.kubernetes.repair.signals import (
     NEVER,
@@ -104,6 +105,44 @@ def test_what_is_never_a_reason(alert: dict[str, str], why: str) -> None:
     found = of_alert(ON | alert, {})
     assert isinstance(found, Ignored)
     assert why in found.why
+
+
+NVLINK = HEALTH | {"health_watch": "NVLINK"}
+NVLINK_ERRORS = NVLINK | {"health_error_code": "DCGM_FR_NVLINK_ERROR_CRITICAL"}
+NO_BRIDGE = NVLINK | {"health_error_code": "DCGM_FR_NVLINK_DOWN"}
+H100, A100 = Card("NVIDIA-H100-80GB-HBM3", 7), Card("NVIDIA-A100-80GB-PCIe", 3)
+
+
+@pytest.mark.parametrize(
+    ("alert", "card"),
+    [
+        (NVLINK_ERRORS, H100),
+        (NVLINK_ERRORS, UNKNOWN),
+        (NO_BRIDGE, A100),
+        (NVLINK | {"health_error_code": "DCGM_FR_IMEX_UNHEALTHY"}, Card("NVIDIA-GB300", 3)),
+        (NVLINK | {"health_error_code": "DCGM_FR_SOMETHING_NEW"}, H100),
+    ],
+)
+def test_a_watch_that_fails_on_a_card_that_is_well_is_no_second_sign(
+    alert: dict[str, str], card: Card
+) -> None:
+    found = of_alert(ON | alert, {}, card)
+    assert isinstance(found, Ignored)
+    both = case_of([one for one in (of_alert(ON | XID_119, {}), found) if isinstance(one, Signal)])
+    assert both is not None
+    assert both.action is None
+
+
+@pytest.mark.parametrize(
+    ("alert", "card"),
+    [(NVLINK_ERRORS, Card("NVIDIA-B200", 7)), (NO_BRIDGE, H100), (HEALTH, UNKNOWN)],
+)
+def test_a_watch_that_fails_on_a_broken_card_is_one(alert: dict[str, str], card: Card) -> None:
+    found = of_alert(ON | alert, {}, card)
+    assert isinstance(found, Signal)
+    both = case_of([one for one in (of_alert(ON | XID_119, {}), found) if isinstance(one, Signal)])
+    assert both is not None
+    assert both.action == "reset"
 
 
 def test_other_alerts_say_nothing() -> None:

@@ -15,6 +15,7 @@ from gpuboot.dashboards.spec import Column, Dashboard, Panel, Query
 from gpuboot.docker.compose.prometheus import monitoring_rules
 from gpuboot.kubernetes.service_scrape import JOB as SERVICES
 from gpuboot.rules import Alert, Record, Requirement
+from gpuboot.rules.requirements import offered
 from gpuboot.telemetry import collected
 from gpuboot.telemetry.expressions import metric_names
 
@@ -23,8 +24,12 @@ SETTINGS = parse_settings(
 )
 S3 = {"bucket": "etcd", "access_key": "AKIA", "secret_key": {"file": "secret"}}
 NODE_EXPORTER = {
-    *("node_uname_info", "node_cpu_seconds_total"),
+    *("node_uname_info", "node_cpu_seconds_total", "node_time_seconds", "node_boot_time_seconds"),
     *("node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"),
+}
+KUBERNETES_ONLY = {
+    *("kube_node_info", "kube_pod_info", "kube_pod_container_status_restarts_total"),
+    "node:gpu_allocatable:sum",
 }
 GPU_HOST = Node("gpu1", "gpu1", "192.0.2.21", "docker", gpus=8, leader=False)
 RECORDS = [record for group in rules.recordings(SETTINGS, (GPU_HOST,)).values() for record in group]
@@ -39,13 +44,27 @@ SOURCES = {
     "gpuboot_etcd_backup": Requirement.ETCD_BACKUPS,
     "gpuboot_dcgm": Requirement.DCGM_ON_HOSTS,
     "gpu_operator": Requirement.GPU_OPERATOR,
+    "node_time": Requirement.NODE_EXPORTER,
+    "node_boot": Requirement.NODE_EXPORTER,
+    "gpuboot_nvswitch": Requirement.NVSWITCH_ERRORS,
 }
 # rule -> what it reads as well, and does without
 WELCOME = {
     # before an exporter was first seen, and while it is down, the kubelet is asked
     "GPULost": Requirement.KUBE_STATE_METRICS,
+    # a node that the inventory does not have may still be in the cluster
+    "node:present:info": Requirement.KUBE_STATE_METRICS,
+    # a boot is one of several signs of a repair
+    "gpu:repaired:timestamp": Requirement.NODE_EXPORTER,
     # nodes that are not in the cluster yet need no exporter; without a cluster all do
     "GPUExporterAbsent": Requirement.KUBE_STATE_METRICS,
+    # restarts too short for a scrape to miss; it names the exporter's own pods
+    "GPUExporterUnstable": Requirement.KUBE_STATE_METRICS | Requirement.POD_LABELS,
+    # ages go by the node's own clock where it tells its time
+    "DCGMCheckStale": Requirement.NODE_EXPORTER,
+    "NVSwitchFatalError": Requirement.NODE_EXPORTER,
+    "EtcdBackupOld": Requirement.NODE_EXPORTER,
+    "EtcdBackupCopyOld": Requirement.NODE_EXPORTER,
     # GPUs that no pod holds have programs as well
     "GPUXidApplication": Requirement.POD_LABELS,
     # pods younger than the window are left out
@@ -133,14 +152,14 @@ def test_no_rule_of_docker_hosts_reads_what_nothing_exports_there() -> None:
     found = loaded()
     known = {rule["record"] for rule in found if "record" in rule} | collected(SETTINGS)
     # Prometheus' own, and Alertmanager's
-    known |= {"up", "prometheus_config_last_reload_successful"}
+    known |= {"up", "prometheus_config_last_reload_successful"} | NODE_EXPORTER
     known |= {"alertmanager_config_last_reload_successful"}
     known |= {"alertmanager_notifications_failed_total"}
     for rule in found:
         name = rule.get("alert") or rule["record"]
         missing = metric_names(rule["expr"]) - known
         if name in WELCOME:
-            assert missing <= {"kube_node_info", "node:gpu_allocatable:sum"}, name
+            assert missing <= KUBERNETES_ONLY, name
         else:
             assert not missing, name
 
@@ -149,7 +168,8 @@ def test_every_rule_that_can_answer_is_loaded_on_docker_hosts() -> None:
     names = {rule.get("alert") or rule["record"] for rule in loaded()}
     assert {"node:gpu_expected:count", "node:gpu_visible:count", "gpu:engine_active:avg5m"} <= names
     left_out = {rule.name for rule in RULES} - names
-    assert left_out == {rule.name for rule in RULES if rule.requires}
+    sources = offered(rules.ON_DOCKER_HOSTS, SETTINGS)
+    assert left_out == {rule.name for rule in RULES if rule.requires not in sources}
     about_gpus = {a.name for a in ALERTS if a.component == "gpu" and not a.requires}
     assert {"GPULost", "GPUXidFatal", "GPUHealthFail", "GPUPcieReplay"} <= about_gpus <= names
     assert {"GPUExporterDown", "GPUExporterAbsent"} <= names

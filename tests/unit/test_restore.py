@@ -12,6 +12,7 @@ import pytest
 from pyinfra.api.command import FunctionCommand
 
 from deploys.operations.restore import Fresh, restored
+from deploys.operations.restored_volumes import BackupVolumes
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.fact_output import Fields
@@ -230,11 +231,14 @@ def test_a_broken_backup_leaves_all_as_it_is(root: Path) -> None:
     assert manifests(root) == 4
 
 
+VOLUMES = BackupVolumes(None, {}, 0)
+
+
 def names(fresh: Fresh | None) -> list[str]:
     """What a restore does, one after the other: the functions' and the steps' names."""
     source = Source(OLD, "host1", "/b")
     found = []
-    for command in restored._inner(source, restore.members(NODES), "/b", fresh):
+    for command in restored._inner(source, restore.members(NODES), "/b", VOLUMES, fresh):
         if isinstance(command, FunctionCommand):
             step = [str(item).partition(" ")[0] for item in command.args if isinstance(item, str)]
             what = command.function.__name__.strip("_")
@@ -256,6 +260,7 @@ def test_nothing_stops_before_every_member_has_the_backup_unpacked() -> None:
         "unpacked",
         "on_each stop",
         "on_each swap",
+        "returned",
         "on_each start",
         "wait_for_etcd",
         "on_each start",
@@ -267,4 +272,5 @@ def test_an_empty_machine_gets_keys_first_and_kubeadm_last() -> None:
     found = names(Fresh("d", "k"))
     assert found[1] == "on_each keys"
     assert found[-1] == "kubeadm init"
+    assert "returned" in found
     assert "wait_for_etcd" not in found

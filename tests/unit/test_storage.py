@@ -3,43 +3,17 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from deploys.facts.volumes import Removed, RemovedVolumes
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes.storage import (
-    LocalVolume,
-    default_change,
-    local_path,
-    missing_class,
-    volumes_on,
-)
-
-FOLDER = "/var/lib/gpuboot/volumes/pvc-228b3001_monitoring_db"
-
-
-def volume(**more: Any) -> dict[str, Any]:
-    """As the provisioner makes it."""
-    wanted = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["gpu1"]}
-    return {
-        "metadata": {
-            "annotations": {
-                "local.path.provisioner/selected-node": "gpu1",
-                "pv.kubernetes.io/provisioned-by": "rancher.io/local-path",
-            },
-            "name": "pvc-228b3001",
-        },
-        "spec": {
-            "claimRef": {"kind": "PersistentVolumeClaim", "name": "db", "namespace": "monitoring"},
-            "hostPath": {"path": FOLDER, "type": "DirectoryOrCreate"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}},
-            "storageClassName": "local-path",
-            **more,
-        },
-    }
+from gpuboot.kubernetes.storage import default_change, local_path, missing_class
 
 
 def objects(settings: Settings) -> dict[str, dict[str, Any]]:
@@ -69,11 +43,58 @@ def test_every_image_is_pinned() -> None:
     assert container["image"] == f"docker.io/library/busybox:{images.busybox}"
 
 
-def test_a_folder_is_made_and_removed_where_the_provisioner_says() -> None:
-    data = objects(Settings())["ConfigMap"]["data"]
-    assert 'mkdir -m 0777 -p "$VOL_DIR"' in data["setup"]
-    assert 'rm -rf "$VOL_DIR"' in data["teardown"]
-    assert all("set -eu" in data[name] for name in ("setup", "teardown"))
+@pytest.fixture(params=[["dash"], ["busybox", "ash"]], ids=" ".join)
+def shell(request: pytest.FixtureRequest) -> list[str]:
+    """Shells of the image of helper pods, and of others that a site may take for it."""
+    words: list[str] = request.param
+    return words
+
+
+def run(shell: list[str], step: str, volume: Path, days: int = 15) -> None:
+    """A step of the provisioner, as its helper pod has it."""
+    settings = parse_settings({"monitoring": {"storage": {"keep_removed_days": days}}})
+    script = objects(settings)["ConfigMap"]["data"][step]
+    done = subprocess.run(
+        [*shell, "-c", script], env={"PATH": "/usr/bin:/bin", "VOL_DIR": str(volume)}, timeout=30
+    )
+    assert done.returncode == 0
+
+
+def aside(volume: Path) -> list[Path]:
+    return sorted((volume.parent / ".removed").iterdir())
+
+
+def test_the_folder_of_a_deleted_volume_is_moved_aside(shell: list[str], tmp_path: Path) -> None:
+    volume = tmp_path / "pvc-1_team_data"
+    run(shell, "setup", volume)
+    assert volume.stat().st_mode & 0o777 == 0o777
+    (volume / "rows").write_text("precious")
+    run(shell, "teardown", volume)
+    [folder] = aside(volume)
+    assert folder.name.endswith("-pvc-1_team_data")
+    assert (folder / "rows").read_text() == "precious"
+    assert folder.parent.stat().st_mode & 0o777 == 0o700
+    assert not volume.exists()
+    run(shell, "teardown", volume)  # a helper pod that was killed is tried again
+    assert aside(volume) == [folder]
+
+
+def test_what_is_aside_for_long_enough_is_deleted(shell: list[str], tmp_path: Path) -> None:
+    volume = tmp_path / "pvc-1_team_data"
+    for name in ("20200101000000-pvc-0_a_b", "29990101000000-pvc-9_a_b", "mine"):
+        (tmp_path / ".removed" / name / "deep").mkdir(parents=True)
+    volume.mkdir()
+    run(shell, "teardown", volume)
+    names = [path.name for path in aside(volume)]
+    assert "20200101000000-pvc-0_a_b" not in names
+    assert len(names) == 3
+
+
+def test_nothing_is_kept_aside_for_no_days(shell: list[str], tmp_path: Path) -> None:
+    volume = tmp_path / "pvc-1_team_data"
+    volume.mkdir()
+    run(shell, "teardown", volume, days=0)
+    assert aside(volume) == []
 
 
 @pytest.mark.parametrize(
@@ -112,16 +133,22 @@ def test_volumes_that_nobody_would_make(
         assert remedy
 
 
-def test_volumes_of_a_node_are_those_that_the_provisioner_made_there() -> None:
-    of_others = volume()
-    of_others["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": "nfs.example"}
-    by_hand = volume()
-    del by_hand["metadata"]["annotations"]
-    as_local = volume(local={"path": "/data/db"}, hostPath=None)
-    remote = volume(hostPath=None, nodeAffinity={}, csi={"driver": "csi.example"})
-    listed = {"items": [volume(), of_others, by_hand, as_local, remote]}
-    assert volumes_on("gpu1", listed) == [
-        LocalVolume("monitoring/db", FOLDER),
-        LocalVolume("monitoring/db", "/data/db"),
-    ]
-    assert volumes_on("gpu2", listed) == []
+def removed_on(shell: list[str], folder: Path, days: int = 15) -> Removed:
+    fact = RemovedVolumes()
+    words = [*shell, "-c", fact.command(folder=str(folder), days=days)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=30)
+    return fact.process(done.stdout.splitlines())
+
+
+def test_what_is_aside_is_counted_and_old_folders_named(shell: list[str], tmp_path: Path) -> None:
+    assert removed_on(shell, tmp_path) == Removed()
+    (tmp_path / ".removed").mkdir()
+    assert removed_on(shell, tmp_path).folders == ()
+    names = ("20200101000000-pvc-0_a b", "29990101000000-pvc-9_a_b")
+    for name in names:
+        (tmp_path / ".removed" / name).mkdir()
+    (tmp_path / ".removed" / names[1] / "rows").write_bytes(b"x" * (1 << 20))
+    found = removed_on(shell, tmp_path)
+    assert (found.folders, found.expired) == (names, names[:1])
+    assert found.size_kib is not None
+    assert 1024 <= found.size_kib < 2048

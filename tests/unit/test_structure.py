@@ -10,6 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("gpuboot", "deploys", "lab", "bench", "tests")
+FINDER = "found_in("  # its caller imports every module of the packages that it names
 MOST_ENTRIES = 19  # of gpuboot/, as a person sees them
 MOST_LINES = 300  # of a file: more is two subjects
 MOST_FUNCTION_LINES = 40  # more does not fit on a screen
@@ -30,7 +31,19 @@ def modules() -> dict[str, Path]:
 
 
 def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
-    """The modules that a file names in its imports, at its top or in a function."""
+    """The modules that a file names in its imports, or finds, at its top or in a function."""
+    named = list(_named(path, known))
+    yield from named
+    if FINDER in path.read_text():
+        packages = tuple(f"{name}." for name in named if name in known and _is_package(known[name]))
+        yield from (name for name in known if packages and name.startswith(packages))
+
+
+def _is_package(path: Path) -> bool:
+    return path.name == "__init__.py"
+
+
+def _named(path: Path, known: dict[str, Path]) -> Iterator[str]:
     for node in ast.walk(tree(path)):
         names: list[str] = []
         if isinstance(node, ast.Import):

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from deploys.lib import commands, etcd, remote, waiting
+from deploys.lib import api_silence, commands, etcd, remote, waiting
 from deploys.lib.drain import Moving
 from deploys.operations import kubeadm_upgrade, kubelet_upgrade, node_upgrade
 from deploys.operations.kubelet_upgrade import KubeletPart
@@ -36,12 +36,13 @@ HALF = {"cp1": "1.36.3", "cp2": "1.35.4"}
 def test_the_leader_goes_first(
     monkeypatch: pytest.MonkeyPatch, state: ClusterState, said: str
 ) -> None:
-    inventory = SimpleNamespace(get_host=lambda name: name)
+    inventory = SimpleNamespace(get_host=lambda name: SimpleNamespace(name=name))
     host = SimpleNamespace(state=SimpleNamespace(inventory=inventory, is_executing=True))
     monkeypatch.setattr(kubeadm_upgrade, "host", host)
     monkeypatch.setattr(kubeadm_upgrade, "_API_S", 0)
     monkeypatch.setattr(commands, "current_host", host)
     monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: state)
+    monkeypatch.setattr(api_silence, "lacks", lambda target: [("kubelet", "it is failed")])
     told = kubeadm_upgrade.too_early("cp1", "1.36.3", worker=False)
     assert (told is not None) is bool(said)
     if told:
@@ -191,13 +192,14 @@ def test_what_etcd_says_of_itself(said: str, ill: str) -> None:
 def test_an_api_server_that_starts_again_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """A newer kubelet has just made the static pods of the leader anew."""
     answers = [ClusterState(error="curl: (18) HTTP/2 stream"), ClusterState(recorded="1.36.3")]
-    inventory = SimpleNamespace(get_host=lambda name: name)
+    inventory = SimpleNamespace(get_host=lambda name: SimpleNamespace(name=name))
     state = SimpleNamespace(inventory=inventory, is_executing=True)
     host = SimpleNamespace(state=state, print_prefix="")
     monkeypatch.setattr(kubeadm_upgrade, "host", host)
     monkeypatch.setattr(commands, "current_host", host)
     monkeypatch.setattr(waiting, "POLL_S", 0)
     monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: answers.pop(0))
+    monkeypatch.setattr(api_silence, "lacks", lambda target: [])
     assert kubeadm_upgrade.too_early("cp1", "1.36.3", worker=False) is None
     assert answers == []
 
@@ -215,7 +217,12 @@ def test_etcd_has_to_be_steady(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: said.pop(0))
     monkeypatch.setattr(etcd, "wait_until", wait)
+    monkeypatch.setattr(etcd, "lacks", lambda target: [("etcd", "it has ended: bad flag")])
     monkeypatch.setattr(etcd, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     assert etcd.wait_for_etcd(cast(Any, state), cast(Any, member), ["cp1"], 15)
     assert [item.done for item in told] == [False, False, False, True]
-    assert told[1].text == "etcd is healthy on 0 of 1 control planes; not on cp1 (refused)"
+    assert told[1].text == (
+        "etcd is healthy on 0 of 1 control planes; not on cp1 (refused); "
+        "etcd on cp1: it has ended: bad flag"
+    )
+    assert [item.subject for item in told[1].stuck] == ["etcd on cp1"]

@@ -46,7 +46,12 @@ class Fake:
         if expression == "vector(time())":
             return self._answer("vector", [{"metric": {}, "value": [NOW, str(NOW)]}])
         if expression.startswith("{__name__=~"):
-            return self._answer("matrix", self.series)
+            named = [one for one in self.series if "pod" in one["metric"]]
+            return self._answer("matrix", named)
+        if expression.endswith("]"):
+            name = expression.partition("{")[0]
+            same = [one for one in self.series if one["metric"]["__name__"] == name]
+            return self._answer("matrix", same)
         for part, rows in self.vectors.items():
             if part in expression:
                 return self._answer("vector", rows)
@@ -127,6 +132,13 @@ def test_a_shared_gpu_is_one_gpu_and_said_to_be_shared() -> None:
     assert found.gpus == ("GPU-a",)
     assert found.values["memory"].value == 0.25
     assert "whole GPU" in found.notes[0]
+
+
+def test_the_memory_of_a_shared_gpu_is_that_of_all_its_pods() -> None:
+    """A pod's FB_USED is its own part there, and FB_FREE that of the device."""
+    whole = [{"metric": {"UUID": "GPU-a", "__name__": USED}, "values": [[NOW - 4, "20000"]]}]
+    own = samples("GPU-a", VALUES | {USED: 0.0}, vgpu="0", container="main")
+    assert ask(Fake(own + whole)).values["memory"].value == 0.25
 
 
 def test_old_samples_are_no_answer() -> None:

@@ -57,7 +57,9 @@ class Logs(Model):
     )
     loki: Loki | None = Field(None, description="Where they go; needed with `enabled`.")
     pods: bool = Field(True, description="Ship what containers write to their standard output.")
-    xids: bool = Field(True, description="Ship the kernel's lines with NVIDIA's XIDs.")
+    xids: bool = Field(
+        True, description="Ship the kernel's lines with XIDs of GPUs and SXids of NVSwitches."
+    )
     events: bool = Field(True, description="Ship the Events of all namespaces.")
     exclude_namespaces: tuple[Label, ...] = Field(
         (), description="Namespaces whose containers' logs stay on the nodes."

@@ -37,6 +37,13 @@ class Storage(Model):
         None, description="StorageClass of the volumes; default: the cluster's default one."
     )
     path: Path = Field("/var/lib/gpuboot/volumes", description="Folder of local-path on each node.")
+    keep_removed_days: int = Field(
+        15,
+        ge=0,
+        description="How long the folder of a deleted volume is kept aside, in `.removed` beside "
+        "it: at least as long as backups of etcd are kept, so that a restore finds it; 0: deleted "
+        "at once.",
+    )
     prometheus_size: Size = Field("50Gi", description="Prometheus' volume.")
     alertmanager_size: Size = Field("1Gi", description="Alertmanager's volume.")
     grafana_size: Size = Field("5Gi", description="Grafana's volume.")
@@ -120,7 +127,11 @@ class Monitoring(Model):
     control_plane_targets: bool = Field(
         True, description="Scrape controller manager, scheduler, etcd and kube-proxy."
     )
-    values: dict[str, Any] = Field({}, description="More chart values, merged over ours.")
+    values: dict[str, Any] = Field(
+        {},
+        description="More chart values, merged over ours. What gpuboot decides, itself or by "
+        "another setting, is refused.",
+    )
     timeout_s: int = Field(900, ge=60, description="How long its pods may take to become ready.")
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ Layout = Annotated[
     str,
     Form(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "the name of a MIG layout", "all-1g.10gb", longest=40),
 ]
-MigProfile = Annotated[str, Form(r"\d+g\.\d+gb(\+me)?", "a MIG profile", "1g.10gb")]
+MigProfile = Annotated[str, Form(r"\d+g\.\d+gb([+-](me|gfx)(\.all)?)?", "a MIG profile", "1g.10gb")]
 
 
 class MigPart(Model):

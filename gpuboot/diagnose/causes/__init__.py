@@ -18,6 +18,7 @@ from gpuboot.diagnose.causes import (
     pending,
     pods,
     refused,
+    rights,
     runtime,
 )
 
@@ -38,4 +39,5 @@ TABLE = (
     *images.TABLE,
     *exporter.TABLE,
     *monitoring.TABLE,
+    *rights.TABLE,
 )

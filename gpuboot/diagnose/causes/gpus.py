@@ -10,7 +10,7 @@ from gpuboot.diagnose.facts import Facts, Host
 from gpuboot.diagnose.lines import Line
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.hosts import fabric
-from gpuboot.rules import xid, xid_lines
+from gpuboot.rules import sxid_lines, xid, xid_lines
 from gpuboot.rules.xid_lines import XidLine
 
 _MANAGER = "nvidia-fabricmanager"
@@ -155,6 +155,37 @@ def _xids(host: Host) -> list[XidLine]:
     ]
 
 
+def nvswitch_fatal(facts: Facts) -> Iterator[Sighting]:
+    """Errors of NVSwitches within the last hour that a reset of the fabric ends."""
+    yield from _nvswitch_errors(facts, always=False)
+
+
+def nvswitch_always_fatal(facts: Facts) -> Iterator[Sighting]:
+    """Those that need a reboot."""
+    yield from _nvswitch_errors(facts, always=True)
+
+
+def _nvswitch_errors(facts: Facts, *, always: bool) -> Iterator[Sighting]:
+    for host in facts.read:
+        lines = [
+            item.text[:160]
+            for item in map(sxid_lines.parse, _since_load(host))
+            if item
+            and item.severity == "Fatal"
+            and (item.code in sxid_lines.ALWAYS_FATAL) == always
+            and item.seconds is not None
+            and item.seconds > host.details.uptime_s - _RECENT_S
+        ]
+        if lines:
+            said = host.log(_MANAGER, "NVSwitch fatal error")
+            # both tell what took place; whether it is over, they do not
+            yield Sighting(
+                node=host.node,
+                evidence=(*tuple(dict.fromkeys(lines))[-3:], *_fabric(host), *said[-1:]),
+                confidence=Confidence.LIKELY,
+            )
+
+
 def gpus_lost_in_containers(facts: Facts) -> Iterator[Sighting]:
     hosts = {host.node: host for host in facts.read}
     for pod in facts.cluster.pods:
@@ -223,6 +254,26 @@ TABLE = (
         command="sudo dmesg | grep Xid | tail; nvidia-smi -q -d ECC,ROW_REMAPPER",
         on="node",
         explains=_BELOW,
+    ),
+    Cause(
+        id="nvswitch-always-fatal",
+        meaning="an NVSwitch has an error that no reset ends",
+        find=nvswitch_always_fatal,
+        remedy="drain the node and reboot it; if it comes back, have the baseboard tested",
+        command="sudo dmesg | grep SXid | tail; kubectl drain {node} --ignore-daemonsets "
+        "--delete-emptydir-data; ssh {node} sudo reboot",
+        explains=("nvswitch-fatal", "fabric-not-ready", "gpu-xid", *_BELOW),
+    ),
+    Cause(
+        id="nvswitch-fatal",
+        meaning="an NVSwitch has a fatal error: jobs across its links have failed",
+        find=nvswitch_fatal,
+        remedy="drain the node, stop the fabric manager, reset all GPUs together (which resets the "
+        "switches), start it again; or reboot. The same link again: have the baseboard tested",
+        command="sudo systemctl stop nvidia-fabricmanager; sudo nvidia-smi --gpu-reset; "
+        "sudo systemctl start nvidia-fabricmanager; sudo dmesg | grep SXid | tail",
+        on="node",
+        explains=("fabric-not-ready", "gpu-xid", *_BELOW),
     ),
     Cause(
         id="gpus-lost-in-containers",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gpuboot.config.settings import Settings
+from gpuboot.hosts.health_watches import UNKNOWN, Card
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.gate import CONTROL_PLANE
 from gpuboot.kubernetes.repair.decide import World
@@ -55,7 +56,11 @@ def observe(cluster: Reader, settings: Settings, now: float) -> World:
     nodes = tuple(parse_node(item) for item in items if has_gpus(item))
     stop, breaker = (_config_map(cluster, name) for name in (STOP, BREAKER))
     found, stale = _alerts(cluster, settings, now)
-    told = [of_alert(labels, settings.alerts.xid) for labels in found]
+    cards = {node.name: Card(node.pool, beside=node.capacity - 1) for node in nodes}
+    told = [
+        of_alert(labels, settings.alerts.xid, cards.get(labels.get("node", ""), UNKNOWN))
+        for labels in found
+    ]
     return World(
         nodes=nodes,
         signals=tuple(one for one in told if isinstance(one, Signal)),

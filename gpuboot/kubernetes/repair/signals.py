@@ -13,6 +13,8 @@ from typing import Literal
 
 from gpuboot.config.settings.alerting import XidClass
 from gpuboot.config.settings.remediate import Action
+from gpuboot.hosts.health_watches import HEAT_AND_POWER, UNKNOWN, Card
+from gpuboot.hosts.health_watches import meaning as meaning_of_watch
 from gpuboot.kubernetes.repair.model import GpuNode
 from gpuboot.rules.xid import classes, meaning
 
@@ -77,19 +79,20 @@ NEVER: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("GPUExporterDown", "GPUExporterAbsent", "GPUMetricsMissing", "GPUNodeNotMonitored",
-         "GPUExporterMissingCounters"),
+         "GPUExporterMissingCounters", "GPUExporterUnstable", "GPUMetricsFrozen"),
         _BLIND,
     ),
     "GPUHealthWarn": "a warning of DCGM: people look at it first",
+    "DCGMHealthWarn": "a warning of DCGM: people look at it first",
     "GPUXidRepeated": "people look at it first",
     "GPUXidInspect": "an XID that people look at first",
 }  # fmt: skip
 
 
-def of_alert(labels: Labels, overrides: Overrides) -> Signal | Ignored | None:
+def of_alert(labels: Labels, overrides: Overrides, card: Card = UNKNOWN) -> Signal | Ignored | None:
     """What an alert that fires says; None: nothing about a repair.
 
-    + labels: of the alert; overrides: `settings.alerts.xid`
+    + labels: of the alert; overrides: `settings.alerts.xid`; card: what the node's GPUs are
     """
     name, node = labels.get("alertname", ""), labels.get("node", "")
     if not node:
@@ -98,6 +101,8 @@ def of_alert(labels: Labels, overrides: Overrides) -> Signal | Ignored | None:
         return Ignored(node=node, says=name, why=NEVER[name])
     if name == "GPUXidFatal":
         return _xid(labels, overrides)
+    if name == "GPUHealthFail":
+        return _health(labels, card)
     read = _STATES.get(name)
     return read(labels) if read else None
 
@@ -193,16 +198,27 @@ def _recovery(labels: Labels) -> Signal | Ignored:
     )
 
 
-def _health(labels: Labels) -> Signal | Ignored:
+def _health(labels: Labels, card: Card) -> Signal | Ignored:
     watch, code = labels.get("health_watch", ""), labels.get("health_error_code", "")
     says = f"DCGM's health watch {watch} fails" + (f" ({code})" if code else "")
-    never = {"THERMAL": _HEAT, "POWER": _POWER}
-    if watch == "ALL" or "XID" in code:
-        never[watch] = "DCGM says this of XIDs: it is no second sign beside an XID"
-    if watch in never:
-        return Ignored(node=labels["node"], says=says, why=never[watch])
+    if why := _no_sign(watch, code, card):
+        return Ignored(node=labels["node"], says=says, why=why)
     node, uuid = labels["node"], labels.get("UUID", "")
     return Signal(node=node, uuid=uuid, side="state", says=says, reason="health")
+
+
+def _no_sign(watch: str, code: str, card: Card) -> str:
+    """Why a watch that fails is no second sign beside an XID; "" where it is one."""
+    known = meaning_of_watch(watch, code, card)
+    if watch in HEAT_AND_POWER:
+        return _HEAT if watch == "THERMAL" else _POWER
+    if watch == "ALL" or (known is not None and not known.sign):
+        return "DCGM says this of XIDs: it is no second sign beside an XID"
+    if code and known is None:
+        return "gpuboot's table of DCGM's results does not have it: people look at it first"
+    if known is not None and known.fails != "critical":
+        return f"DCGM says this of cards that are well, too: {known.why}"
+    return ""
 
 
 def _remap(labels: Labels) -> Signal:
@@ -224,7 +240,6 @@ def _lost(labels: Labels) -> Signal:
 
 _STATES: Mapping[str, Callable[[Labels], Signal | Ignored]] = {
     "GPURecoveryAction": _recovery,
-    "GPUHealthFail": _health,
     "GPURowRemapFailure": _remap,
     "GPULost": _lost,
 }

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpuboot.telemetry.latest_samples import Device, Points, device
+from gpuboot.telemetry.latest_samples import Device, Points, device, merge
 from gpuboot.verify.prometheus import BLANK, Series
 
 MEAN_S = 300.0
@@ -135,7 +135,7 @@ def collect(series_list: Iterable[Series]) -> dict[Device, Samples]:
         if not points or not series.labels.get("UUID"):
             continue
         key = device(series.labels)
-        fields.setdefault(key, {}).setdefault(series.name, {}).update(points)
+        merge(fields.setdefault(key, {}).setdefault(series.name, {}), points)
         newest = max(points)
         if key not in labels or newest > labels[key][0]:
             labels[key] = newest, series.labels

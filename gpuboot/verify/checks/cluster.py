@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from gpuboot.verify.checks.cluster_check import CHECKS, Answer, ClusterCheck
+from gpuboot.verify.checks.cluster_check import Answer, ClusterCheck
 from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.findings import Finding, from_file
 
 _AGAIN = "ask by hand, on a control plane: `kubectl get --raw {}`"
@@ -18,7 +19,7 @@ def evaluate(answers: Mapping[str, Answer] | None) -> list[Finding]:
         return []
     return [
         from_file(check.link, one, one.node)
-        for check in CHECKS
+        for check in CLUSTER_CHECKS
         for one in _says(check, answers.get(check.link.name, Answer(error="it was not asked")))
     ]
 

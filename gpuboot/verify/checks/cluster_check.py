@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from gpuboot.verify.checks import of_cluster
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says, found_in
+from gpuboot.verify.checks.one_file import Says
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,3 @@ class ClusterCheck:
     behind: str
     path: str
     evaluate: Callable[[Any], Iterable[Says]]
-
-
-CHECKS: tuple[ClusterCheck, ...] = found_in(of_cluster)

@@ -63,7 +63,10 @@ def _backup(item: ControlPlane, settings: Backup) -> Finding:
     if not found:
         return builder.failed("there is none of this cluster", _BACKUP)
     age_h = (item.clock - found[0].taken) / 3600
-    if age_h > longest:
+    if abs(age_h) > longest:
+        if age_h < 0:
+            ahead = f"the newest is of {-age_h:.0f} h from now: {found[0]}"
+            return builder.failed(f"{ahead}; the node's clock was set back", _BACKUP)
         old = f"the newest is {age_h:.0f} h old, more than {longest} h: {found[0]}"
         return builder.failed(old, _BACKUP)
     if item.backups.failed:
@@ -72,7 +75,8 @@ def _backup(item: ControlPlane, settings: Backup) -> Finding:
             f"newest is {found[0]}"
         )
         return builder.failed(said, _BACKUP)
-    text = f"{len(found)}, the newest {age_h:.1f} h old: {found[0]}"
+    count = "1 backup" if len(found) == 1 else f"{len(found)} backups"
+    text = f"{count}, the newest {age_h:.1f} h old: {found[0]}"
     target = backup_copy.target(settings)
     if target and (wrong := _copy_fault(item, target, longest)):
         return builder.failed(f"{wrong}; on the node: {text}", _COPY)
@@ -87,6 +91,8 @@ def _copy_fault(item: ControlPlane, target: str, max_age_h: int) -> str:
     if copied is None or copied.to != target:
         return f"none has been copied to {target}"
     age_h = (item.clock - copied.taken) / 3600
+    if age_h < -max_age_h:
+        return f"the newest in {target} is of {-age_h:.0f} h from now: the clock was set back"
     if age_h > max_age_h:
         return f"the newest in {target} is {age_h:.0f} h old, more than {max_age_h} h"
     return ""

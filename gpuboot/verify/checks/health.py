@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuboot.hosts import health_watches
 from gpuboot.hosts.dcgm import CHECKS, RESULTS
+from gpuboot.hosts.health_watches import HEAT_AND_POWER, Card
 from gpuboot.verify.checks.limits import Limits
 from gpuboot.verify.dcgm_results import FAILS
 from gpuboot.verify.evidence import Evidence, ExporterScrape, HealthValue, Host
@@ -28,7 +30,7 @@ class Sign:
 
     + metric: its name
     + bad: whether a value does
-    + says: what it means; `{value}` and `{what}` (health watch and error) are filled in
+    + says: what it means; `{value}` is filled in
     + action: what the GPU needs
     """
 
@@ -69,7 +71,6 @@ SIGNS: Sequence[Sign] = (
         "4 drain and reset)",
         "reset",
     ),
-    Sign("DCGM_EXP_GPU_HEALTH_STATUS", _is(20), "DCGM's health watch {what} fails", "reset"),
     Sign(
         "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
         _has(_HW_THERMAL),
@@ -83,10 +84,20 @@ SIGNS: Sequence[Sign] = (
         "power",
     ),
 )
-METRICS = frozenset(sign.metric for sign in SIGNS)
-# heat and power have signs of their own: DCGM's watches of these fail for passing moments
-IGNORED_WATCHES = frozenset({"THERMAL", "POWER"})
+WATCHES = "DCGM_EXP_GPU_HEALTH_STATUS"
+METRICS = frozenset({WATCHES, *(sign.metric for sign in SIGNS)})
 _REPAIRS = frozenset({"reset", "reboot", "replace", "drain"})  # `gpu_action` of critical alerts
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one of DCGM's health watches says of a GPU that is not "well".
+
+    + meaning: critical, warning or info, by the table; unknown: a failure that the table lacks
+    """
+
+    meaning: health_watches.Severity | Literal["unknown"]
+    says: str
 
 
 def evaluate(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
@@ -136,17 +147,16 @@ def _gpu_finding(
 ) -> Finding:
     """+ answer: None where the exporter tells nothing of health"""
     values = [value for value in answer.health if value.uuid == uuid] if answer else []
-    bad = [(sign, value) for sign in SIGNS for value in values if _tells(sign, value)]
-    by_host = _host_failures(host, uuid) if limits.dcgm_on_hosts else []
+    watches = _watches(host, uuid, values, limits)
     critical = [
         one
         for one in alerts
         if one.gpu_uuid == uuid and one.severity == "critical" and one.action in _REPAIRS
     ]
-    if (bad or by_host or critical) and (values or limits.dcgm_on_hosts):
-        said = [sign.says.format(value=value.value, what=value.what) for sign, value in bad]
-        said += [text for text, _ in by_host] + [f"alert {one.name} fires" for one in critical]
-        actions = [sign.action for sign, _ in bad] + [action for _, action in by_host]
+    faults = [*_signs(values), *_failing(watches), *(_diagnosed(host, uuid, limits))]
+    if (faults or critical) and (values or limits.dcgm_on_hosts):
+        said = [text for text, _ in faults] + [f"alert {one.name} fires" for one in critical]
+        actions = [action for _, action in faults]
         actions = actions or ["replace" if _replaces(critical) else "reset"]
         detail = "; ".join(dict.fromkeys(said))
         return builder.failed(detail, _remedy(actions[0], uuid, limits), uuid)
@@ -155,23 +165,85 @@ def _gpu_finding(
         return builder.unknown("the exporter has no value that tells of faults", remedy, uuid)
     if limits.dcgm_on_hosts and (missing := _missing(host, uuid)):
         return builder.unknown(*missing, uuid)
+    if unknown := _said(watches, "unknown"):
+        return builder.unknown(unknown, _UNKNOWN_REMEDY, uuid)
     counted = f"{len({value.metric for value in values})} values, " if values else ""
-    also = "DCGM's host engine finds nothing" if limits.dcgm_on_hosts else ""
-    return builder.passed(f"{counted}all well{'; ' if also else ''}{also}", uuid)
+    also = "; DCGM's host engine finds nothing" if limits.dcgm_on_hosts and not watches else ""
+    evidence = _said(watches, "warning", "info")
+    return builder.passed(
+        f"{counted}all well{also}" + (f"; DCGM says: {evidence}" if evidence else ""), uuid
+    )
 
 
-def _host_failures(host: Host, uuid: str) -> list[tuple[str, Action]]:
-    """What the host engine fails of a GPU, and what that calls for."""
-    found: list[tuple[str, Action]] = []
-    for answer in host.dcgm:
-        for one in answer.of(uuid):
-            if one.level < FAILS or answer.is_stale or one.what in IGNORED_WATCHES:
-                continue
-            if answer.check == "health":
-                found.append((f"DCGM's host engine fails {one.what}: {one.text}", "reset"))
-            else:
-                found.append((f"DCGM's diagnosis fails {one.what}: {one.text}", "diagnosis"))
-    return found
+_UNKNOWN_REMEDY = (
+    "gpuboot does not know this result of DCGM: `dcgmi health -c -j` where dcgmi is installed, and "
+    "NVRM's lines in the kernel log, tell more"
+)
+
+
+def _signs(values: Iterable[HealthValue]) -> list[tuple[str, Action]]:
+    """What the exporter's fields tell of faults, and what that calls for."""
+    return [
+        (sign.says.format(value=value.value), sign.action)
+        for sign in SIGNS
+        for value in values
+        if value.metric == sign.metric and sign.bad(value.value)
+    ]
+
+
+def _watches(host: Host, uuid: str, values: Iterable[HealthValue], limits: Limits) -> list[Result]:
+    """What DCGM's health watches say of a GPU, by the exporter and by a host engine."""
+    model = next((gpu.name for gpu in host.working if gpu.uuid == uuid), "")
+    card = Card(model, beside=len(host.working) - 1)
+    found = [
+        (
+            value.watch,
+            value.code,
+            value.value,
+            f"DCGM's health watch {value.watch} ({value.code}) {{}}",
+        )
+        for value in values
+        if value.metric == WATCHES and value.value > 0
+    ]
+    found += [
+        (one.what, one.code, one.level, f"DCGM's host engine {{}} {one.what}: {one.text}")
+        for answer in (host.dcgm if limits.dcgm_on_hosts else ())
+        if answer.check == "health" and not answer.is_stale
+        for one in answer.of(uuid)
+        if one.level > 0
+    ]
+    return [_result(card, *one) for one in found]
+
+
+def _result(card: Card, watch: str, code: str, level: float, says: str) -> Result:
+    """+ says: the place for the verb is `{}`"""
+    fails = level >= health_watches.FAILS
+    known = health_watches.meaning(watch, code, card)
+    said = says.replace("{}", "fails" if fails else "warns", 1)
+    if known is None:
+        lacking = fails and watch not in HEAT_AND_POWER
+        return Result("unknown" if lacking else "warning", f"{said}, which gpuboot does not know")
+    severity = known.severity(level)
+    return Result(severity, f"{said}: {known.why}" if severity == "info" and known.why else said)
+
+
+def _failing(watches: Iterable[Result]) -> list[tuple[str, Action]]:
+    return [(one.says, "reset") for one in watches if one.meaning == "critical"]
+
+
+def _said(watches: Iterable[Result], *meanings: str) -> str:
+    return "; ".join(dict.fromkeys(one.says for one in watches if one.meaning in meanings))
+
+
+def _diagnosed(host: Host, uuid: str, limits: Limits) -> list[tuple[str, Action]]:
+    """What the host engine's diagnosis fails of a GPU, and what that calls for."""
+    return [
+        (f"DCGM's diagnosis fails {one.what}: {one.text}", "diagnosis")
+        for answer in (host.dcgm if limits.dcgm_on_hosts else ())
+        if answer.check == "diag" and not answer.is_stale
+        for one in answer.of(uuid)
+        if one.level >= FAILS
+    ]
 
 
 def _missing(host: Host, uuid: str) -> tuple[str, str] | None:
@@ -184,16 +256,15 @@ def _missing(host: Host, uuid: str) -> tuple[str, str] | None:
             return f"DCGM's host engine has not been asked (dcgmi {check})", remedy
         if answer.is_stale:
             hours = answer.age_s / 3600
+            if hours < 0:
+                ahead = f"DCGM's last answer is of {-hours:.1f} h from now (dcgmi {check})"
+                return f"{ahead}: the node's clock was set back", remedy
             return f"DCGM's host engine answered {hours:.1f} h ago (dcgmi {check})", remedy
         if check == "health" and not answer.of(uuid):
             return "DCGM's host engine does not know this GPU", (
                 "on the node: `dcgmi discovery -l`, `systemctl restart nvidia-dcgm`"
             )
     return None
-
-
-def _tells(sign: Sign, value: HealthValue) -> bool:
-    return value.metric == sign.metric and sign.bad(value.value)
 
 
 def _replaces(alerts: Iterable[FiringAlert]) -> bool:

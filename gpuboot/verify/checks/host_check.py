@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from gpuboot.verify.checks import of_hosts
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says, found_in
+from gpuboot.verify.checks.one_file import Says
 
 TIMED_OUT = 124  # exit status of timeout(1)
 
@@ -46,6 +45,3 @@ class HostCheck:
     command: str
     evaluate: Callable[[Mapping[str, str], Printed], Iterable[Says]]
     timeout_s: int = 30
-
-
-CHECKS: tuple[HostCheck, ...] = found_in(of_hosts)

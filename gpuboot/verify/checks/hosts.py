@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuboot.verify.checks.host_check import CHECKS, HostCheck
+from gpuboot.verify.checks.host_check import HostCheck
 from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
 from gpuboot.verify.evidence import Host
 from gpuboot.verify.findings import Finding, from_file
 
-NAMES = frozenset(check.link.name for check in CHECKS)
+NAMES = frozenset(check.link.name for check in HOST_CHECKS)
 
 
 def evaluate(host: Host) -> list[Finding]:
     """The findings of one host; none of links that do not concern it, or that nobody asked for."""
     if host.error or host.printed is None:
         return []
-    return [finding for check in CHECKS for finding in _of(check, host)]
+    return [finding for check in HOST_CHECKS for finding in _of(check, host)]
 
 
 def _of(check: HostCheck, host: Host) -> Iterable[Finding]:

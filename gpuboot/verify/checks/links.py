@@ -1,17 +1,16 @@
 """The links of the proof chain, from the PCI bus to the pod that a series names, in their order.
 
-Those of `host_check.CHECKS` and `cluster_check.CHECKS` come from files of their own, and stand
-behind the link that they name.
+Those of `one_file_checks` come from files of their own, and stand behind the link that they name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gpuboot.verify.checks import cluster_check, host_check
 from gpuboot.verify.checks.cluster_check import ClusterCheck
 from gpuboot.verify.checks.host_check import HostCheck
 from gpuboot.verify.checks.link import Link, Subject
+from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS, HOST_CHECKS
 
 _OWN: tuple[Link, ...] = (
     Link(
@@ -285,7 +284,7 @@ def _with(own: Iterable[Link], checks: Iterable[HostCheck | ClusterCheck]) -> It
         yield from (check.link for check in behind if check.behind == link.name)
 
 
-TABLE = tuple(_with(_OWN, [*host_check.CHECKS, *cluster_check.CHECKS]))
+TABLE = tuple(_with(_OWN, [*HOST_CHECKS, *CLUSTER_CHECKS]))
 
 
 def of(*subjects: Subject) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from gpuboot.verify.checks.attribution import attribution
@@ -67,8 +68,9 @@ def _series(
     if wrong:
         why = f"its series say node {wrong[0] or '(none)'}"
         return builder.failed(why, limits.remedies.series_node, uuid)
-    if len(readings) > 1 and len({reading.pod for reading in readings}) < len(readings):
-        why = f"{len(readings)} series of the same metric"
+    holders = Counter((reading.pod, reading.share) for reading in readings)
+    if twice := [holder for holder, count in holders.items() if count > 1]:
+        why = f"{holders[twice[0]]} series of the same metric{_of_holder(*twice[0])}"
         return builder.failed(why, limits.remedies.target_twice, uuid)
     age = min((r.age_s for r in readings if r.age_s is not None), default=None)
     if age is None:
@@ -79,3 +81,11 @@ def _series(
         why = f"last sample is {age:.0f} s old, allowed {limits.max_age_s:g}"
         return builder.failed(why, limits.remedies.target_stale, uuid)
     return builder.passed(f"target up, sample {age:.1f} s old, node {node}", uuid)
+
+
+def _of_holder(pod: str, share: tuple[str, ...]) -> str:
+    """What series name, for people. + share: as of `Reading`"""
+    titles = ("container", "share", "job")
+    parts = [f"pod {pod}"] * bool(pod)
+    parts += [f"{title} {name}" for title, name in zip(titles, share, strict=False) if name]
+    return f", of {', '.join(parts)}" if parts else ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpuboot.config.exit_codes import ENDED
+from gpuboot.config.exit_codes import ENDED, FAILED
 from gpuboot.plan import Change
 from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
@@ -19,6 +19,15 @@ from gpuboot.verify.report.writer import write_atomically
 
 _LONGEST = 8  # links of the longest chain that are named
 _LONG_S = 10.0  # of a run after which a person wonders where the time went
+# Rows of the table of times that are no phases, in the words of docs/runs.md.
+BEFORE = {
+    "start-up": "Python and pyinfra start; inventory and settings are read",
+    "connect": "SSH connections",
+    "prepare": "what pyinfra prepares beside these",
+    "read hosts": "preflight reads the hosts",
+    "compare": "all operations are compared with the hosts",
+    "rehearse": "package managers tell what they would change",
+}
 _PROOF_ALONE = "verify.py"  # has shown its own report
 
 
@@ -33,13 +42,20 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         run=run,
         proof=proof,
         rows=rows(run),
+        before=BEFORE,
         pictures=pictures(run),
         longest=[(what(item), item) for item in longest_links(run, _LONGEST)],
         failed=list(_failed(run)),
-        done=run["exit"] in ENDED,
+        done=_ended(run),
         changed=[(host, _details(run, host)) for host, it in run["hosts"].items() if it["changed"]],
         current=run["phases"][-1]["name"] if run["phases"] else "",
     )
+
+
+def _ended(run: Mapping[str, Any]) -> bool:
+    """Whether a run did all that it had to do, however well what it found is."""
+    short = run["exit"] == FAILED and bool(run.get("shortfalls")) and not any(_failed(run))
+    return short or run["exit"] in ENDED
 
 
 def write_page(folder: Path) -> None:
@@ -79,11 +95,12 @@ def last_lines(run: Mapping[str, Any], resume: str = "", verbose: bool = False) 
     """
     whole = run.get("deploy") != _PROOF_ALONE
     changed = any(host["changed"] for host in run["hosts"].values())
-    ended = run["exit"] in ENDED
+    ended = _ended(run)
     long = (changed or not ended) and run["seconds"] > _LONG_S
     lines = list(timeline.lines(run)) if verbose or (long and whole) else []
     if not ended:
         return [*lines, *verdict(run, resume)]
+    lines += run.get("shortfalls", ())
     return [*lines, summary(run)] if resume and whole else lines
 
 
@@ -100,6 +117,7 @@ def verdict(run: Mapping[str, Any], resume: str = "") -> Iterator[str]:
     for hosts, error in failed:
         yield f"failed on {', '.join(hosts)}: {error['operation']}"
         yield from _cause(error["message"])
+    yield from run.get("shortfalls", ())
     yield from _extent(run)
     if resume:
         yield f"go on with: {resume}"

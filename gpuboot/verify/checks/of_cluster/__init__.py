@@ -1,1 +1,1 @@
-"""Checks of the cluster, a file each: `gpuboot.verify.checks.cluster_check` finds them."""
+"""Checks of the cluster, a file each: `gpuboot.verify.checks.one_file_checks` finds them."""

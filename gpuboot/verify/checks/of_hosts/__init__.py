@@ -1,1 +1,1 @@
-"""Checks of hosts, a file each: `gpuboot.verify.checks.host_check` finds them."""
+"""Checks of hosts, a file each: `gpuboot.verify.checks.one_file_checks` finds them."""

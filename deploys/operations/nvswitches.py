@@ -1,0 +1,54 @@
+"""A timer on nodes with NVSwitches, by which Prometheus learns of their fatal errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyinfra.api.command import StringCommand
+from pyinfra.context import host
+
+from deploys.facts.files import Files
+from deploys.facts.units import Units
+from deploys.lib import changes
+from deploys.lib.answers import foresee, read
+from deploys.lib.commands import Commands
+from deploys.lib.operation import operation
+from deploys.operations import files, units
+from gpuboot.hosts import nvswitch_errors
+from gpuboot.plan import Effect
+
+
+@operation()
+def watched(program: str, contents: Mapping[str, str]) -> Commands:
+    """Ensure that the timer runs.
+
+    + program: text of what it calls; contents: path -> text of its units
+    """
+    timers = [nvswitch_errors.TIMER]
+    foresee(
+        [
+            (host, Files, {"paths": [nvswitch_errors.PROGRAM]}),
+            (host, Files, {"paths": list(contents)}),
+            (host, Units, {"units": timers}),
+        ]
+    )
+    running = read(Units, units=timers)
+    yield from files.present._inner({nvswitch_errors.PROGRAM: program}, mode="755")
+    written = yield from files.of_units(contents)
+    yield from units.ensured(timers)
+    if written and running:
+        yield StringCommand("systemctl restart", *timers)
+
+
+@operation()
+def unwatched(metrics: str) -> Commands:
+    """Ensure that nothing of it is left. + metrics: folder that node-exporter reads"""
+    ours, timers = list(nvswitch_errors.traces(metrics)), [nvswitch_errors.TIMER]
+    foresee([(host, Files, {"paths": ours}), (host, Units, {"units": timers})])
+    if not read(Files, paths=ours):
+        host.noop("nothing tells of errors of NVSwitches here")
+        return
+    if read(Units, units=timers):
+        changes.record(Effect(kind="restart", target=timers[0], note="it stops", local=True))
+        yield StringCommand("systemctl disable --now", *timers)
+    yield from files.of_units({}, absent=ours)
