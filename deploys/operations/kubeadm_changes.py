@@ -73,14 +73,8 @@ def reconfigured(digest: str, kubelet: str = "", config: str = CONFIG) -> Comman
     if state.config == digest and (not kubelet or own in (digest, kubelet)):
         host.noop("the cluster's configuration is in force")
         return
-    subject = "control plane's configuration"
-    change = Change(subject=subject, field="sha256", old=state.config[:12] or None, new=digest[:12])
-    if not state.error and not state.recorded:
-        change = Change(
-            subject="ConfigMap kube-system/kubeadm-config", old="deleted", new="created again"
-        )
     changes.record(
-        change,
+        _configuration_change(state, digest),
         *CONTROL_PLANE,
         Effect(kind="restart", target="DaemonSet kube-system/kube-proxy", note=_RUN_ON),
     )
@@ -90,6 +84,14 @@ def reconfigured(digest: str, kubelet: str = "", config: str = CONFIG) -> Comman
         yield StringCommand(f"kubeadm init phase {phase} --config {path}")
     yield StringCommand(f"{KUBECTL} -n kube-system rollout restart daemonset kube-proxy")
     yield StringCommand(note(digest))
+
+
+def _configuration_change(state: ClusterState, digest: str) -> Change:
+    if not state.error and not state.recorded:
+        name = "ConfigMap kube-system/kubeadm-config"
+        return Change(subject=name, old="deleted", new="created again")
+    subject, old = "control plane's configuration", state.config[:12] or None
+    return Change(subject=subject, field="sha256", old=old, new=digest[:12])
 
 
 @operation()
