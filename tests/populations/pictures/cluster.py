@@ -45,6 +45,14 @@ def series() -> Iterator[Series]:
 
 def _node(name: str, of: Population) -> Iterator[Series]:
     node = {"node": name}
+    yield "kube_node_info", node, steps((0, 1.0))
+    product = of.model.replace(" ", "-")
+    labels = {
+        **node,
+        "label_nvidia_com_gpu_product": product,
+        "label_nvidia_com_gpu_present": "true",
+    }
+    yield "kube_node_labels", labels, steps((0, 1.0))
     cordoned = steps((0, 0.0), (CORDONED_SINCE, 1.0)) if name == CORDONED else steps((0, 0.0))
     yield "kube_node_spec_unschedulable", node, cordoned
     ready = {**node, "condition": "Ready", "status": "true"}

@@ -128,9 +128,12 @@ def exporter(name: str, of: Population) -> Iterator[Series]:
         labels = {**target, **page.labels(card, None)}
         for watch in WATCHES[:10]:
             failed = (name, card.index, watch) == ("train2", 7, "MEM")
-            verdict = {**labels, "health_watch": watch, "health_error_code": "DCGM_FR_OK"}
-            fails = steps((0, 0.0), (160, 20.0)) if failed else steps((0, 0.0))
-            yield "DCGM_EXP_GPU_HEALTH_STATUS", verdict, _while_up(name, fails)
+            passes = {**labels, "health_watch": watch, "health_error_code": "DCGM_FR_OK"}
+            well = steps((0, 0.0), (160, None)) if failed else steps((0, 0.0))
+            yield "DCGM_EXP_GPU_HEALTH_STATUS", passes, _while_up(name, well)
+            if failed:
+                fails = {**passes, "health_error_code": "DCGM_FR_VOLATILE_DBE_DETECTED"}
+                yield "DCGM_EXP_GPU_HEALTH_STATUS", fails, steps((0, None), (160, 20.0))
         if (name, card.index) in XIDS:
             xid, at = XIDS[name, card.index]
             counted = {**labels, "xid": str(xid)}
@@ -195,6 +198,10 @@ def _worth(
         return max(_QUIET_PIPES[short] * shares[2] * level, 0)
     if "NVLINK" in short and short.endswith("BYTES"):
         return max(1.9e11 * shares[2] * level, 0)
-    if metric in {"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"} or "CLOCK" in metric:
+    if (
+        metric in {"DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"}
+        or "CLOCK" in metric
+        or "LINK_GEN" in metric
+    ):
         return busy if pod and shares[0] > 0.05 else idle
     return idle + (busy - idle) * min(max(shares[0] * level, 0), 1)
