@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuboot.rules.promql import DEVICE, HOLDER, RESOURCES, engine, known, now_and
+from gpuboot.rules.promql import DEVICE, RESOURCES, engine, known, now_and
 from gpuboot.rules.record import Record
 from gpuboot.rules.requirements import Requirement
 
