@@ -64,6 +64,7 @@ def expected(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Expected:
     releases = tuple(_releases(settings))
     objects = [
         *kubeadm_objects.names(),
+        ("ConfigMap", "kube-system", "kubeadm-config"),
         *(("Pod", "kube-system", f"{part}-{node}") for part in STATIC_PODS for node in controls),
         *_of_manifest(flannel.manifest(settings, lock, "localhost:6443")),
         *(("Namespace", "", namespace) for namespace, _ in releases),

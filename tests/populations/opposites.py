@@ -160,6 +160,16 @@ def all_of(page: Page) -> Page:
     return page
 
 
+def without_derived(population: Population) -> Callable[..., Mapping[str, float]]:
+    """Leaves out what no recording shows."""
+
+    def change(card: Card, one: Instance | None, known: dict[str, float]) -> Mapping[str, float]:
+        told = population.told(card)
+        return {metric: value for metric, value in known.items() if told[metric].source.recorded}
+
+    return change
+
+
 def rising(population: Population) -> dict[str, float]:
     """Counters that grow slowly."""
     return SLOW if has(*NVLINK.split())(population) else {}

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tests.populations import sources as s
 from tests.populations.faults import Fault
 from tests.populations.page import Page
 
@@ -63,3 +64,18 @@ WATCH_FAULTS = (
         rising={_CRC: 30000},
     ),
 )
+# derivation -> faults by which it is otherwise, and a GPU is broken
+BROKEN: dict[str, list[str]] = {
+    s.NO_HEALTH.where: [one.name for one in WATCH_FAULTS if not one.rising],
+    s.HEALTHY.where: [
+        *(one.name for one in WATCH_FAULTS if one.rising),
+        "an uncorrectable memory error",
+        "a row cannot be remapped",
+        "heat slows a GPU down",
+    ],
+    s.NO_FABRIC.where: ["the fabric is not ready"],
+    s.OLD_DRIVER.where: ["a GPU requires a reset"],
+    s.FIRST.where: ["an XID of a program", "a fatal XID, and the plugin takes the GPU away"],
+    s.NVML.where: ["a remap waits for a reset, under MIG"],
+    s.ENERGY.where: ["the exporter's values stand still"],
+}

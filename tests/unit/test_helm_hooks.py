@@ -12,7 +12,7 @@ import pytest
 from gevent import subprocess
 from pyinfra.api.command import StringCommand
 
-from deploys.lib import commands, helm_hooks, remote
+from deploys.lib import commands, helm_hooks, privilege, remote
 from deploys.lib.helm_hooks import watched
 from gpuboot.kubernetes.readiness import Progress
 from gpuboot.kubernetes.stuck import Stuck
@@ -49,7 +49,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
 
     monkeypatch.setattr(helm_hooks, "_PID", str(tmp_path / "run/helm.pid"))
     monkeypatch.setattr(helm_hooks, "_LOOK_S", 0.05)
-    monkeypatch.setattr(helm_hooks.privilege, "become_arguments", lambda host: {})
+    monkeypatch.setattr(privilege, "become_arguments", lambda host: {})
     monkeypatch.setattr(remote, "run", run)
     monkeypatch.setattr(commands, "messages", {})
     return shell
