@@ -49,8 +49,9 @@ _BY_OPERATOR = (
     _Decided("devicePlugin.config", "`sharing` and `gpu_operator.time_slices`"),
     _Decided("dcgmExporter.enabled", "`exporter.kind`"),
     _Decided("dcgmExporter.env", "list gpuboot's own as well, or leave it to `exporter`"),
-    _Decided("daemonsets.tolerations", "list gpuboot's own as well"),
 )
+# without it operands do not come to a node that is not proven
+_GATED = _Decided("daemonsets.tolerations", "list gpuboot's own as well")
 _BY_STACK = (
     _Decided("prometheus.enabled", "`monitoring.enabled`", True),
     _Decided("prometheus.prometheusSpec.scrapeInterval", "`monitoring.scrape_interval`"),
@@ -78,7 +79,8 @@ def problems(settings: Settings, lock: Lock) -> list[Problem]:
             update={"gpu_operator": operator.model_copy(update={"values": {}})}
         )
         ours = operator_values(plain, lock)
-        found += _problem(_OPERATOR, _BY_OPERATOR, ours, operator_values(settings, lock))
+        decided = (*_BY_OPERATOR, _GATED) if settings.gate.enabled else _BY_OPERATOR
+        found += _problem(_OPERATOR, decided, ours, operator_values(settings, lock))
     if monitoring.enabled and monitoring.values:
         plain = settings.model_copy(
             update={"monitoring": monitoring.model_copy(update={"values": {}})}

@@ -97,6 +97,25 @@ APPLICATIONS = [
         },
     ),
     World(
+        "a pod holds three shares of a GPU in two containers, and another GPU whole",
+        {
+            dcgm(metric, gpu, namespace="ml", pod="a", **held): f"{value}x300"
+            for metric in ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_SM_ACTIVE")
+            for gpu, value, held in (
+                (G0, 0.8, {"container": "main", "vgpu": "0"}),
+                (G0, 0.8, {"container": "main", "vgpu": "1"}),
+                (G0, 0.8, {"container": "sidecar", "vgpu": "2"}),
+                (G1, 0.2, {"container": "main"}),
+            )
+        },
+        30,
+        {
+            "namespace_pod:engine_active:avg2m": [({"namespace": "ml", "pod": "a"}, 0.5)],
+            "namespace_pod:sm_active:avg2m": [({"namespace": "ml", "pod": "a"}, 0.5)],
+            "namespace:engine_active:avg": [({"namespace": "ml"}, 0.5)],
+        },
+    ),
+    World(
         "MIG: each instance shows its whole GPU's watts, which are nobody's",
         {
             **_gpu(G0, "600x300", GPU_I_ID="1", GPU_I_PROFILE="1g.10gb", **HELD),

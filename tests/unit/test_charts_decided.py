@@ -102,6 +102,7 @@ def test_what_the_site_gives_is_not_repeated() -> None:
         operator({"driver": {"enabled": False}, "toolkit": {"enabled": False}}),
         operator({"driver": {"version": "x"}, "operator": {"defaultRuntime": "containerd"}}),
         operator({"gfd": {"enabled": False}, "dcgm": {"enabled": True}}),
+        operator({"daemonsets": {"tolerations": [{"key": "a", "operator": "Exists"}]}}),
         operator({"mig": {"strategy": "mixed"}}, gpu_operator={"mig_strategy": "mixed"}),
         operator({"migManager": {"env": [{"name": "WITH_REBOOT", "value": "true"}]}}),
         operator({"migManager": {"config": {"name": "mine"}}}),  # no layout of the settings
