@@ -13,7 +13,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import host
 
 from deploys.lib import answers
-from gpuboot.plan import Item, Kept
+from gpuboot.plan import Decision, Item
 
 # inventory name and operation -> what it recorded
 Records = dict[tuple[str, str], list[Item]]
@@ -31,11 +31,8 @@ def record(*items: Item) -> None:
     kept += [item for item in items if item not in kept]
 
 
-def keep(*items: Kept) -> None:
-    """Note what somebody has set otherwise on the current host, and the operation leaves so.
-
-    Plan and drift name it; it is no change, so what the operation does is decided without it.
-    """
+def respect(*items: Decision) -> None:
+    """Note what somebody has decided otherwise: it is no change, and the operation goes on."""
     if items and answers.comparing():
         answers.tells()
     elif items:

@@ -74,8 +74,13 @@ def reconfigured(digest: str, kubelet: str = "", config: str = CONFIG) -> Comman
         host.noop("the cluster's configuration is in force")
         return
     subject = "control plane's configuration"
+    change = Change(subject=subject, field="sha256", old=state.config[:12] or None, new=digest[:12])
+    if not state.error and not state.recorded:
+        change = Change(
+            subject="ConfigMap kube-system/kubeadm-config", old="deleted", new="created again"
+        )
     changes.record(
-        Change(subject=subject, field="sha256", old=state.config[:12] or None, new=digest[:12]),
+        change,
         *CONTROL_PLANE,
         Effect(kind="restart", target="DaemonSet kube-system/kube-proxy", note=_RUN_ON),
     )

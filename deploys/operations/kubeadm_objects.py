@@ -34,7 +34,7 @@ def as_made(config: str = CONFIG) -> Commands:
             warn(f"kubeadm's objects are not compared: {state.error}")
         host.noop("what kubeadm would make is not known")
         return
-    changes.keep(*decisions(state))
+    changes.respect(*decisions(state))
     found = kubeadm_drift(state)
     kubelet = [item for item in found if key(item.wanted) == KUBELET]
     others = confirm([item for item in found if item not in kubelet], MANAGER)

@@ -9,7 +9,7 @@ from pyinfra.api.state import State
 from deploys.lib import changes
 from deploys.run import compare, context
 from gpuboot.config.settings import Settings
-from gpuboot.plan import Kept, Plan, Step
+from gpuboot.plan import Decision, Plan, Step
 from gpuboot.plan.history import durations
 from gpuboot.plan.packages import rehearsed_changes
 
@@ -24,24 +24,24 @@ def build(state: State, settings: Settings) -> Plan:
     unchanged = compare.left_out()
     hosts = [host for host in state.inventory if host in state.activated_hosts]
     for op_hash in state.get_op_order():  # type: ignore[no-untyped-call]
-        changing, conditional, keeping = {}, set(), {}
+        changing, conditional, decided = {}, set(), {}
         for host in hosts:
             data = state.ops[host].get(op_hash)
-            planned = tuple(changes.planned.get((host.name, op_hash), ()))
+            planned = changes.planned.get((host.name, op_hash), ())
+            if own := [item for item in planned if isinstance(item, Decision)]:
+                decided[host.name] = own
             if data is not None and data.operation_meta._maybe_is_change:
-                changing[host.name] = planned
+                changing[host.name] = tuple(item for item in planned if item not in own)
                 if data.global_arguments["_if"]:
                     conditional.add(host.name)
-            elif kept := [item for item in planned if isinstance(item, Kept)]:
-                keeping[host.name] = kept
         phase, name = title(state, op_hash)
         if changing:
             step = Step(phase=phase, name=name, hosts=changing, conditional=frozenset(conditional))
             steps.append(step)
         else:
             unchanged += 1
-        if keeping:
-            decisions.append(Step(phase=phase, name=name, hosts=keeping))
+        if decided:
+            decisions.append(Step(phase=phase, name=name, hosts=decided))
     return Plan(
         cluster=settings.cluster.name,
         hosts=[host.name for host in hosts],

@@ -15,13 +15,15 @@ EVENTS = "/api/v1/events?fieldSelector=type%21%3DNormal"
 CLAIMS = "/api/v1/persistentvolumeclaims"
 MONITORS = "/apis/monitoring.coreos.com/v1/servicemonitors"
 PROMETHEUSES = "/apis/monitoring.coreos.com/v1/prometheuses"
+# not a path: what of the cluster is missing, as `gpuboot.kubernetes.components.Missing`
+MISSING = "missing"
 # not a path: digests of the exporters' collectors, by `namespace/name/key` of their ConfigMaps
 COLLECTORS = "collectors"
 
 KEPT: dict[str, trim.Fields] = {
     NODES: trim.NODE,
     PODS: trim.POD,
-    NAMESPACES: trim.NAMED,
+    NAMESPACES: trim.NAMESPACE,
     RUNTIMES: trim.NAMED,
     **dict.fromkeys(WORKLOADS.values(), trim.WORKLOAD),
     EVENTS: trim.EVENT,

@@ -81,6 +81,11 @@ BINDING: Fields = {
     "roleRef": ALL,
     "subjects": {"kind": ALL, "name": ALL},
 }
+NAMESPACE: Fields = {
+    "metadata": {**_META, "finalizers": ALL},
+    "spec": {"finalizers": ALL},
+    "status": {"phase": ALL, "conditions": ALL},
+}
 NAMED: Fields = {"metadata": _META, "handler": ALL}
 
 

@@ -16,11 +16,11 @@ import yaml
 
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.api_answers import parse_objects
-from gpuboot.kubernetes.managed_objects import ManagedObjects, Object, key, path
+from gpuboot.kubernetes.managed_objects import Key, ManagedObjects, Object, key, path
 from gpuboot.kubernetes.manifests import YAML_LOADER
 from gpuboot.kubernetes.release_objects import Drift, autoscaled, drifted
 from gpuboot.kubernetes.set_fields import Otherwise, otherwise
-from gpuboot.plan import Kept
+from gpuboot.plan import Decision
 from gpuboot.plan.differences import text_change
 from gpuboot.templates import TEMPLATES
 
@@ -95,38 +95,49 @@ def _kubelet_drift(config: str, live: Object | None) -> list[Drift]:
     return [Drift(live, live, fields)] if fields else []
 
 
-def decisions(state: KubeadmObjects) -> list[Kept]:
+def decisions(state: KubeadmObjects) -> list[Decision]:
     """What somebody has set otherwise than kubeadm, and a run leaves: the Corefile, more pods."""
-    live = {key(item): item for item in state.objects}
-    made = {key(item): item for item in expected(state.addons)} if not state.error else {}
-    if not {DNS, COREFILE} <= made.keys() & live.keys():
+    if state.error:
         return []
+    live = {key(item): item for item in state.objects}
+    made = {key(item): item for item in expected(state.addons)}
     left = []
-    texts = [(item[COREFILE].get("data") or {}).get("Corefile", "") for item in (made, live)]
-    if texts[0] != texts[1]:
-        left.append(
-            Kept(
-                what="ConfigMap kube-system/coredns: Corefile",
-                why="somebody has changed it, which a run leaves. For kubeadm's: `kubectl -n "
-                "kube-system delete configmap coredns`, then run deploys/site.py",
-                diff=text_change("", *texts).diff,
-            )
-        )
-    usual, number = (item[DNS]["spec"].get("replicas", 1) for item in (made, live))
-    if number > usual and not autoscaled(live[DNS]):
-        left.append(
-            Kept(
-                what=f"Deployment kube-system/coredns: {number} pods instead of {usual}",
-                why="somebody wants more, which a run leaves. For kubeadm's number: `kubectl -n "
-                f"kube-system scale deployment coredns --replicas={usual}`",
-            )
-        )
+    if COREFILE in live:
+        left += _corefile(made[COREFILE], live[COREFILE])
+    if DNS in live and not autoscaled(live[DNS]):
+        left += _more_pods(made[DNS], live[DNS])
     return left
+
+
+def _corefile(made: Object, live: Object) -> Iterator[Decision]:
+    texts = [(item.get("data") or {}).get("Corefile", "") for item in (made, live)]
+    if texts[0] != texts[1]:
+        yield Decision(
+            what="ConfigMap kube-system/coredns: Corefile",
+            why="somebody has changed it, which a run leaves. For kubeadm's: `kubectl -n "
+            "kube-system delete configmap coredns`, then run deploys/site.py",
+            diff=text_change("", *texts).diff,
+        )
+
+
+def _more_pods(made: Object, live: Object) -> Iterator[Decision]:
+    usual, number = (item["spec"].get("replicas", 1) for item in (made, live))
+    if number > usual:
+        yield Decision(
+            what=f"Deployment kube-system/coredns: {number} pods instead of {usual}",
+            why="somebody wants more, which a run leaves. For kubeadm's number: `kubectl -n "
+            f"kube-system scale deployment coredns --replicas={usual}`",
+        )
+
+
+def names() -> list[Key]:
+    """All objects that a cluster of kubeadm's has."""
+    return [*_ADDONS, *map(key, _rbac()), KUBELET]
 
 
 def paths() -> list[str]:
     """Where the API server has these objects."""
-    return list(map(path, [*_ADDONS, *map(key, _rbac()), KUBELET]))
+    return list(map(path, names()))
 
 
 def parse(lines: Iterable[str]) -> KubeadmObjects:

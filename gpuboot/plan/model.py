@@ -87,7 +87,7 @@ class Unknown:
 class Kept:
     """Something that an operation could take away or put back, and does not.
 
-    + why: or what takes it away; + diff: lines that differ, as a `Change` has them
+    + why: or what does; + diff: lines that differ, as a `Change` has them
     """
 
     what: str
@@ -98,6 +98,10 @@ class Kept:
         """It as run.json and `gpuboot plan` have it."""
         found: dict[str, Any] = {"what": self.what, "why": self.why}
         return {**found, "diff": list(self.diff)} if self.diff else found
+
+
+class Decision(Kept):
+    """Something that somebody has set otherwise, which no run changes: plan and drift name it."""
 
 
 Item = Change | Effect | Unknown | Kept
@@ -152,7 +156,7 @@ class Plan:
     """All that a run would change, in order.
 
     + hosts: inventory names of all hosts of the run
-    + decisions: operations that change nothing, and leave what somebody has set otherwise
+    + decisions: operations that leave what somebody has set otherwise
     + unchanged: number of operations that change nothing anywhere
     + durations: phases that have been timed; the others' durations are not known
     + packages: inventory name -> packages that this run's own remove, downgrade, or change though

@@ -137,7 +137,7 @@ _SWITCHES = [
             "Repaired without loading the driver: the alert ends a day after the error; silence "
             "it until then.",
         ),
-        requires=Requirement.NODE_EXPORTER,
+        requires=Requirement.NVSWITCH_ERRORS,
         source="NVIDIA's Fabric Manager User Guide (2025-11-14), NVSwitch errors, tables 21 to 24; "
         f"the day is {OURS}",
     ),

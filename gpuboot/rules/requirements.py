@@ -21,6 +21,9 @@ class Requirement(Flag):
     GPU_OPERATOR = auto()  # gpu_operator_*
     ETCD_BACKUPS = auto()  # etcd is backed up, and node-exporter reads what the program tells
     DCGM_ON_HOSTS = auto()  # timers ask a host engine, and node-exporter reads what it says
+    NVSWITCH_ERRORS = (
+        auto()
+    )  # a timer on nodes with NVSwitches, and node-exporter reads what it says
     NODE_EXPORTER = auto()  # node_*: hosts tell their time, names and load
     POD_LABELS = auto()  # series of a GPU carry the namespace and pod that hold it
 
@@ -38,7 +41,7 @@ def offered(site: Requirement, settings: Settings) -> Requirement:
         site &= ~Requirement.CONTROL_PLANE_TARGETS
     node_exporter = settings.monitoring.values.get("nodeExporter", {}).get("enabled", True)
     if not node_exporter:
-        site &= ~Requirement.NODE_EXPORTER
+        site &= ~(Requirement.NODE_EXPORTER | Requirement.NVSWITCH_ERRORS)
     if not (settings.backup.enabled and node_exporter):
         site &= ~Requirement.ETCD_BACKUPS
     if not (settings.dcgm == "host" and node_exporter):

@@ -44,12 +44,13 @@ def answers(
 
 def _changed(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """$PLAN_BENT: CoreDNS is deleted; $PLAN_DECIDED: its Corefile is another one."""
-    if os.environ.get("PLAN_BENT"):
-        return [item for item in items if (item["kind"], item["metadata"]["name"]) != _COREDNS]
     for item in items if os.environ.get("PLAN_DECIDED") else ():
         if "Corefile" in item.get("data", {}):
             item["data"]["Corefile"] += "corp.example:53 {}\n"
-    return items
+    bent = bool(os.environ.get("PLAN_BENT"))
+    return [
+        item for item in items if not bent or (item["kind"], item["metadata"]["name"]) != _COREDNS
+    ]
 
 
 def _configured(item: dict[str, Any], config: str) -> dict[str, Any]:

@@ -171,6 +171,7 @@ def _answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
     return {
         "How far kubeadm got on this host": _kubeadm(leads, begun),
         **_cluster_answers(),
+        **pods_of_nodes(os.environ.get("PLAN_BUDGET", "")),
         **_host_answers(name),
     }
 
@@ -180,7 +181,6 @@ def _cluster_answers() -> dict[str | re.Pattern[str], list[str]]:
         **LivingCluster(
             _settings, _lock, _nodes, _config, _older or _lock.kubernetes.version
         ).answers(),
-        **pods_of_nodes(os.environ.get("PLAN_BUDGET", "")),
         **living_objects.answers(_settings, _lock, _nodes, _config.text),
         "/about.json": [f"backup\t1\t{_backup}", "ca\tc1", "result\tsuccess", "end\tok"],
         "--field-selector spec.nodeName=gpu1": [

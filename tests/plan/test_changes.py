@@ -103,6 +103,14 @@ def test_a_corefile_of_the_sites_own_is_named_and_no_change() -> None:
     assert [line.strip() for line in lines[4:]] == ["+corp.example:53 {}"]
 
 
+def test_a_decision_is_named_beside_what_the_same_operation_changes() -> None:
+    said = "\n".join(shown(living("--dry", PLAN_DECIDED="1", PLAN_BENT="1")))
+    changed, left = said.split("Left as somebody has set it")
+    assert "~ Deployment kube-system/coredns: deleted → created again" in changed
+    assert "kept" not in changed
+    assert "+corp.example:53 {}" in left
+
+
 def test_another_driver_is_told_node_by_node() -> None:
     said = "\n".join(shown(living("--dry", PLAN_DRIVER="590.1.1")))
     node = said[said.index("Node upgrades") : said.index("Cost")]

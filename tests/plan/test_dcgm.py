@@ -46,3 +46,11 @@ def test_a_port_in_use_ends_the_run_before_anything_is_touched() -> None:
     done = plan({"gpu1": ["port 5555 python3"]}, {"dcgm": "host"})
     assert done.returncode == 1
     assert "TCP port 5555 is in use by python3" in done.stdout + done.stderr
+
+
+def test_nodes_with_nvswitches_get_a_timer_that_tells_of_their_errors() -> None:
+    name = "Drivers | Tell Prometheus of fatal errors of NVSwitches"
+    done = plan({"gpu1": ["pci 0000:05:00.0 0x22a3 0x068000"]})
+    assert done.returncode == 0, done.stderr
+    [step] = [step for step in json.loads(done.stdout)["plan"] if step["name"] == name]
+    assert hosts(step) == {"gpu1"}

@@ -36,7 +36,9 @@ _NAMED = {series("node_uname_info", **_HOST, nodename="gpu1"): "1x300"}
 def _case(what: str, found: Mapping[str, str], ended: bool, alert: str = "GPUXidFatal") -> Case:
     """+ ended: whether it has ended a few minutes after the exporter's restart"""
     known = said(119)
-    fires = {39: known} if ended else {39: known, 50: known, 100: known}
+    fires: dict[float, list[dict[str, str]]] = (
+        {39: known} if ended else {39: known, 50: known, 100: known}
+    )
     return Case(alert, what, found, fires, (19, *((50, 100) if ended else ())), restart=True)
 
 

@@ -140,7 +140,7 @@ def widened(name: str, rule: dict[str, Any]) -> list[str]:
 
 
 def rights(answers: dict[str, Any]) -> list[str]:
-    empty = {path: {"items": []} for path in PATHS[:2]}
+    empty: dict[str, Any] = {path: {"items": []} for path in PATHS[:2]}
     return [
         f"{item.label} gives {item.holders} {item.role}: {item.remedy}"
         for item in open_rights({**empty, **answers})

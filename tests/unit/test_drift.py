@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gpuboot.plan import Change, Effect, Kept, Plan, Step
+from gpuboot.plan import Change, Decision, Effect, Plan, Step
 from gpuboot.plan.drift import Drift, from_plan, junit, metrics, text
 
 HOSTS = ("cp1", "gpu1", "gpu2")
@@ -51,7 +51,7 @@ def test_each_difference_is_told_by_host(drift: Drift) -> None:
 
 
 def test_a_decision_is_told_with_its_lines_and_a_remedy_of_its_own() -> None:
-    kept = Kept(what="ConfigMap kube-system/coredns: Corefile", why="x", diff=("-a", "+b"))
+    kept = Decision(what="ConfigMap kube-system/coredns: Corefile", why="x", diff=("-a", "+b"))
     left = Step(phase="Kubernetes", name="Keep kubeadm's objects", hosts={"cp1": [kept]})
     drift = from_plan(Plan(cluster="lab", hosts=HOSTS, decisions=[left]).to_json())
     assert text(drift).splitlines() == [

@@ -11,15 +11,16 @@ from gpuboot.config.settings import Settings
 from gpuboot.fact_output import Fields
 from gpuboot.hosts import boot, boot_overrides, module_loading
 from gpuboot.kubernetes import in_force, kubelet_in_force, static_pods
-from gpuboot.kubernetes.open_rights import MEANT
+from gpuboot.kubernetes.open_rights import CLUSTER_BINDINGS, MEANT
 from gpuboot.verify.alert_path import Matcher, parse_silences
 from tests.unit import drift_plants
 from tests.unit.drift_plants import Row
 from tests.unit.drift_rows import ROWS
+from tests.unit.drift_rows_objects import OBJECT_ROWS, measured
 from tests.unit.test_preflight import CLEAN
 
 
-@pytest.mark.parametrize("row", ROWS, ids=str)
+@pytest.mark.parametrize("row", [*ROWS, *OBJECT_ROWS], ids=str)
 def test_a_change_is_named(row: Row) -> None:
     named = row.planted()
     assert len(named) == 1, named
@@ -27,8 +28,14 @@ def test_a_change_is_named(row: Row) -> None:
     assert not missing, named
 
 
+def test_the_table_has_each_change_once() -> None:
+    names = [str(row) for row in (*ROWS, *OBJECT_ROWS)]
+    assert len(set(names)) == len(names) >= 48
+
+
 def test_what_nobody_has_touched_is_not_named() -> None:
     assert drift_plants.kubelet() == []
+    assert measured("cp1", "gpu1", "gpu2") == []
     found = in_force.parse(drift_plants.lines()["in_force"])
     assert sorted(found.kubelets) == ["cp1", "gpu1", "gpu2"]
     assert (found.rights, found.silences, found.unanswered) == ((), (), {})
@@ -69,7 +76,7 @@ def test_rights_that_a_site_means_are_not_named() -> None:
         "roleRef": {"kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "Group", "name": "system:authenticated"}],
     }
-    assert drift_plants.rights({drift_plants.CLUSTER_BINDINGS: {"items": [item]}}) == []
+    assert drift_plants.rights({CLUSTER_BINDINGS: {"items": [item]}}) == []
 
 
 def test_what_files_of_real_hosts_set_is_named() -> None:

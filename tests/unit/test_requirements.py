@@ -25,7 +25,6 @@ SETTINGS = parse_settings(
 S3 = {"bucket": "etcd", "access_key": "AKIA", "secret_key": {"file": "secret"}}
 NODE_EXPORTER = {
     *("node_uname_info", "node_cpu_seconds_total", "node_time_seconds", "node_boot_time_seconds"),
-    "gpuboot_nvswitch_fatal_timestamp_seconds",
     *("node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"),
 }
 KUBERNETES_ONLY = {
@@ -47,7 +46,7 @@ SOURCES = {
     "gpu_operator": Requirement.GPU_OPERATOR,
     "node_time": Requirement.NODE_EXPORTER,
     "node_boot": Requirement.NODE_EXPORTER,
-    "gpuboot_nvswitch": Requirement.NODE_EXPORTER,
+    "gpuboot_nvswitch": Requirement.NVSWITCH_ERRORS,
 }
 # rule -> what it reads as well, and does without
 WELCOME = {
@@ -63,6 +62,7 @@ WELCOME = {
     "GPUExporterUnstable": Requirement.KUBE_STATE_METRICS | Requirement.POD_LABELS,
     # ages go by the node's own clock where it tells its time
     "DCGMCheckStale": Requirement.NODE_EXPORTER,
+    "NVSwitchFatalError": Requirement.NODE_EXPORTER,
     "EtcdBackupOld": Requirement.NODE_EXPORTER,
     "EtcdBackupCopyOld": Requirement.NODE_EXPORTER,
     # GPUs that no pod holds have programs as well

@@ -79,7 +79,7 @@ NEVER: Mapping[str, str] = {
     ),
     **dict.fromkeys(
         ("GPUExporterDown", "GPUExporterAbsent", "GPUMetricsMissing", "GPUNodeNotMonitored",
-         "GPUExporterMissingCounters"),
+         "GPUExporterMissingCounters", "GPUExporterUnstable", "GPUMetricsFrozen"),
         _BLIND,
     ),
     "GPUHealthWarn": "a warning of DCGM: people look at it first",

@@ -31,7 +31,8 @@ def _evaluate(answer: Any) -> Iterable[Says]:
         return [Says(status="fail", detail="the cluster has no node", remedy=remedy)]
     wrong = {name: texts for name, texts in nodes.items() if texts}
     if not wrong:
-        return [Says(status="pass", detail=f"{len(nodes)} Ready, none short of anything")]
+        detail = f"{len(nodes)} Ready; none is short of memory, disk or process numbers"
+        return [Says(status="pass", detail=detail)]
     return [
         Says(status="fail", detail="; ".join(texts), remedy=_REMEDY.format(name), node=name)
         for name, texts in wrong.items()
