@@ -27,25 +27,31 @@ BEFORE_BLACKWELL = (
 BLACKWELL = r".*\b(G?B\d+[A-Z]?|Blackwell|RTX[ -]50[5-9]0)\b.*"
 # boards on which the links of several GPUs are up; bridges between PCIe cards may be there or not
 LINKED = r".*(SXM.*|HBM3e?|H200|H20(-3e)?|H800|\bG?B[123]00)"
-Cards = Literal["any", "before Blackwell", "Blackwell", "linked"]
+Cards = Literal["any", "before Blackwell", "Blackwell", "linked", "used"]
 MODELS: dict[Cards, str] = {
     "before Blackwell": BEFORE_BLACKWELL,
     "Blackwell": BLACKWELL,
     "linked": LINKED,
+    "used": ".*",
 }
 
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a card. + model: its product name; beside: other GPUs of its node"""
+    """What is known of a card.
+
+    + model: its product name; beside: other GPUs of its node
+    + used: its links carried data while DCGM found none of them down
+    """
 
     model: str = ""
     beside: int = 0
+    used: bool = False
 
     def is_one_of(self, cards: Cards) -> bool:
         """Whether the card is known to be of these."""
-        if cards == "any":
-            return True
+        if cards in ("any", "used"):
+            return cards == "any" or self.used
         fits = re.fullmatch(MODELS[cards], self.model) is not None
         return fits and (cards != "linked" or self.beside > 0)
 
@@ -151,6 +157,7 @@ MEANINGS = (
     _means("NVLINK_ERROR_CRITICAL", "NVLINK", r"NvLink errors on GPU \d+.s NVLink \(should be 0\)",
            fails="warning", warns="info", why="of this model it is not known what DCGM counts"),
     _means("NVLINK_DOWN", "NVLINK", "", cards="linked"),
+    _means("NVLINK_DOWN", "NVLINK", "", cards="used", fails="warning"),
     _means("NVLINK_DOWN", "NVLINK", r"NvLink link -?\d+ is currently down", fails="info",
            warns="info", why=_DOWN),
     _means("NVLINK_DOWN", "NVSWITCH NVSWITCH_FATAL", ""),

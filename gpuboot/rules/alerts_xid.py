@@ -153,8 +153,8 @@ _INSPECT = Alert(
     "gives no action for. Last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
     meaning="The driver reported an XID that no reset repairs (auxiliary power, vGPU, key "
     "rotation), one whose sub-code decides (144 to 149: NVLink 5), or one that has no class "
-    "here. The alert lasts as GPUXidFatal does: until the exporter has restarted and the GPU is "
-    "healthy, or for a day.",
+    "here. The alert lasts as GPUXidFatal does: until the GPU was repaired or has gone, or for a "
+    "day.",
     why="A code without a class would otherwise go unseen.",
     check=(KERNEL_LOG, SMI, "NVIDIA's catalog: "
            "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"),

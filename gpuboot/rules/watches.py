@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gpuboot.hosts.health_watches import FAILS, MEANINGS, MODELS, WARNS, Meaning
-from gpuboot.rules.promql import GPU, level, quoted
+from gpuboot.rules.promql import BLANK, GPU, level, quoted
 from gpuboot.rules.record import Record
 from gpuboot.rules.requirements import Requirement
 
@@ -16,6 +16,7 @@ RESULTS = "gpu:health_watch:level"
 JUDGED = "gpu:health_watch:judged"
 HOST_RESULTS = "gpu:dcgm_health:level"
 HOST_JUDGED = "gpu:dcgm_health:judged"
+LINKS_USED = "gpu:nvlinks_used:info"
 # what tells one result from another
 RESULT = f"{GPU}, modelName, health_watch, health_error_code"
 HOST_RESULT = f"{GPU}, entity, modelName, health_watch, health_error_code"
@@ -33,6 +34,11 @@ def records(visible: str) -> list[Record]:
             _named(f"{level('DCGM_EXP_GPU_HEALTH_STATUS', RESULT)} > 0"),
             "What DCGM's health watches find, by the exporter: 10 warns, 20 fails.",
         ),
+        Record(
+            LINKS_USED,
+            _links_used(),
+            "1 for GPUs whose NVLinks carried data while DCGM found none of them down.",
+        ),
         Record(JUDGED, _judged(RESULTS, "node, UUID, result", of_node), f"The same {help_}"),
         Record(
             HOST_RESULTS,
@@ -47,6 +53,15 @@ def records(visible: str) -> list[Record]:
             requires=Requirement.DCGM_ON_HOSTS,
         ),
     ]
+
+
+def _links_used() -> str:
+    """Bridges between PCIe cards may be there or not: those that were used should be up."""
+    well = (
+        'DCGM_EXP_GPU_HEALTH_STATUS{health_watch="NVLINK", health_error_code="DCGM_FR_OK"}'
+        f" and on (node, UUID) DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL > 0 < {BLANK}"
+    )
+    return f"group by (node, UUID) ({well}\n  or last_over_time({LINKS_USED}[1h]))"
 
 
 def _named(series: str) -> str:
@@ -64,10 +79,14 @@ def _judged(series: str, key: str, several: str) -> str:
 
 
 def _by_card(series: str, several: str) -> Iterator[str]:
+    conditions = {
+        "linked": f" and on (node) {several}",
+        "used": f" and on (node, UUID) {LINKS_USED}",
+    }
     for one in MEANINGS:
         if one.cards != "any":
             model = f"modelName=~{quoted(MODELS[one.cards])}"
-            there = f" and on (node) {several}" if one.cards == "linked" else ""
+            there = conditions.get(one.cards, "")
             for level_, severity in ((FAILS, one.fails), (WARNS, one.warns)):
                 found = f"{series}{{result=~{quoted(_results([one]))}, {model}}} == {level_}"
                 yield _labelled(f"({found}{there})", severity)

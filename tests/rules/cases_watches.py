@@ -133,6 +133,25 @@ _WARNED = [
 ]  # fmt: skip
 
 
+_BRIDGED = {
+    **_two("NVIDIA A100 80GB PCIe"),
+    dcgm(_HEALTH, health_watch="NVLINK", health_error_code="DCGM_FR_OK",
+         modelName="NVIDIA A100 80GB PCIe"): values((0, 10), (None, 1)),
+    dcgm(_HEALTH, health_watch="NVLINK", health_error_code=f"DCGM_FR_{_DOWN}",
+         modelName="NVIDIA A100 80GB PCIe"): values((None, 10), (20, 25)),
+}  # fmt: skip
+_TRAFFIC = "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"
+_BRIDGES = [
+    Case("GPUHealthWarn", "a bridge that was used is lost",
+         _BRIDGED | {dcgm(_TRAFFIC): values((900, 10), (0, 25))},
+         {22: _told("NVLINK", _DOWN), 34: _told("NVLINK", _DOWN)}, (9, 18)),
+    Case("GPUHealthWarn", "links are told to be down that never carried data",
+         _BRIDGED | {dcgm(_TRAFFIC): "0x70"}, quiet=_LONG),
+    Case("GPUHealthFail", "a bridge that was used is lost: people look at it",
+         _BRIDGED | {dcgm(_TRAFFIC): values((900, 10), (0, 25))}, quiet=_LONG),
+]  # fmt: skip
+
+
 def _host(
     watch: str, code: str, text: str, model: str = _H100, of: Mapping[str, str] = G0
 ) -> dict[str, str]:
@@ -197,4 +216,4 @@ _ON_HOSTS = [
          | _host("THERMAL", "CLOCKS_EVENT_THERMAL", "20x40")
          | _host("POWER", "CLOCKS_EVENT_POWER", "20x40", of=G1), quiet=(9, 19)),
 ]  # fmt: skip
-CASES = [*_SINCE_RESET, *_NO_LINKS, *_NOT_OURS, *_REAL, *_WARNED, *_ON_HOSTS]
+CASES = [*_BRIDGES, *_SINCE_RESET, *_NO_LINKS, *_NOT_OURS, *_REAL, *_WARNED, *_ON_HOSTS]

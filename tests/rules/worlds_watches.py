@@ -25,6 +25,8 @@ WORLDS = [
             dcgm(_HEALTH, G0, **_NVLINK): "20x100",
             dcgm(_HEALTH, G1, **_MEM): "20x100",
             dcgm(_HEALTH, G0, **_NEW): "10x100",
+            dcgm(_HEALTH, G1, health_watch="NVLINK", health_error_code="DCGM_FR_OK"): "0x100",
+            dcgm("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", G1): values((5, 10), (0, 40)),
             dcgm(_HEALTH, G0, health_watch="PCIE", health_error_code="DCGM_FR_OK"): "0x100",
             series("gpuboot_dcgm_health", **_BY, **G0, **_NVLINK): "20x100",
             series("gpuboot_dcgm_health", **_BY, **G1, **_MEM): "20x100",
@@ -33,6 +35,7 @@ WORLDS = [
         {
             "gpu:health_watch:level": [
                 (_told(G0, _NVLINK), 20), (_told(G1, _MEM), 20), (_told(G0, _NEW), 10)],
+            "gpu:nvlinks_used:info": [({"node": "gpu1", "UUID": "GPU-1"}, 1)],
             "gpu:health_watch:judged": [
                 (_told(G0, _NVLINK, judged="info"), 20), (_told(G1, _MEM, judged="critical"), 20),
                 (_told(G0, _NEW, judged="warning"), 10)],
