@@ -14,6 +14,7 @@ from deploys.lib.recording import first, record
 from deploys.run.collect import denied_root
 from deploys.run.context import begin, read_leader
 from gpuboot.diagnose import UNTIL
+from gpuboot.kubernetes.components import expected
 
 _LEAST_S = 10.0
 
@@ -22,9 +23,16 @@ def diagnose() -> None:
     """Read all hosts and the cluster, once, whichever host's greenlet comes first."""
     if not first():
         return
-    settings, _, nodes = begin()
+    settings, lock, nodes = begin()
     left = float(os.environ[UNTIL]) - time.time()
-    recording = record(settings, nodes, read_leader(), max(left, _LEAST_S), denied_root)
+    recording = record(
+        settings,
+        nodes,
+        read_leader(),
+        max(left, _LEAST_S),
+        denied_root,
+        expected(settings, lock, nodes),
+    )
     Path(os.environ["GPUBOOT_ANSWER"]).write_text(recording.to_json(), encoding="utf-8")
 
 

@@ -44,6 +44,7 @@ def expectation(
         alertmanager=_alertmanager(values).get("config") or {},
         claims=_claims(settings, values),
         state_metrics=values.get("kubeStateMetrics", {}).get("enabled", True),
+        node_exporter=values.get("nodeExporter", {}).get("enabled", True),
         rules_digest=rules.digest(groups),
     )
 

@@ -65,7 +65,7 @@ OTHERS: dict[str, str] = {
     "-mig=",
     "nvidia-smi mig": "-lgip -lgi -cgi= -C -cci -dci -dgi -i=",
     "nvidia-smi topo": "-m",
-    "nvidia-smi nvlink": "-s --status -e -i=",
+    "nvidia-smi nvlink": "-s --status -e -R -i=",
     "ssh": "-L= -p= -J= -v",
     "ssh-keyscan": "-p= -t=",
     "systemctl cat": "",

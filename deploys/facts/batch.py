@@ -14,8 +14,9 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 
-# bytes of a command line, which is one argument of the host's shell: Linux allows 128 KiB
-_LONGEST = 60_000
+# Bytes of a command line, quoted as sudo gets it: it is one argument of the host's shell, of which
+# Linux allows 131,072 (MAX_ARG_STRLEN). A control plane is asked for 70,000 in one command.
+_LONGEST = 100_000
 _MARK = "##gpuboot-fact##"
 # in memory where there is such a place: releases' values may hold secrets
 _LANE = """\

@@ -91,6 +91,15 @@ boot_reboots() {
   fi
 }
 
+# UNIT: drop-ins of a service, less the one of the kubelet's package
+boot_drop_ins() {
+  for file in /usr/lib/systemd/system/"$1".service.d/*.conf \
+    /usr/local/lib/systemd/system/"$1".service.d/*.conf \
+    /run/systemd/system/"$1".service.d/*.conf /etc/systemd/system/"$1".service.d/*.conf; do
+    case $file in /usr/lib/*/10-kubeadm.conf) ;; *) printf '%s\n' "$file" ;; esac
+  done
+}
+
 boot() {
   boot_hosts_template
   [ -e /etc/hosts ] && [ ! -w /etc/hosts ] && printf 'hosts_readonly\t1\n'
@@ -99,8 +108,12 @@ boot() {
     /etc/hosts | sed 's/^/hosts_owner\t/'
   boot_sysctls
   boot_swap
+  # shellcheck disable=SC2046  # no name of such a file has blanks
   boot_lines kubelet_line '(--[a-z]|^ExecStart=)' /etc/default/kubelet /etc/sysconfig/kubelet \
-    /etc/systemd/system/kubelet.service /etc/systemd/system/kubelet.service.d/*.conf
+    /etc/systemd/system/kubelet.service $(boot_drop_ins kubelet)
+  # shellcheck disable=SC2046
+  boot_lines containerd_line '^ExecStart=.' /etc/systemd/system/containerd.service \
+    $(boot_drop_ins containerd)
   for file in /etc/resolv.conf /run/systemd/resolve/resolv.conf \
     /run/NetworkManager/no-stub-resolv.conf /run/dnsmasq/resolv.conf; do
     [ -r "$file" ] && printf 'resolver\t%s %s\n' "$file" \

@@ -11,7 +11,8 @@ from typing_extensions import override
 from deploys.facts import api
 from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
-from gpuboot.kubernetes.helm import Release, parse_releases, release_path
+from gpuboot.kubernetes.helm import Release, parse_released, parse_releases, release_path
+from gpuboot.kubernetes.managed_objects import Key
 
 
 class HelmVersion(OneLine):
@@ -32,11 +33,32 @@ class HelmReleases(Framed[dict[str, Release]]):
     @override
     def command(self, kubeconfig: str, paths: Iterable[str]) -> str:
         """`paths`: as `gpuboot.kubernetes.helm.release_path` has them."""
-        return api.where_there_is_one(kubeconfig, api.command("helm.sh", kubeconfig, paths))
+        asking = api.command("helm.sh", kubeconfig, paths)
+        return api.where_there_is_one(kubeconfig, f"names=\n{asking}")
 
     @override
     def process(self, output: list[str]) -> dict[str, Release]:
         return parse_releases(output)
+
+
+class ReleasedObjects(Framed[dict[str, tuple[Key, ...] | None]]):
+    """What releases consist of, by the path of their Secrets; None where there is no release.
+
+    Nothing but names leaves the host. On the leader.
+    """
+
+    of_cluster = True
+    default = dict
+
+    @override
+    def command(self, kubeconfig: str, paths: Iterable[str]) -> str:
+        """`paths`: as `gpuboot.kubernetes.helm.release_path` has them."""
+        asking = api.command("helm.sh", kubeconfig, paths)
+        return api.where_there_is_one(kubeconfig, f"names=yes\n{asking}")
+
+    @override
+    def process(self, output: list[str]) -> dict[str, tuple[Key, ...] | None]:
+        return parse_released(output)
 
 
 class HelmRelease(Framed[Release]):

@@ -25,6 +25,9 @@ if [ -r /etc/gpuboot/kubelet-config.sha256 ]; then
     put kubelet_edited yes
   fi
 fi
+if [ -r /var/lib/kubelet/kubeadm-flags.env ]; then
+  put kubelet_flags "$(tr '\n\t' '  ' </var/lib/kubelet/kubeadm-flags.env)"
+fi
 if [ -r /etc/kubernetes/pki/ca.crt ]; then put ca "$(base64 -w 0 /etc/kubernetes/pki/ca.crt)"; fi
 authority() { sed -n 's/^ *certificate-authority-data: *//p' "$1" | head -n 1; }
 if [ ! -e /root/.kube/config ]; then put kubeconfig absent

@@ -1,4 +1,4 @@
-"""The MIG layout of a Docker host's GPUs beside the one that it is to have."""
+"""The MIG layout of a Docker host's GPUs beside the one that it is to have; MIG profiles."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from deploys.facts.nvidia import BOUNDED
 from gpuboot.docker import mig
 from gpuboot.fact_output import Fields
+from gpuboot.hosts import driver_mig
+from gpuboot.hosts.mig_profiles import Counts
 
 
 @dataclass(frozen=True)
@@ -56,3 +59,22 @@ class MigLayout(Framed[MigState]):
 def _numbered(line: str) -> tuple[int, str]:
     number, _, text = line.partition(" ")
     return int(number), text
+
+
+class MigProfiles(Framed[dict[int, Counts]]):
+    """PCI device id of a host's GPUs -> the MIG profiles that its driver has for them."""
+
+    default = dict
+
+    @override
+    def command(self) -> str:
+        asked = {"device": "--query-gpu=index,pci.device_id --format=csv,noheader"}
+        asked["profile"] = "mig -lgip"
+        lines = (
+            f"bounded 30 nvidia-smi {words} | sed 's/^/{key}\t/'" for key, words in asked.items()
+        )
+        return "\n".join([BOUNDED, "export LC_ALL=C", *lines, "printf 'end\\tok\\n'"])
+
+    @override
+    def process(self, output: list[str]) -> dict[int, Counts]:
+        return driver_mig.parse(Fields(output))

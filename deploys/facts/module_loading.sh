@@ -7,7 +7,7 @@ module_loading() {
   # what holds: files that others of their name hide are left out, and the kernel's command line is in
   command -v modprobe >/dev/null 2>&1 && modprobe --showconfig 2>/dev/null | awk '
     /^# End of configuration files/ { exit }
-    $1 ~ /^(blacklist|options)$/ && $2 ~ /^nvidia/ || $1 ~ /^(install|alias)$/ && $2 !~ /:/ {
+    $1 ~ /^(blacklist|options)$/ && $2 ~ /^(nvidia|overlay$|br_netfilter$)/ || $1 ~ /^(install|alias)$/ && $2 !~ /:/ {
       print "modprobe\t" $0 }'
   # where it stands
   hidden=' '
@@ -30,5 +30,5 @@ module_loading() {
         print "initramfs_module\t" FILENAME ":" FNR ":" $1
       next
     }
-    /nvidia/ || $1 ~ /^(install|alias)$/ { print "modprobe_file\t" FILENAME ":" FNR ":" $0 }' "$@"
+    /nvidia|overlay|br[_-]netfilter/ || $1 ~ /^(install|alias)$/ { print "modprobe_file\t" FILENAME ":" FNR ":" $0 }' "$@"
 }

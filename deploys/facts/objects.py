@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from gzip import decompress
 from typing import Any
 
@@ -12,8 +14,18 @@ from typing_extensions import override
 from deploys.facts import api
 from deploys.facts.framed import Framed
 from deploys.lib.kubectl import apply_as
-from gpuboot.kubernetes import volumes
-from gpuboot.kubernetes.managed_objects import PATHS, SECRETS, ManagedObjects, parse_managed
+from gpuboot.kubernetes import kubeadm_objects, volumes
+from gpuboot.kubernetes.kubeadm_objects import KubeadmObjects
+from gpuboot.kubernetes.managed_objects import (
+    PATHS,
+    SECRETS,
+    Key,
+    ManagedObjects,
+    key,
+    parse_managed,
+    parse_present,
+    path,
+)
 from gpuboot.kubernetes.switched_off import Contents, contents_paths, parse_contents
 from gpuboot.kubernetes.volumes import Volumes, parse_volumes
 
@@ -95,3 +107,57 @@ class Inside(Framed[Contents]):
     @override
     def process(self, output: list[str]) -> Contents:
         return parse_contents(output)
+
+
+class FromKubeadm(Framed[KubeadmObjects]):
+    """What kubeadm would make of its objects, and what there is of them. On the leader."""
+
+    of_cluster = True
+
+    @staticmethod
+    @override
+    def default() -> KubeadmObjects:
+        return KubeadmObjects(error="there is no answer")
+
+    @override
+    def command(self, kubeconfig: str, config: str) -> str:
+        """`kubeconfig`: the credentials' path; `config`: path of kubeadm's configuration."""
+        return api.command("kubeadm_objects.sh", kubeconfig, [config, *kubeadm_objects.paths()])
+
+    @override
+    def process(self, output: list[str]) -> KubeadmObjects:
+        return kubeadm_objects.parse(output)
+
+
+class Present(Framed[ManagedObjects]):
+    """Some objects as they are; those that are not there are missing. On the leader."""
+
+    of_cluster = True
+
+    @staticmethod
+    @override
+    def default() -> ManagedObjects:
+        return ManagedObjects(error="there is no answer")
+
+    @classmethod
+    @override
+    def merged(
+        cls, asked: Sequence[Mapping[str, Any]]
+    ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
+        references = {name: None for item in asked for name in item["references"]}
+        return cls, {"kubeconfig": asked[0]["kubeconfig"], "references": tuple(references)}
+
+    @classmethod
+    @override
+    def part(cls, whole: ManagedObjects, asked: Mapping[str, Any]) -> ManagedObjects:
+        names = {*map(tuple, asked["references"])}
+        return replace(whole, objects=tuple(it for it in whole.objects if key(it) in names))
+
+    @override
+    def command(self, kubeconfig: str, references: Sequence[Key]) -> str:
+        """`kubeconfig`: the credentials' path; `references`: kind, namespace and name of each."""
+        return api.command("cluster.sh", kubeconfig, map(path, references))
+
+    @override
+    def process(self, output: list[str]) -> ManagedObjects:
+        return parse_present(output)

@@ -13,7 +13,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import host
 
 from deploys.lib import answers
-from gpuboot.plan import Item
+from gpuboot.plan import Decision, Item
 
 # inventory name and operation -> what it recorded
 Records = dict[tuple[str, str], list[Item]]
@@ -29,6 +29,14 @@ def record(*items: Item) -> None:
     kept = (executed if host.state.is_executing else planned)[host.name, host.current_op_hash or ""]
     # an operation may be asked twice what it would change
     kept += [item for item in items if item not in kept]
+
+
+def respect(*items: Decision) -> None:
+    """Note what somebody has decided otherwise: it is no change, and the operation goes on."""
+    if items and answers.comparing():
+        answers.tells()
+    elif items:
+        record(*items)
 
 
 def forget(target: Host, op_hash: str) -> None:

@@ -26,6 +26,7 @@ from gpuboot.kubernetes.stuck import Patience, Stuck
 
 _PID = "/run/gpuboot/helm.pid"
 _LOOK_S = 3.0
+_CLOCKS_S = 5.0  # that control planes may differ by
 _SHOWN = 10  # last lines of what Helm says
 
 
@@ -67,11 +68,15 @@ def _watched(state: State, host: Host, command: str, what: str, namespace: str) 
 def _watch(host: Host, what: str, namespace: str, given_up: list[Stuck]) -> None:
     """Look again and again; end Helm when it waits in vain. + given_up: gets the reasons"""
     patience, news, began = Patience(), News(logger.info), time.monotonic()
+    since: float | None = None  # by the leader's clock
     with answers.live():
         while not given_up:
             gevent.sleep(_LOOK_S)
             try:
-                look = _look(host, namespace)
+                if since is None:
+                    passed = time.monotonic() - began
+                    since = float(remote.run(host, "date +%s")) - passed - _CLOCKS_S
+                look = _look(host, namespace, since)
                 now = time.monotonic()
                 given_up.extend(patience.over(look.stuck, 0, now))
                 if look.stuck:
@@ -82,10 +87,10 @@ def _watch(host: Host, what: str, namespace: str, given_up: list[Stuck]) -> None
                 continue  # the next look may be answered; Helm has its own time-out
 
 
-def _look(host: Host, namespace: str) -> Progress:
+def _look(host: Host, namespace: str, since: float) -> Progress:
     query = f"{KUBECTL} --request-timeout=10s -n {shlex.quote(namespace)} get jobs -o"
     listed = remote.run(host, framed(f"{query} {shlex.quote(hooks.FORMAT)}"))
-    jobs = hooks.parse(answer(listed.splitlines()).lines)
+    jobs = hooks.parse(answer(listed.splitlines()).lines, since)
     if not jobs:
         return hooks.progress(jobs, namespace, ClusterState())
     state = remote.read_fact(host, Cluster, kubeconfig=ADMIN_CONF)

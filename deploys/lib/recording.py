@@ -14,20 +14,24 @@ from pyinfra.api.host import Host
 from pyinfra.context import inventory
 from pyinfra.context import state as run_state
 
+from deploys.facts.helm import ReleasedObjects
 from deploys.facts.recording import HostRecording as HostFact
 from deploys.facts.recording import Printed
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.connections import reach, unreachable
 from deploys.lib.current_host import current_host
+from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.privilege import prepare_askpass
 from deploys.operations.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.diagnose import PROGRESS, reading
+from gpuboot.diagnose.absence import Members, Released
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, without_secrets
 from gpuboot.diagnose.redaction import known, masker
 from gpuboot.kubernetes.api import ClusterError
+from gpuboot.kubernetes.components import Expected
 
 _AT_ONCE = 64
 _PART_S = 20  # for each fact of a host
@@ -49,16 +53,18 @@ def record(
     leader: Node,
     within_s: float,
     denied: Callable[[Host], Problem | None],
+    wanted: Expected,
 ) -> Recording:
     """Read the site. What does not answer in time is part of what is told.
 
     + leader: the control plane that is asked for the cluster
     + within_s: seconds for all of it
     + denied: what keeps a host's user from becoming root; None: nothing
+    + wanted: what the cluster must consist of
     """
     begun = time.monotonic()
     say(f"{settings.cluster.name}: reading {len(nodes)} hosts and the cluster")
-    cluster = gevent.spawn(_cluster, settings, leader, within_s - 2)
+    cluster = gevent.spawn(_cluster, settings, leader, within_s - 2, wanted)
     pool = Pool(_AT_ONCE)
     reads = [pool.spawn(_host, node, denied) for node in nodes]
     gevent.joinall([*reads, cluster], timeout=within_s)
@@ -128,7 +134,9 @@ def _host(node: Node, denied: Callable[[Host], Problem | None]) -> HostRecording
     )
 
 
-def _cluster(settings: Settings, leader: Node, within_s: float) -> ClusterRecording:
+def _cluster(
+    settings: Settings, leader: Node, within_s: float, wanted: Expected
+) -> ClusterRecording:
     target = inventory.get_host(leader.host)
     if not reach(target):
         return ClusterRecording(error=f"its leader {leader.name} cannot be reached")
@@ -139,6 +147,24 @@ def _cluster(settings: Settings, leader: Node, within_s: float) -> ClusterRecord
                 settings.monitoring.namespace,
                 within_s,
                 lambda line: say(f"cluster: {line}"),
+                Members(wanted, lambda: _released(target, wanted)),
             )
     except ClusterError as error:
         return ClusterRecording(error=str(error))
+
+
+def _released(target: Host, wanted: Expected) -> Released:
+    """What the Helm releases consist of. Raises `ClusterError`."""
+    with current_host(target):
+        prepare_askpass(target)
+        try:
+            answer: Released = get_fact(
+                run_state,
+                target,
+                ReleasedObjects,
+                kwargs={"kubeconfig": ADMIN_CONF, "paths": wanted.paths},
+                apply_failed_hosts=False,
+            )
+        except PyinfraError as error:
+            raise ClusterError(f"{target.name} did not tell: {error}") from None
+    return answer

@@ -8,7 +8,8 @@ from deploys.facts.details import HiddenInput
 from deploys.facts.objects import Applied
 from deploys.lib import changes
 from deploys.lib.answers import read
-from deploys.lib.commands import executing
+from deploys.lib.commands import Commands, executing
+from deploys.lib.kubectl import KUBECTL, apply_as, with_objects
 from gpuboot.kubernetes.helm import Release
 from gpuboot.kubernetes.managed_objects import ManagedObjects
 from gpuboot.kubernetes.manifests import manifest
@@ -27,12 +28,29 @@ def drift(live: Release, managed: ManagedObjects, release: str, namespace: str) 
     """
     if managed.error:
         return []
-    found = drifted(release_objects(live, release, namespace), managed)
+    return confirm(drifted(release_objects(live, release, namespace), managed), MANAGER)
+
+
+def confirm(found: Sequence[Drift], manager: str) -> list[Drift]:
+    """Those of them that the API server confirms. + manager: in whose name they are applied"""
     asked = [item.wanted for item in found if item.wanted["kind"] != "Secret"]
     if not asked:
-        return found
-    made = read(Applied, manager=MANAGER, _stdin=HiddenInput([manifest(asked)]))
+        return list(found)
+    made = read(Applied, manager=manager, _stdin=HiddenInput([manifest(asked)]))
     return confirmed(found, made)
+
+
+def put_back(found: Sequence[Drift], manager: str) -> Commands:
+    """Commands that make the objects again as they are wanted.
+
+    + manager: in whose name; what others have added goes first, since to apply leaves it
+    """
+    if cleaned := [it for item in found if not item.remade and (it := item.cleaned)]:
+        yield with_objects(f"{KUBECTL} replace --field-manager {manager} -f", cleaned)
+    if remade := [item.wanted for item in found if item.remade]:
+        yield with_objects(f"{KUBECTL} replace --force --field-manager {manager} -f", remade)
+    if applied := [item.wanted for item in found if not item.remade]:
+        yield with_objects(apply_as(manager), applied)
 
 
 def record_drift(found: Sequence[Drift], namespace: str) -> None:

@@ -19,10 +19,10 @@ from deploys.lib.answers import foresee, read
 from deploys.lib.commands import Commands, executing, fail, inform, shell_failure
 from deploys.lib.download_retries import with_retries
 from deploys.lib.helm_hooks import watched
-from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY, apply_as, with_objects
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.lib.managed_objects import managed_objects
 from deploys.lib.operation import operation
-from deploys.lib.release_drift import MANAGER, describe, drift, record_drift
+from deploys.lib.release_drift import MANAGER, describe, drift, put_back, record_drift
 from deploys.lib.scrape_config import SCRAPE_NOW
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
 from gpuboot.kubernetes.helm import MANAGED, Decision, Release, evaluate, needs_crds
@@ -241,7 +241,7 @@ def _as_released(live: Release, release: str, namespace: str) -> Commands:
         )  # fmt: skip
     if found:
         inform(f"{release}: putting back what is not as it was released: {describe(found)}")
-        yield with_objects(apply_as(MANAGER), [item.wanted for item in found])
+        yield from put_back(found, MANAGER)
     if {item.wanted["kind"] for item in found} & _MONITORS:
         yield SCRAPE_NOW
 

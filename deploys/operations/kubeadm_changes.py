@@ -19,11 +19,11 @@ from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import CONFIG, KUBELET_FILE, SOCKET, note, note_kubelet
 from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState, immutable_changes
+from gpuboot.kubernetes.kubelet_in_force import FLAGS_FILE, stray_flags, without_stray_flags
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
 _RUN_ON = "running pods go on"
-ADDONS = ("coredns", "kube-proxy")  # kubeadm's phases; their workloads have the same names
 KUBELET = Effect(kind="restart", target="kubelet", local=True, note=_RUN_ON)
 CONTROL_PLANE = (
     Effect(
@@ -74,8 +74,13 @@ def reconfigured(digest: str, kubelet: str = "", config: str = CONFIG) -> Comman
         host.noop("the cluster's configuration is in force")
         return
     subject = "control plane's configuration"
+    change = Change(subject=subject, field="sha256", old=state.config[:12] or None, new=digest[:12])
+    if not state.error and not state.recorded:
+        change = Change(
+            subject="ConfigMap kube-system/kubeadm-config", old="deleted", new="created again"
+        )
     changes.record(
-        Change(subject=subject, field="sha256", old=state.config[:12] or None, new=digest[:12]),
+        change,
         *CONTROL_PLANE,
         Effect(kind="restart", target="DaemonSet kube-system/kube-proxy", note=_RUN_ON),
     )
@@ -85,23 +90,6 @@ def reconfigured(digest: str, kubelet: str = "", config: str = CONFIG) -> Comman
         yield StringCommand(f"kubeadm init phase {phase} --config {path}")
     yield StringCommand(f"{KUBECTL} -n kube-system rollout restart daemonset kube-proxy")
     yield StringCommand(note(digest))
-
-
-@operation()
-def addons_present(config: str = CONFIG) -> Commands:
-    """Make kubeadm's addons again where their workload is gone. On the leader.
-
-    kubeadm makes with each its ConfigMap, Service, ServiceAccount and RBAC again as well.
-    """
-    state = read(Cluster, kubeconfig=ADMIN_CONF)
-    workloads = {(item.namespace, item.name) for item in state.workloads}
-    missing_addons = [name for name in ADDONS if ("kube-system", name) not in workloads]
-    if state.error or not missing_addons:
-        host.noop("there is no cluster yet" if state.error else "kubeadm's addons are there")
-        return
-    for name in missing_addons:
-        changes.record(Change(subject=f"kube-system/{name}", old="missing", new="kubeadm's addon"))
-        yield StringCommand(f"kubeadm init phase addon {name} --config {shlex.quote(config)}")
 
 
 @operation()
@@ -122,17 +110,22 @@ def kubelet_configured(
     """
     state = read(Kubeadm, socket=SOCKET)
     in_force = state.kubelet_config in (digest, also or digest) and not state.kubelet_edited
-    if "kubelet.conf" not in state.files or state.started or in_force:
+    stray = stray_flags(state.kubelet_flags)
+    if "kubelet.conf" not in state.files or state.started or (in_force and not stray):
         host.noop("the kubelet's configuration is in force")
         return
     changes.record(
-        _kubelet_change(node, state, digest),
-        *(CONTROL_PLANE if control_plane else ()),
+        *([] if in_force else [_kubelet_change(node, state, digest)]),
+        *[Change(subject=f"kubelet's flags in {FLAGS_FILE}", old=flag) for flag in stray],
+        *(CONTROL_PLANE if control_plane and not in_force else ()),
         KUBELET,
     )
-    if control_plane:
+    if stray:
+        text = QuoteString(without_stray_flags(state.kubelet_flags))
+        yield StringCommand("printf '%s\\n'", text, f"> {FLAGS_FILE}")
+    if control_plane and not in_force:
         yield StringCommand("kubeadm upgrade node", *ignored(ignore))
-    else:
+    elif not in_force:
         yield StringCommand("kubeadm upgrade node phase kubelet-config")
     since = clock(leader)
     yield StringCommand("systemctl restart kubelet")

@@ -10,16 +10,21 @@ from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
+from deploys.facts.objects import Present
 from deploys.lib import changes
-from deploys.lib.answers import read
-from deploys.lib.commands import Commands, fail
+from deploys.lib.answers import foresee, read
+from deploys.lib.commands import Commands, fail, inform
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.lib.live_objects import record_objects
 from deploys.lib.operation import operation
+from deploys.lib.release_drift import confirm, describe, put_back, record_drift
+from gpuboot.kubernetes.managed_objects import ManagedObjects, Object, key
+from gpuboot.kubernetes.manifests import YAML_LOADER, with_digest
 from gpuboot.kubernetes.manifests import runtime_class as runtime_class_manifest
-from gpuboot.kubernetes.manifests import with_digest
+from gpuboot.kubernetes.release_objects import drifted
 from gpuboot.plan import Change
 
+MANAGER = "gpuboot"  # in whose name manifests are applied
 CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 
 
@@ -31,12 +36,26 @@ def applied(manifest: str, sentinel_workload: str) -> Commands:
     + sentinel_workload: name of a workload in it, whose annotation tells what was applied
     """
     text, digest = with_digest(manifest)
+    items = [item for item in yaml.load_all(text, Loader=YAML_LOADER) if item]
+    about = {"kubeconfig": ADMIN_CONF, "references": [key(item) for item in items]}
+    foresee([(host, Cluster, {"kubeconfig": ADMIN_CONF}), (host, Present, about)])
     state = read(Cluster, kubeconfig=ADMIN_CONF)
     if any(item.name == sentinel_workload and item.digest == digest for item in state.workloads):
-        host.noop(f"{sentinel_workload} is as in the manifest")
+        yield from _as_applied(items, read(Present, **about), sentinel_workload)
         return
     _record_manifest(manifest, {} if state.error else None)
     yield StringCommand(KUBECTL_APPLY, "-", _stdin=text)
+
+
+def _as_applied(items: list[Object], present: ManagedObjects, workload: str) -> Commands:
+    """What somebody has deleted or changed since, put back."""
+    found = [] if present.error else confirm(drifted(items, present), MANAGER)
+    if not found:
+        host.noop(f"{workload} is as in the manifest")
+        return
+    record_drift(found, "")
+    inform(f"{workload}: putting back what is not as it was applied: {describe(found)}")
+    yield from put_back(found, MANAGER)
 
 
 def _record_manifest(manifest: str, live: Mapping[str, Mapping[str, Any]] | None) -> None:

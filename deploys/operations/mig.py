@@ -78,6 +78,8 @@ def _told(profiles: str) -> str:
     """Profiles of a GPU in words. + profiles: as the program prints them"""
     if profiles in _WITHOUT:
         return _WITHOUT[profiles]
+    if profiles.startswith("all-"):
+        return f"{profiles}, as its driver has it"
     return ", ".join(f"{count} x {name}" for name, count in Counter(profiles.split()).items())
 
 

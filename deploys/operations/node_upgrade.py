@@ -124,7 +124,7 @@ class _Upgrade:
     control_planes: Sequence[str]
     proof: node_service.Proof | None
     gated: bool
-    shares: Sharing | None
+    shares: Sharing | None = None
     out: bool = False
     labels: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -185,7 +185,7 @@ def _proves(node: str, leader: str, shares: Sharing | None) -> bool:
     return shares is None or not node_sharing.pending(node, leader, shares.offer)
 
 
-def _moved(moving: Moving | None, found: rules.Difference, shares: bool) -> dict[str, Any]:
+def _moved(moving: Moving | None, found: rules.Difference, shares: bool = False) -> dict[str, Any]:
     """How pods are moved away: arguments of `drain`; nothing: they stay.
 
     + shares: its GPUs come to be shared otherwise

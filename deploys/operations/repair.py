@@ -32,6 +32,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts.run_lock import FOLDER
 from gpuboot.kubernetes.api import ClusterError
+from gpuboot.kubernetes.components import expected
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET
 from gpuboot.kubernetes.repair.controller import UndecidedError
 from gpuboot.kubernetes.repair.handover import handed_files
@@ -127,7 +128,8 @@ class Hands:
 
         folder = Path(self.settings.verify.reports) / "repairs"
         lead = next(item for item in self.nodes if item.host == self.leader.name)
-        found = record(self.settings, self.nodes, lead, _READ_S, self.denied)
+        parts = expected(self.settings, self.lock, self.nodes)
+        found = record(self.settings, self.nodes, lead, _READ_S, self.denied, parts)
         facts = all_facts.of(found)
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         files = bundle.contents(found, model.diagnose(facts, TABLE), facts, when)

@@ -15,6 +15,7 @@ from deploys.facts.backup import EtcdBackups
 from deploys.facts.batch import Request, Unanswered
 from deploys.facts.host_checks import HostChecks
 from deploys.facts.kubeadm import Kubeadm
+from deploys.facts.mig import MigProfiles
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 from deploys.facts.outside_name import OutsideName
@@ -125,12 +126,16 @@ def read_host(
     state, gpus, checks = (Request(fact, ()) for fact in (NodeFact, NvidiaFact, HostChecks))
     known = {state: states[node.host]} if node.host in states else {}
     outside = [Request(OutsideName, (("domain", name),))] if name else []
-    asked = [request for request in (state, gpus, checks, *outside) if request not in known]
+    profiles = [Request(MigProfiles, ())] if sharing.layout(node, settings) else []
+    asked = [
+        request for request in (state, gpus, checks, *outside, *profiles) if request not in known
+    ]
     target = inventory.get_host(node.host)
     begun = time.time()
     said = known | answers.ask(target, asked)
     printed = said.pop(checks)
     [resolves] = [said.pop(request) for request in outside] or [""]
+    [driver_profiles] = [said.pop(request) for request in profiles] or [{}]
     for answer in said.values():
         if isinstance(answer, Unanswered):
             why = "its state could not be read" if target.connected else "cannot be reached"
@@ -138,7 +143,8 @@ def read_host(
     chosen = gpu_choice.choose(node, said[state], driver)
     found = gpu_state.host(node, chosen, said[gpus], driver.version if driver else None)
     found = replace(found, outside="" if isinstance(resolves, Unanswered) else resolves)
-    found = replace(found, **sharing.promised(node, settings, chosen.gpu_ids))
+    told = None if isinstance(driver_profiles, Unanswered) else driver_profiles
+    found = replace(found, **sharing.promised(node, settings, chosen.gpu_ids, told))
     if isinstance(printed, Unanswered):
         return replace(found, printed={})
     ended = time.time()

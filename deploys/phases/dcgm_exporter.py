@@ -7,10 +7,10 @@ from deploys.operations import absent, kubectl, secrets
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot.charts import exporter_values, needs_runtime_class, rollout_s, secrets_needed
+from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE, EXPORTER_RELEASE
 from gpuboot.kubernetes.readiness import Part, workloads_ready
 
-NAMESPACE = "dcgm-exporter"
-RELEASE = "dcgm-exporter"
+NAMESPACE, RELEASE = EXPORTER_NAMESPACE, EXPORTER_RELEASE
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # SYS_ADMIN for profiling
 
 

@@ -35,7 +35,8 @@ def base() -> None:
 def gpu_sharing() -> None:
     """Divide GPUs by MIG as the settings say, before anything hands them to containers."""
     context = current()
-    layout = mig_layouts.layout(context.node, context.settings, context.state.gpu_ids)
+    state = context.state
+    layout = mig_layouts.layout(context.node, context.settings, state.gpu_ids, state.mig_profiles)
     if layout:
         mig.divided(
             name="Divide GPUs by MIG",

@@ -88,7 +88,8 @@ def _moved(context: Context, node: Node) -> dict[str, Any]:
 
 def _offers(context: Context) -> dict[str, Offer]:
     devices = {name: state.gpu_ids for name, state in context.states.items()}
-    return expected_gpus(context.present, context.settings, devices)
+    drivers = {name: state.mig_profiles for name, state in context.states.items()}
+    return expected_gpus(context.present, context.settings, devices, drivers)
 
 
 def awaited(context: Context) -> list[Part]:

@@ -12,10 +12,12 @@ from deploys.operations import (
     kubeadm,
     kubeadm_changes,
     kubeadm_join,
+    kubeadm_objects,
     kubectl,
     rollout,
+    static_pods,
 )
-from deploys.phases import api_endpoint, backup, certificates
+from deploys.phases import api_endpoint, backup, certificates, in_force
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current, members
 from gpuboot.charts import GPUS_LABEL
@@ -60,6 +62,7 @@ def kubernetes() -> None:
     if node.leader:
         _initialize(context, config)
     kubelet_digest = _reconfigure(context, config)
+    in_force.compared(context, config, kubelet_digest)
     certificates.named(context)
     if node.leader:
         # after an upgrade, which renews the certificate in it
@@ -207,7 +210,7 @@ def _reconfigure(context: Context, config: Configuration) -> str:
             digest=config.digest,
             kubelet=config.kubelet,
         )
-        kubeadm_changes.addons_present(name="Make missing addons of kubeadm again")
+        kubeadm_objects.as_made(name="Keep kubeadm's objects as it makes them")
     controls = node.role == "control_plane"
     digest = config.digest if controls else config.kubelet
     kubeadm_changes.kubelet_configured(
@@ -221,4 +224,14 @@ def _reconfigure(context: Context, config: Configuration) -> str:
         ignore=context.settings.cluster.ignore_preflight_errors,
         _serial=True,
     )
+    if controls:
+        static_pods.as_made(
+            name="Keep static pods as kubeadm makes them",
+            node=node.name,
+            leader=context.leader.host,
+            digest=config.digest,
+            version=context.lock.kubernetes.version,
+            config=init_config(context.settings, context.lock, context.nodes, node=node),
+            _serial=True,
+        )
     return digest

@@ -87,7 +87,8 @@ def _sharing(context: Context) -> Sharing | None:
 def _shares(context: Context) -> Offer | None:
     if not (context.node.gpus and context.settings.gpu_operator.enabled):
         return None
-    return sharing.offer(context.node, context.settings, context.state.gpu_ids)
+    state = context.state
+    return sharing.offer(context.node, context.settings, state.gpu_ids, state.mig_profiles)
 
 
 def _prepare(context: Context) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from gevent.event import Event
@@ -15,6 +15,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.context import state as run_state
 
+from deploys.facts.mig import MigProfiles
 from deploys.facts.node import NodeFact
 from deploys.lib import connections, privilege
 from deploys.lib.current_host import current_host
@@ -23,6 +24,7 @@ from deploys.lib.spans import span
 from deploys.run import kinds
 from gpuboot.config.problems import Problem
 from gpuboot.hosts.clock import skew
+from gpuboot.hosts.driver_mig import DriverProfiles
 from gpuboot.hosts.node_state import NodeState
 
 POLL_S = 5.0
@@ -113,6 +115,31 @@ def _read(host: Host) -> NodeState | Problem:
             "check that its user may become root (a wrong sudo password?)",
         )
     return replace(state, clock_skew_s=skew(state.clock, before, after))
+
+
+def with_mig_profiles(
+    inventory: Inventory, states: Mapping[str, NodeState]
+) -> dict[str, NodeState]:
+    """The states of hosts with the MIG profiles that their drivers have, where one is loaded.
+
+    + states: by inventory name
+    """
+    pool = Pool(min(len(states), _MAX_AT_ONCE) or 1)
+    asked = {name: state for name, state in states.items() if state.driver_loaded}
+    answers = pool.map(lambda name: _mig_profiles(inventory.get_host(name)), asked)
+    return {
+        name: replace(state, mig_profiles=profiles)
+        for (name, state), profiles in zip(asked.items(), answers, strict=True)
+    }
+
+
+def _mig_profiles(host: Host) -> DriverProfiles:
+    """Nothing where the driver cannot tell: a proof asks again."""
+    with current_host(host):
+        try:
+            return get_fact(run_state, host, MigProfiles, apply_failed_hosts=False) or {}
+        except PyinfraError:
+            return {}
 
 
 def denied_root(host: Host) -> Problem | None:

@@ -15,7 +15,7 @@ from deploys.lib.connections import unreachable, unreachable_problem
 from deploys.lib.findings import refusal
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.run import topology
-from deploys.run.collect import collect
+from deploys.run.collect import collect, with_mig_profiles
 from gpuboot.config.inventory import Node, led, plan
 from gpuboot.config.load import load
 from gpuboot.config.problems import Problem, render
@@ -23,7 +23,7 @@ from gpuboot.config.settings import Settings, SettingsError, valid_parts
 from gpuboot.config.settings.upgrade import unknown_groups
 from gpuboot.config.versions import Lock
 from gpuboot.docker import inventory as docker_inventory
-from gpuboot.hosts import gpu_choice, platforms, sharing_checks
+from gpuboot.hosts import gpu_choice, platforms, sharing, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.preflight import network
@@ -157,6 +157,9 @@ def read() -> Run:
                 for node in run.nodes
                 if node.host in run.states
             }
+            divided = [node.host for node in run.nodes if sharing.layout(node, run.settings)]
+            known = {host: run.states[host] for host in divided if host in run.states}
+            run.states |= with_mig_profiles(run.inventory, known)
             if any(node.leader for node in run.nodes):
                 _lead(run)
             run.by_host = {node.host: node for node in run.nodes}

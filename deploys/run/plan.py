@@ -9,7 +9,7 @@ from pyinfra.api.state import State
 from deploys.lib import changes
 from deploys.run import compare, context
 from gpuboot.config.settings import Settings
-from gpuboot.plan import Plan, Step
+from gpuboot.plan import Decision, Plan, Step
 from gpuboot.plan.history import durations
 from gpuboot.plan.packages import rehearsed_changes
 
@@ -20,14 +20,18 @@ def build(state: State, settings: Settings) -> Plan:
     + state: pyinfra's, at the end of its stage Prepare and with its search for changes
     """
     steps: list[Step] = []
+    decisions: list[Step] = []
     unchanged = compare.left_out()
     hosts = [host for host in state.inventory if host in state.activated_hosts]
     for op_hash in state.get_op_order():  # type: ignore[no-untyped-call]
-        changing, conditional = {}, set()
+        changing, conditional, decided = {}, set(), {}
         for host in hosts:
             data = state.ops[host].get(op_hash)
+            planned = changes.planned.get((host.name, op_hash), ())
+            if own := [item for item in planned if isinstance(item, Decision)]:
+                decided[host.name] = own
             if data is not None and data.operation_meta._maybe_is_change:
-                changing[host.name] = tuple(changes.planned.get((host.name, op_hash), ()))
+                changing[host.name] = tuple(item for item in planned if item not in own)
                 if data.global_arguments["_if"]:
                     conditional.add(host.name)
         phase, name = title(state, op_hash)
@@ -36,10 +40,13 @@ def build(state: State, settings: Settings) -> Plan:
             steps.append(step)
         else:
             unchanged += 1
+        if decided:
+            decisions.append(Step(phase=phase, name=name, hosts=decided))
     return Plan(
         cluster=settings.cluster.name,
         hosts=[host.name for host in hosts],
         steps=steps,
+        decisions=decisions,
         unchanged=unchanged,
         packages={
             name: rehearsed_changes(rehearsal)

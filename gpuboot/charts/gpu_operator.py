@@ -17,6 +17,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts import sharing
+from gpuboot.hosts.driver_mig import DriverProfiles
 from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes.values import Values, merge
 from gpuboot.telemetry import collectors
@@ -75,14 +76,20 @@ def _operated_exporter(settings: Settings, lock: Lock) -> Values:
 
 
 def expected_gpus(
-    nodes: Iterable[Node], settings: Settings, devices: Mapping[str, Sequence[int]]
+    nodes: Iterable[Node],
+    settings: Settings,
+    devices: Mapping[str, Sequence[int]],
+    drivers: Mapping[str, DriverProfiles] | None = None,
 ) -> dict[str, Offer]:
     """What each GPU node is to offer, by Kubernetes node name.
 
     + devices: PCI device ids of a host's GPUs, by inventory name
+    + drivers: the MIG profiles that its driver has, likewise, where that was asked
     """
     return {
-        node.name: sharing.offer(node, settings, devices.get(node.host, ()))
+        node.name: sharing.offer(
+            node, settings, devices.get(node.host, ()), (drivers or {}).get(node.host)
+        )
         for node in nodes
         if node.gpus
     }

@@ -12,7 +12,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.values import Values
 
 _META = "__meta_kubernetes"
-EXPORTER_NAMESPACE = "dcgm-exporter"
+EXPORTER_NAMESPACE = EXPORTER_RELEASE = "dcgm-exporter"
 
 
 def scrape_configs(settings: Settings) -> list[Values]:

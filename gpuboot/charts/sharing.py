@@ -70,17 +70,20 @@ def _part(part: MigPart) -> Values:
 
 
 def _of_all(name: str) -> list[Values]:
-    """A layout of the MIG manager's own, for each model that can have it."""
+    """A layout of the MIG manager's own, as the operator's file has it: for all GPUs where every
+    model gets the same, else for each model that can have it.
+    """
     if name == sharing.DISABLED:
         return [{"devices": "all", "mig-enabled": False}]
+    groups = mig_profiles.alike(name)
     return [
         {
-            "device-filter": [f"0x{device:04X}10DE" for device in card.devices],
+            **({"device-filter": [f"0x{one:04X}10DE" for one in ids]} if len(groups) > 1 else {}),
             "devices": "all",
             "mig-enabled": True,
-            "mig-devices": counts,
+            "mig-devices": dict(counts),
         }
-        for card, counts in mig_profiles.of_all(name)
+        for counts, ids in groups
     ]
 
 

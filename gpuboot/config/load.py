@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuboot import rules, telemetry
+from gpuboot.charts import decided
 from gpuboot.config import versions
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings, SettingsError, kubelet, parse_settings, valid_parts
@@ -37,6 +38,8 @@ def load(data: Mapping[str, Any], docker_hosts: bool = False) -> tuple[Settings,
         lock = versions.lock(settings)
     except SettingsError as error:
         raise SettingsError([*problems, *error.problems]) from None
+    if not docker_hosts:
+        problems += decided.problems(settings, lock)
     problems += kubelet.problems(settings.cluster.kubelet, lock.kubernetes.minor)
     if problems:
         raise SettingsError(problems)

@@ -46,14 +46,14 @@ NOW = (
         width=4,
     ),
     stat(
-        "Pods without metrics",
+        "Without metrics",
         "Pods that hold GPUs and count neither tokens nor samples, as far as Prometheus knows: "
         "docs/applications.md tells how they can.",
         f"count({_HOLDS} unless on (namespace, pod) {_COUNTS}) or vector(0)",
         width=4,
     ),
     stat(
-        "Pods with shared GPUs",
+        "On shared GPUs",
         "Pods that hold a MIG instance, or a GPU together with others: a GPU has one power sensor, "
         "so nothing per GPU or joule is known of them.",
         f"count({_HOLDS} unless on (namespace, pod) namespace_pod:gpu_whole:count) or vector(0)",

@@ -95,6 +95,7 @@ def _panel(panel: Panel, number: int, place: model.GridPos) -> model.Panel:
                 thresholds=thresholds(panel.steps),
                 mappings=[mapping(panel.states)] if panel.states else None,
                 color=_colour(panel),
+                no_value=panel.empty or None,
                 custom=CUSTOM[panel.kind](panel),
             ),
             list(_overrides(panel)),
@@ -166,7 +167,19 @@ def _headings(panel: Panel) -> dict[str, str]:
     }
 
 
+# How the lines of a graph's second measure look, of its third, and so on: colours tell series
+# apart, and there are not enough of them to tell measures apart as well.
+_DASHES = ((), (8, 5), (2, 4), (12, 4, 2, 4))
+
+
 def _overrides(panel: Panel) -> Iterator[model.DashboardFieldConfigSourceOverrides]:
+    if panel.kind == "timeseries" and all("{{" in query.legend for query in panel.queries):
+        for number, _ in enumerate(panel.queries[1:], 1):
+            style = {"fill": "dash", "dash": list(_DASHES[number % len(_DASHES)])}
+            yield model.DashboardFieldConfigSourceOverrides(
+                model.MatcherConfig("byFrameRefID", string.ascii_uppercase[number]),
+                [model.DynamicConfigValue("custom.lineStyle", style)],
+            )
     headings = frozenset(column.title for column in panel.columns)
     for column in () if panel.matrix else panel.columns:
         if properties := list(_properties(column, headings)):

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpuboot.dashboards.alert_panels import (
     ALERT_COUNTS,
     ON_ANY_NODE,
     REPAIR,
     alerts_table,
     needing,
+)
+from gpuboot.dashboards.node_states import (
+    CLOSED_NODES,
+    FREE_BY_NODE,
+    NODE_STATE,
+    OPEN,
+    STATES,
+    USABLE,
 )
 from gpuboot.dashboards.spec import (
     GREEN_ABOVE_NONE,
@@ -26,21 +36,16 @@ from gpuboot.rules.promql import RESOURCES, UP
 
 NODES = f"{{{ON_NODE}}}"
 # A GPU that does more than idling contexts do; below 5 % of engine time it counts as idle.
-ACTIVE = (
-    "count(max by (node, UUID) "
-    f'(gpu:engine_active:avg5m{{{ON_NODE},modelName=~"$modelName"}}) >= 0.05) or vector(0)'
+AT_WORK = (
+    f'max by (node, UUID) (gpu:engine_active:avg5m{{{ON_NODE},modelName=~"$modelName"}}) >= 0.05'
 )
+ACTIVE = f"count({AT_WORK}) or vector(0)"
+SM_AT_WORK = f"avg(max by (node, UUID) (gpu:sm_active:avg5m{NODES}) and {AT_WORK})"
 GPU_PODS = f"max by (namespace, pod) (kube_pod_container_resource_requests{{{RESOURCES}}} > 0)"
 PENDING = (
     f'({GPU_PODS} and max by (namespace, pod) (kube_pod_status_phase{{phase="Pending"}} == 1))'
 )
 WAITING = f"(time() - max by (namespace, pod) (kube_pod_created)) and {PENDING}"
-CORDONED = (
-    f"(max by (node) (kube_node_spec_unschedulable{NODES}) == 1"
-    f" and on (node) node:gpu_capacity:sum{NODES} > 0)"
-)
-FREE = f"(node:gpu_allocatable:sum{NODES} - node:gpu_requested:sum{NODES})"
-USABLE = f"({FREE} unless on (node) {CORDONED})"
 
 CAPACITY = (
     stat(
@@ -86,18 +91,12 @@ CAPACITY = (
     ),
     stat(
         "Largest job",
-        "Most free GPUs on one schedulable node: a pod that wants more waits, however many are "
+        "Most free GPUs on one node that takes pods: a pod that wants more waits, however many are "
         "free in total.",
         f"clamp_min(max({USABLE} or 0 * node:gpu_capacity:sum{NODES}), 0)",
         requires=KUBE_STATE_METRICS,
     ),
-    stat(
-        "Cordoned nodes",
-        "GPU nodes that take no new pods.",
-        f"count({CORDONED}) or vector(0)",
-        steps=ORANGE_ABOVE_NONE,
-        requires=KUBE_STATE_METRICS,
-    ),
+    CLOSED_NODES,
     stat(
         "Waiting GPU pods",
         "Pods that ask for a GPU and do not run yet, whatever the reason.",
@@ -123,14 +122,19 @@ CAPACITY = (
         requires=KUBE_STATE_METRICS,
     ),
     stat(
+        "Power",
+        "Power draw of all GPUs, without hosts.",
+        f"sum(node:gpu_power:sum{NODES})",
+        "watt",
+    ),
+)
+TO_DO = (
+    stat(
         "Need repair",
         "GPUs with an alert that asks for a drain, a reset, a reboot or a replacement, whether "
         "they are still given to pods or not.",
         needing(*REPAIR),
         steps=RED_ABOVE_NONE,
-    ),
-    stat(
-        "Power", "Power draw of all GPUs, without hosts.", f"sum(node:gpu_power:sum{NODES})", "watt"
     ),
     stat(
         "Exporters up",
@@ -182,9 +186,9 @@ USE = (
         "timeseries",
         "Activity",
         "Engine: some kernel ran. SM: multiprocessors had work, the better measure of use "
-        "(NVIDIA: 0.8 is needed for good use, below 0.5 is likely ineffective). Both are means, "
-        "idle GPUs included. Allocation far "
-        "above both: GPUs are held, not used.",
+        "(NVIDIA: 0.8 is needed for good use, below 0.5 is likely ineffective). Engine is the mean "
+        "of all GPUs, idle ones included; SM that of GPUs at work (engine at 5 % or more). "
+        "Allocation far above engine: GPUs are held, not used.",
         (
             Query(
                 "cluster:gpu_allocation:ratio",
@@ -192,7 +196,7 @@ USE = (
                 requires=KUBE_STATE_METRICS,
             ),
             Query("cluster:engine_active:avg", "engine active"),
-            Query(f"avg(max by (node, UUID) (gpu:sm_active:avg5m{NODES}))", "SM active"),
+            Query(SM_AT_WORK, "SM active, GPUs at work"),
         ),
         unit="percentunit",
         range=(0, 1),
@@ -213,9 +217,16 @@ NODE_TABLE = Panel(
     "table",
     "Nodes",
     "One line per GPU node; the node's name leads to its dashboard. Shown below promised: GPUs "
-    "are lost. Allocatable below capacity: the device plugin found some unhealthy.",
+    "are lost. Allocatable below capacity: the device plugin found some unhealthy. New pods go "
+    "to nodes that are open; closed: by gpuboot's taint, until its GPUs are proven.",
     columns=(
         Column("Node", label="node", link="gpu-node"),
+        Column(
+            "New pods",
+            NODE_STATE,
+            states=(OPEN, *STATES.values()),
+            requires=KUBE_STATE_METRICS,
+        ),
         Column("Promised", f"{BY_NODE} (node:gpu_expected:count{NODES})"),
         Column("Shown", f"{BY_NODE} (node:gpu_visible:count{NODES})"),
         Column(
@@ -249,22 +260,12 @@ NODE_TABLE = Panel(
             steps=((None, "red"), (5, "green")),
         ),
     ),
-    size=(24, 8),
+    size=(24, 7),
 )
 
 PROBLEMS = (
-    alerts_table(),
-    Panel(
-        "bargauge",
-        "Free GPUs by node",
-        "GPUs that a new pod could get now, on nodes that take pods. Many ones on many nodes do "
-        "not make one job of eight.",
-        (Query(f"clamp_min({USABLE}, 0)", "{{node}}"),),
-        size=(4, 8),
-        range=(0, None),
-        steps=((None, "orange"), (1, "green")),
-        requires=KUBE_STATE_METRICS,
-    ),
+    alerts_table((13, 7)),
+    FREE_BY_NODE,
     Panel(
         "table",
         "Pods that wait for GPUs",
@@ -274,7 +275,7 @@ PROBLEMS = (
             Column("Pod", label="pod"),
             Column("Waiting for", WAITING, unit="s"),
         ),
-        size=(6, 8),
+        size=(6, 7),
         sort="Waiting for",
         requires=KUBE_STATE_METRICS,
     ),
@@ -286,7 +287,7 @@ CLUSTER = Dashboard(
     "What the cluster's GPUs are, who holds them, how busy they are, and what is wrong.",
     ("node", "modelName"),
     (
-        Row("Capacity and state", CAPACITY),
+        Row("Capacity and state", (*(replace(number, size=(4, 3)) for number in CAPACITY), *TO_DO)),
         Row("Use", USE),
         Row("Nodes", (NODE_TABLE,)),
         Row("Problems", PROBLEMS),

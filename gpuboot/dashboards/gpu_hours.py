@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from gpuboot.config.settings import Cost
 from gpuboot.dashboards.variables import HELD_BY
-from gpuboot.rules.promql import DEVICE
+from gpuboot.rules.promql import DEVICE, shown_by_exporter
 
+GPU_HOURS = "suffix:GPU h"  # Grafana's own unit of hours would call 48 of them "2 days"
 IN = 'namespace=~"$namespace"'
 NAMESPACES = f"{{{IN}}}"
 
@@ -43,7 +44,7 @@ HELD = (
 )
 # One price for each node: the mean of its GPUs, as no request says which of them a pod got.
 NODE_PRICE = (
-    "avg by (node) (max by (node, UUID, modelName) (DCGM_FI_DEV_GPU_TEMP * 0)"
+    f"avg by (node) (0 * {shown_by_exporter('node, UUID, modelName')}"
     " + on (modelName) group_left () gpu:price_per_hour)"
 )
 _SHARED_BY = (

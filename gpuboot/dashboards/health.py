@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuboot.config.settings import Alerts
 from gpuboot.dashboards.alert_panels import ALERT_COUNTS, ON_ANY_NODE, alerts_table, needing
-from gpuboot.dashboards.cluster import CORDONED
+from gpuboot.dashboards.node_states import CLOSED_NODES, NODE_STATE, OPEN, STATES
 from gpuboot.dashboards.spec import (
     KUBE_STATE_METRICS,
     ORANGE_ABOVE_NONE,
@@ -15,6 +15,7 @@ from gpuboot.dashboards.spec import (
     Query,
     Row,
     State,
+    by_node,
     stat,
 )
 from gpuboot.dashboards.variables import ON_GPU, ON_NODE, alerts_expr
@@ -38,7 +39,6 @@ ACTIONS = (
     State(4, "drain and reset", "dark-orange"),
 )
 ALERT_STATES = (State(1, "pending", "yellow"), State(2, "firing", "red"))
-IN_SERVICE = (State(0, "in service", "green"), State(1, "cordoned", "orange"))
 
 
 def count(condition: str) -> str:
@@ -81,16 +81,9 @@ STATE = (
         f"count({UP[:-1]},{ON_NODE}}} == 0) or vector(0)",
         steps=ORANGE_ABOVE_NONE,
     ),
-    stat(
-        "Cordoned nodes",
-        "GPU nodes that take no new pods.",
-        f"count({CORDONED}) or vector(0)",
-        steps=ORANGE_ABOVE_NONE,
-        requires=KUBE_STATE_METRICS,
-    ),
+    CLOSED_NODES,
 )
 
-ON_DEVICE = '"GPU", " GPU ", "node", "gpu"'
 MATRIX = Panel(
     "table",
     "Health watches",
@@ -99,8 +92,7 @@ MATRIX = Panel(
     columns=(
         Column(
             "Value",
-            f"label_join(max by (node, gpu, health_watch) (DCGM_EXP_GPU_HEALTH_STATUS{GPUS}),"
-            f" {ON_DEVICE})",
+            by_node(f"max by (node, gpu, health_watch) (DCGM_EXP_GPU_HEALTH_STATUS{GPUS})"),
         ),
     ),
     states=VERDICTS,
@@ -111,7 +103,7 @@ RECOVERY = Panel(
     "state-timeline",
     "What the driver asks for",
     "Recovery action of each GPU over time.",
-    (Query(f"{EACH} (DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{GPUS})", NAME),),
+    (Query(by_node(f"{EACH} (DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{GPUS})"), "{{GPU}}"),),
     states=ACTIONS,
     size=(10, 9),
 )
@@ -185,7 +177,7 @@ LINKS = (
     ),
 )
 HISTORY = (
-    alerts_table((12, 8)),
+    alerts_table((12, 9)),
     Panel(
         "state-timeline",
         "Alerts over time",
@@ -199,19 +191,16 @@ HISTORY = (
             ),
         ),
         states=ALERT_STATES,
+        size=(12, 9),
     ),
     Panel(
         "state-timeline",
-        "GPU nodes in and out of service",
-        "When a node was cordoned, by a person or by repair.",
-        (
-            Query(
-                f"max by (node) (kube_node_spec_unschedulable{NODES})"
-                f" and on (node) node:gpu_capacity:sum{NODES} > 0",
-                "{{node}}",
-            ),
-        ),
-        states=IN_SERVICE,
+        "GPU nodes open and closed to new pods",
+        "When a node was cordoned, by a person or by repair, not ready, or closed by gpuboot's "
+        "taint until its GPUs are proven.",
+        (Query(NODE_STATE, "{{node}}"),),
+        states=(OPEN, *STATES.values()),
+        size=(12, 6),
         requires=KUBE_STATE_METRICS,
     ),
     Panel(
@@ -230,6 +219,7 @@ HISTORY = (
                 states=(State(1, "yes", "orange"),),
             ),
         ),
+        size=(12, 6),
         requires=KUBE_STATE_METRICS,
     ),
 )

@@ -117,7 +117,13 @@ def _graph(panel: Panel) -> common.GraphFieldConfig:
 
 def _cells(panel: Panel) -> dict[str, object]:
     coloured = {"type": "color-background", "mode": "basic"} if panel.states else {"type": "auto"}
-    return {"align": "auto", "cellOptions": coloured, "filterable": not panel.matrix}
+    # Grafana's default, 150 px, would push the last columns of most tables out of sight
+    return {
+        "align": "auto",
+        "cellOptions": coloured,
+        "filterable": not panel.matrix,
+        "minWidth": 70,
+    }
 
 
 CUSTOM: dict[str, Callable[[Panel], object | None]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuboot.config.settings import Cost
 from gpuboot.dashboards.gpu_hours import (
+    GPU_HOURS,
     HELD,
     IDLE_HOURS,
     IN,
@@ -32,16 +33,16 @@ TOTALS = (
         "GPU hours that pods held in the chosen time, busy or not. A MIG instance counts as its "
         "share of a GPU: the larger of compute slices / 7 and memory slices / 8; a time slice as "
         "its part of a GPU.",
-        hours(HELD),
-        "h",
+        f"{hours(HELD)} or vector(0)",
+        GPU_HOURS,
         decimals=1,
     ),
     stat(
         "Used",
         "GPU hours in which the engine was active. The activity of a GPU that several pods share "
         "is divided among them.",
-        hours(USED),
-        "h",
+        f"{hours(USED)} or vector(0)",
+        GPU_HOURS,
         decimals=1,
     ),
     stat(
@@ -50,11 +51,12 @@ TOTALS = (
         f"({hours(USED)}) / ({hours(HELD)} > 0)",
         "percentunit",
         ((None, "red"), (0.3, "orange"), (0.6, "green")),
+        empty="none held",
     ),
     stat(
         "Held now",
         "GPUs and MIG instances that pods hold at this moment.",
-        f"sum(namespace:gpu_requested:sum{NAMESPACES})",
+        f"sum(namespace:gpu_requested:sum{NAMESPACES}) or vector(0)",
     ),
     stat(
         "Idle for an hour",
@@ -65,14 +67,14 @@ TOTALS = (
     stat(
         "Power now",
         "Of the GPUs that pods hold.",
-        f"sum(namespace:gpu_power:sum{NAMESPACES})",
+        f"sum(namespace:gpu_power:sum{NAMESPACES}) or vector(0)",
         "watt",
     ),
     stat(
         "Energy",
         "Of GPUs while pods of the chosen namespaces held them, in the chosen time; hosts and "
         "cooling not included.",
-        f"({hours(POWER)}) / 1e3",
+        f"({hours(POWER)}) / 1e3 or vector(0)",
         "kwatth",
         decimals=2,
     ),
@@ -149,8 +151,8 @@ BY_NAMESPACE = {
 SHOWBACK = (
     Column("Namespace", label="namespace", link="gpu-namespace"),
     Column("Team", label="label_team"),
-    Column("Held", BY_NAMESPACE["held"], unit="h", decimals=1),
-    Column("Used", BY_NAMESPACE["used"], unit="h", decimals=1),
+    Column("Held", BY_NAMESPACE["held"], unit=GPU_HOURS, decimals=1),
+    Column("Used", BY_NAMESPACE["used"], unit=GPU_HOURS, decimals=1),
     Column(
         "Efficiency",
         f"({BY_NAMESPACE['used']}) / ({BY_NAMESPACE['held']} > 0)",
@@ -183,7 +185,7 @@ def showback(cost: Cost) -> Panel:
         "Hours are counted by the minute; GPUs that nobody held belong to no line."
         + (" Cost: held hours at the price of the node's GPU model." if cost.gpu_hour else ""),
         columns=(*SHOWBACK, *(priced if cost.gpu_hour else ()), TEAM),
-        size=(24, 8),
+        size=(24, 6),
         sort="Held",
     )
 
@@ -196,10 +198,10 @@ PODS = Panel(
     columns=(
         Column("Namespace", label="namespace"),
         Column("Pod", label="pod", link="gpu-profile"),
-        Column("Held", f"topk(50, {hours(HELD, 'namespace, pod')})", unit="h", decimals=2),
-        Column("Idle", f"topk(50, {IDLE_HOURS})", unit="h", decimals=2),
+        Column("Held", f"topk(50, {hours(HELD, 'namespace, pod')})", unit=GPU_HOURS, decimals=2),
+        Column("Idle", f"topk(50, {IDLE_HOURS})", unit=GPU_HOURS, decimals=2),
     ),
-    size=(12, 8),
+    size=(12, 7),
     sort="Idle",
 )
 IDLE_NOW = Panel(
@@ -218,7 +220,7 @@ IDLE_NOW = Panel(
             decimals=1,
         ),
     ),
-    size=(12, 8),
+    size=(12, 7),
 )
 
 

@@ -13,6 +13,7 @@ from gpuboot.dashboards.spec import (
     Query,
     Row,
     State,
+    by_node,
     stat,
     states_expr,
 )
@@ -180,7 +181,7 @@ SLOW = (
         "The gravest reason of each GPU at each moment. Power cap under load and idle are normal; "
         "heat and power brake are faults of cooling and supply (bits of "
         "DCGM_FI_DEV_CLOCKS_EVENT_REASONS).",
-        (Query(throttle_expr(), NAME),),
+        (Query(by_node(throttle_expr()), "{{GPU}}"),),
         states=(*(state for _, state in REASONS), FREE_RUNNING),
     ),
     Panel(

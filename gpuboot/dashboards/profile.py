@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuboot.config.settings.profile import thresholds
 from gpuboot.dashboards.classify import (
     BY,
     CLASSES,
@@ -11,13 +12,23 @@ from gpuboot.dashboards.classify import (
     WORK,
     classification,
 )
-from gpuboot.dashboards.spec import RED_ABOVE_NONE, Dashboard, Panel, Query, Row, Steps, stat
+from gpuboot.dashboards.spec import (
+    RED_ABOVE_NONE,
+    Dashboard,
+    Panel,
+    Query,
+    Row,
+    Steps,
+    by_node,
+    stat,
+)
 from gpuboot.dashboards.variables import ON_GPU
 
 WHICH = "{{node}} GPU {{gpu}} {{GPU_I_PROFILE}} {{GPU_I_ID}}"
 NAME = "{{node}} GPU {{gpu}}"
 GPUS = f"{{{ON_GPU}}}"
 EACH = "max by (node, gpu)"
+AT_WORK = thresholds()["idle_engine"]
 SM_STEPS: Steps = ((None, "red"), (SM_POOR, "orange"), (SM_NEEDED, "green"))
 
 
@@ -26,8 +37,15 @@ def work(metric: str) -> str:
     return f"max by ({BY}) ({metric}{{{WORK}}})"
 
 
-def _now(title: str, help: str, metric: str, unit: str = "percentunit", steps: Steps = ()) -> Panel:
-    return stat(title, help, f"avg({work(metric)})", unit, steps)
+def _now(title: str, help: str, metric: str, unit: str = "percentunit") -> Panel:
+    return stat(title, help, f"avg({work(metric)})", unit)
+
+
+def _at_work(title: str, help: str, metric: str, steps: Steps = ()) -> Panel:
+    """A mean of the GPUs and MIG instances at work: idle ones would only dilute it."""
+    busy = f"{work('gpu:engine_active:avg5m')} >= {AT_WORK}"
+    help = f"Of GPUs at work (engine at {AT_WORK:.0%} or more). {help}"
+    return stat(title, help, f"avg({work(metric)} and {busy})", "percentunit", steps, empty="idle")
 
 
 NOW = (
@@ -37,25 +55,25 @@ NOW = (
         "little: one small kernel after the other does it.",
         "gpu:engine_active:avg5m",
     ),
-    _now(
+    _at_work(
         "SM active",
         "Share of cycles with a warp on a multiprocessor, over all of them. NVIDIA: 80 % or more "
         "is needed for good use, though not sufficient; below 50 % is likely ineffective.",
         "gpu:sm_active:avg5m",
         steps=SM_STEPS,
     ),
-    _now(
+    _at_work(
         "Occupancy",
         "Resident warps as a share of the most possible. Higher helps only work that waits for "
         "memory.",
         "DCGM_FI_PROF_SM_OCCUPANCY",
     ),
-    _now(
+    _at_work(
         "Tensor active",
         "Share of cycles in which tensor cores worked. Real training stays well below 100 %.",
         "gpu:tensor_active:avg5m",
     ),
-    _now(
+    _at_work(
         "DRAM active",
         "Share of cycles that moved device memory; about 80 % is the practical ceiling (NVIDIA).",
         "gpu:dram_active:avg5m",
@@ -86,8 +104,8 @@ CLASS = Panel(
     "50 %); input-bound (PCIe in at half the link or more: suspected, look at the host); "
     "latency-bound (engine >= 80 %, SM < 50 %: many small kernels). Where to look first, not a "
     "verdict.",
-    (Query(classification(), WHICH),),
-    size=(24, 7),
+    (Query(by_node(classification()), "{{GPU}} {{GPU_I_PROFILE}} {{GPU_I_ID}}"),),
+    size=(24, 8),
     states=CLASSES,
 )
 

@@ -77,6 +77,7 @@ class Panel:
     + unit: Grafana's id of the values' unit
     + size: width (of 24) and height
     + limit: a line drawn at each threshold
+    + empty: what stands in place of "No data"
     + matrix: of a table with one expression: (row label, column label)
     + sort: of a table: column to sort by, highest first; default: its labels, or a matrix's rows,
       in order
@@ -97,6 +98,7 @@ class Panel:
     stacked: bool = False
     bars: bool = False
     limit: bool = False
+    empty: str = ""
     matrix: tuple[str, str] | None = None
     sort: str = ""
     requires: Requirement = Requirement.NOTHING
@@ -148,9 +150,9 @@ def stat(
     unit: str = "short",
     steps: Steps = (),
     *,
-    width: int = 3,
+    width: int = 6,
     decimals: int | None = None,
-    states: tuple[State, ...] = (),
+    empty: str = "",
     requires: Requirement = Requirement.NOTHING,
 ) -> Panel:
     """One number."""
@@ -164,9 +166,14 @@ def stat(
         size=size,
         decimals=decimals,
         steps=steps,
-        states=states,
+        empty=empty,
         requires=requires,
     )
+
+
+def by_node(expr: str) -> str:
+    """Series of GPUs with the label `GPU`, node and number, which sorts a node's GPUs together."""
+    return f'label_join({expr}, "GPU", " GPU ", "node", "gpu")'
 
 
 def states_expr(base: str, conditions: Sequence[tuple[State, str]], otherwise: State) -> str:

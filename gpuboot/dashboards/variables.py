@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from grafana_foundation_sdk.models import dashboard as model
 
 from gpuboot.rules import Requirement
+from gpuboot.telemetry.anchor import ANCHORS
 
 TAG = "gpuboot"
 DATASOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -27,12 +28,17 @@ class Variable:
     requires: Requirement = Requirement.NOTHING
 
 
+# No field is on every kind of GPU: vGPU guests have no temperature. A node whose exporter never
+# answered is known from the inventory.
+_SHOWN = "|".join(ANCHORS)
+_GPUS = f'__name__=~"{_SHOWN}"'
+_NODES = f'__name__=~"node:gpu_expected:count|{_SHOWN}"'
 # Namespaces and pods come from both, so that one without the other is enough.
 _HELD = '__name__=~"namespace_pod:gpu_requested:sum|gpu:engine_active:avg5m"'
 VARIABLES = {
-    "node": Variable("Node", "DCGM_FI_DEV_GPU_TEMP", "node"),
-    "modelName": Variable("Model", 'DCGM_FI_DEV_GPU_TEMP{node=~"$node"}', "modelName"),
-    "gpu": Variable("GPU", 'DCGM_FI_DEV_GPU_TEMP{node=~"$node",modelName=~"$modelName"}', "gpu"),
+    "node": Variable("Node", f"{{{_NODES}}}", "node"),
+    "modelName": Variable("Model", f'{{{_GPUS},node=~"$node"}}', "modelName"),
+    "gpu": Variable("GPU", f'{{{_GPUS},node=~"$node",modelName=~"$modelName"}}', "gpu"),
     "profile": Variable(
         "MIG profile",
         'gpu:engine_active:avg5m{node=~"$node",gpu=~"$gpu",GPU_I_PROFILE!=""}',

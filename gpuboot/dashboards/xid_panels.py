@@ -25,7 +25,7 @@ _OVER_TIME = Panel(
             "{{node}} GPU {{gpu}} XID {{xid}}",
         ),
     ),
-    size=(10, 8),
+    size=(10, 6),
     range=(0, None),
 )
 
@@ -49,7 +49,7 @@ def xid_panels(alerts: Alerts) -> tuple[Panel, ...]:
             Column("Errors", f"max by ({_BY}) ({_ERRORS}{{{ON_GPU}}})"),
             Column("Class", _class_expr(alerts), states=_CLASSES),
         ),
-        size=(14, 8),
+        size=(14, 6),
         sort="Errors",
     )
     return by_code, _OVER_TIME

@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 from gpuboot.diagnose import details, lines, objects, paths, workloads
 from gpuboot.diagnose.details import Details
 from gpuboot.diagnose.lines import Line
-from gpuboot.diagnose.objects import Claim, Container, Event, KubeNode, Pod
+from gpuboot.diagnose.objects import Claim, Container, Event, Going, KubeNode, Pod
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
 from gpuboot.diagnose.workloads import Workload
 from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes.cluster_state import KubeadmState, parse_kubeadm
+from gpuboot.kubernetes.components import Missing
+from gpuboot.kubernetes.open_rights import OpenRight, open_rights
 from gpuboot.verify import gpu_state
 from gpuboot.verify.gpu_state import GpuState
 
@@ -81,6 +83,8 @@ class Cluster:
 
     + monitors: (namespace/name, labels); prometheuses: (namespace/name, specification)
     + targets: Prometheus' targets; None where it did not answer
+    + rights: what somebody has given to everybody
+    + going: namespaces that are being deleted; missing: what it must consist of and does not
     """
 
     error: str = ""
@@ -92,12 +96,15 @@ class Cluster:
     claims: tuple[Claim, ...] = ()
     runtimes: Mapping[str, str] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    going: tuple[Going, ...] = ()
+    missing: Missing = field(default_factory=Missing)
     monitors: tuple[tuple[str, Mapping[str, str]], ...] = ()
     prometheuses: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     collectors: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     logs: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     targets: tuple[Mapping[str, Any], ...] | None = None
+    rights: tuple[OpenRight, ...] = ()
 
     def node(self, name: str) -> KubeNode | None:
         """A node by its name."""
@@ -245,6 +252,8 @@ def _cluster(item: ClusterRecording) -> Cluster:
             key.lstrip("/"): one["metadata"].get("labels") or {}
             for key, one in named(paths.NAMESPACES)
         },
+        going=tuple(filter(None, map(objects.going, items(paths.NAMESPACES)))),
+        missing=_missing(item.found.get(paths.MISSING, {})),
         monitors=tuple(
             (key, one["metadata"].get("labels") or {}) for key, one in named(paths.MONITORS)
         ),
@@ -253,4 +262,14 @@ def _cluster(item: ClusterRecording) -> Cluster:
         errors=item.errors,
         logs={key: tuple(map(lines.parse, said)) for key, said in item.logs.items()},
         targets=item.targets,
+        rights=tuple(open_rights(item.found)),
+    )
+
+
+def _missing(found: Mapping[str, Any]) -> Missing:
+    kind, namespace, name = range(3)
+    return Missing(
+        tuple((one[kind], one[namespace], one[name]) for one in found.get("objects", ())),
+        tuple(found.get("definitions", ())),
+        tuple(found.get("releases", ())),
     )

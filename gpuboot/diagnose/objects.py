@@ -120,6 +120,20 @@ class Claim:
     storage_class: str
 
 
+@dataclass(frozen=True)
+class Going:
+    """A namespace that is being deleted.
+
+    + since: seconds since 1970; + waits: what it waits for, in the words of its conditions
+    + finalizers: its own, which somebody has to take away
+    """
+
+    name: str
+    since: float
+    waits: tuple[str, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+
 def seconds(text: Any) -> float:
     """A time of the API in seconds since 1970; 0.0 for none."""
     return datetime.fromisoformat(str(text)).timestamp() if text else 0.0
@@ -235,6 +249,21 @@ def event(item: Json) -> Event:
         item.get("message") or "",
         seconds(at or item["metadata"].get("creationTimestamp")),
     )
+
+
+def going(item: Json) -> Going | None:
+    """A namespace of the API that is being deleted; None for one that is not."""
+    meta, status = item["metadata"], item.get("status") or {}
+    if not (since := meta.get("deletionTimestamp")):
+        return None
+    waits = [
+        f"{one['type']}: {one.get('message', '')}"
+        for one in status.get("conditions") or ()
+        if one.get("status") == "True"
+    ]
+    finalizers = [*(meta.get("finalizers") or ()), *(item["spec"].get("finalizers") or ())]
+    own = tuple(name for name in finalizers if name != "kubernetes")
+    return Going(meta["name"], seconds(since), tuple(waits), own)
 
 
 def claim(item: Json) -> Claim:

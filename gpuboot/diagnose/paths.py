@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.diagnose import trim
-from gpuboot.kubernetes import cluster_answers
+from gpuboot.kubernetes import cluster_answers, open_rights
 
 NODES = cluster_answers.NODES
 PODS = cluster_answers.PODS
@@ -15,19 +15,22 @@ EVENTS = "/api/v1/events?fieldSelector=type%21%3DNormal"
 CLAIMS = "/api/v1/persistentvolumeclaims"
 MONITORS = "/apis/monitoring.coreos.com/v1/servicemonitors"
 PROMETHEUSES = "/apis/monitoring.coreos.com/v1/prometheuses"
+# not a path: what of the cluster is missing, as `gpuboot.kubernetes.components.Missing`
+MISSING = "missing"
 # not a path: digests of the exporters' collectors, by `namespace/name/key` of their ConfigMaps
 COLLECTORS = "collectors"
 
 KEPT: dict[str, trim.Fields] = {
     NODES: trim.NODE,
     PODS: trim.POD,
-    NAMESPACES: trim.NAMED,
+    NAMESPACES: trim.NAMESPACE,
     RUNTIMES: trim.NAMED,
     **dict.fromkeys(WORKLOADS.values(), trim.WORKLOAD),
     EVENTS: trim.EVENT,
     CLAIMS: trim.CLAIM,
     MONITORS: trim.MONITOR,
     PROMETHEUSES: trim.PROMETHEUS,
+    **dict.fromkeys(open_rights.BINDING_PATHS, trim.BINDING),
 }
 # there may be no such kind of object
 OPTIONAL = (MONITORS, PROMETHEUSES)

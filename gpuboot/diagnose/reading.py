@@ -12,7 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, TypeVar
 
-from gpuboot.diagnose import objects, paths, trim
+from gpuboot.diagnose import absence, objects, paths, trim
+from gpuboot.diagnose.absence import Members
 from gpuboot.diagnose.objects import Container, Pod
 from gpuboot.diagnose.recording import ClusterRecording
 from gpuboot.kubernetes.api import Cluster, ClusterError
@@ -38,17 +39,22 @@ _TELLING = re.compile(
 
 
 def read(
-    cluster: Cluster, namespace: str, within_s: float, progress: Callable[[str], None]
+    cluster: Cluster,
+    namespace: str,
+    within_s: float,
+    progress: Callable[[str], None],
+    members: Members | None = None,
 ) -> ClusterRecording:
     """Everything at this moment.
 
     + namespace: of the monitoring stack
     + within_s: seconds for all of it
+    + members: what the cluster consists of; None: nobody looks whether it is there
     """
     until = time.monotonic() + within_s
     pool = ThreadPoolExecutor(_AT_ONCE)
     try:
-        return _read(cluster, namespace, pool, until, progress)
+        return _read(cluster, namespace, pool, until, progress, members or Members())
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -59,6 +65,7 @@ def _read(
     pool: ThreadPoolExecutor,
     until: float,
     progress: Callable[[str], None],
+    members: Members,
 ) -> ClusterRecording:
     try:
         now = pool.submit(cluster.now).result(timeout=max(until - time.monotonic(), 0.1))
@@ -71,13 +78,14 @@ def _read(
     base = cluster.service(namespace, *PROMETHEUS)
     asked["targets"] = partial(_targets, cluster, base)
     asked[paths.COLLECTORS] = partial(_collectors, cluster)
-    found, errors = _gather(pool, asked, until)
+    found, errors = _gather(pool, {**asked, **absence.asked(cluster, members)}, until)
+    found[paths.MISSING] = absence.missing(found, members)
     pods = [objects.pod(item) for item in found.get(paths.PODS, {}).get("items", ())]
     progress(f"{len(pods)} pods, {len(found.get(paths.NODES, {}).get('items', ()))} nodes")
     texts, _ = _gather(pool, _logs(cluster, pods, now_s), until)
     targets = found.pop("targets", None)
     return ClusterRecording(
-        error="" if found else next(iter(errors.values()), ""),
+        error="" if found.keys() - {paths.MISSING} else next(iter(errors.values()), ""),
         now=now_s,
         found=found,
         errors=errors,

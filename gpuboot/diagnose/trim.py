@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpuboot.kubernetes.open_rights import MEANT
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 
 # field -> fields below it; {}: all that is below
@@ -75,6 +76,16 @@ CLAIM: Fields = {
 }
 MONITOR: Fields = {"metadata": _META, "spec": {"selector": ALL, "namespaceSelector": ALL}}
 PROMETHEUS: Fields = {"metadata": _META, "spec": dict.fromkeys(_SELECTORS, ALL)}
+BINDING: Fields = {
+    "metadata": {"name": ALL, "namespace": ALL, "annotations": {MEANT: ALL}},
+    "roleRef": ALL,
+    "subjects": {"kind": ALL, "name": ALL},
+}
+NAMESPACE: Fields = {
+    "metadata": {**_META, "finalizers": ALL},
+    "spec": {"finalizers": ALL},
+    "status": {"phase": ALL, "conditions": ALL},
+}
 NAMED: Fields = {"metadata": _META, "handler": ALL}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import mig_profiles, sharing
-from gpuboot.hosts.mig_profiles import Card
+from gpuboot.hosts.driver_mig import DriverProfiles
 from gpuboot.templates import TEMPLATES, render
 
 PROGRAM = "/usr/local/sbin/gpuboot-mig"
@@ -19,36 +19,40 @@ UNIT = "gpuboot-mig.service"
 _HEAD = "# Written by gpuboot: index of a GPU, profiles of its instances; none: MIG is off\n"
 
 
-def layout(node: Node, settings: Settings, devices: Sequence[int]) -> str:
+def layout(
+    node: Node, settings: Settings, devices: Sequence[int], driver: DriverProfiles | None = None
+) -> str:
     """The text of the program's file for a host; "" where the settings leave its layout alone.
 
     + devices: PCI device ids of its GPUs, in the order in which nvidia-smi numbers them
+    + driver: the MIG profiles that its driver has, where that was asked
+
+    Of a GPU whose profiles nobody knows before the driver runs, the file has the layout's name: the
+    program asks the driver.
     """
     share = sharing.of(node, settings)
     if share is None or share.mig is None or not node.gpus:
         return ""
-    wanted = sharing.per_gpu(share.mig, settings, node.gpus, devices)
-    cards = [mig_profiles.card(device) for device in devices]
-    cards += [None] * (len(wanted) - len(cards))
+    wanted = sharing.per_gpu(share.mig, settings, node.gpus, devices, driver)
     lines = (
-        " ".join([str(index), *_ordered(instances, card)]) + "\n"
-        for index, (instances, card) in enumerate(zip(wanted, cards, strict=False))
+        " ".join([str(index), *([share.mig] if counts is None else _ordered(counts))]) + "\n"
+        for index, counts in enumerate(wanted)
     )
     return _HEAD + "".join(lines)
 
 
-def _ordered(instances: Mapping[str, int], card: Card | None) -> list[str]:
+def _ordered(instances: Mapping[str, int]) -> list[str]:
     """Profiles as often as they are wanted, in the order in which all of them find their place.
 
     The largest come first, as mig-parted makes them: a small instance may stand where alone a
     larger one could.
     """
 
-    def size(name: str) -> tuple[int, int, str]:
-        profile = card.profile(name) if card else None
-        return (-profile.memory, -profile.compute, name) if profile else (0, 0, name)
+    def place(name: str) -> tuple[int, int, str]:
+        compute, gigabytes = mig_profiles.size(name)
+        return -gigabytes, -compute, name
 
-    return [name for name in sorted(instances, key=size) for _ in range(instances[name])]
+    return [name for name in sorted(instances, key=place) for _ in range(instances[name])]
 
 
 def program() -> str:

@@ -135,7 +135,7 @@ def verify(
     evidence = replace(evidence, durations={"before": round(before_at - begun, 3), **spent})
     drivers = sorted({host.driver_loaded for host in hosts} - {""})
     texts = sorted({host.driver_text for host in hosts} - {""})
-    versions = {"driver": ", ".join(drivers), "driver text": ", ".join(texts)}
+    versions = {"driver": ", ".join(drivers), "driver module": ", ".join(texts)}
     findings, demanded = checks.evaluate(evidence, settings), checks.demanded(evidence, settings)
     return VerificationResult(evidence, tuple(findings), demanded, versions)
 

@@ -31,6 +31,7 @@ class BootState:
     + sysctls: assignments of kernel settings that concern ours, in the order in which they are made
     + swap: commands that turn swap on without a swap unit of systemd
     + kubelet: flags of the kubelet, and commands that start it, beside those of its packages
+    + containerd: commands that start containerd, beside that of its package
     + resolvers: resolv.conf and its like -> the name servers in it
     + resolver_missing: the file that the kubelet's configuration names, where it is not there
     + units: of NetworkManager and systemd-resolved those that run
@@ -43,6 +44,7 @@ class BootState:
     sysctls: tuple[ConfigLine, ...] = ()
     swap: tuple[ConfigLine, ...] = ()
     kubelet: tuple[ConfigLine, ...] = ()
+    containerd: tuple[ConfigLine, ...] = ()
     resolvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     resolver_missing: str = ""
     units: frozenset[str] = frozenset()
@@ -58,6 +60,7 @@ def parse(values: Fields) -> BootState:
         sysctls=_lines(values, "sysctl_line"),
         swap=_lines(values, "swap_line"),
         kubelet=_lines(values, "kubelet_line"),
+        containerd=_lines(values, "containerd_line"),
         resolvers={name: tuple(text.split()) for name, text in values.pairs("resolver").items()},
         resolver_missing=values.first("resolver_missing"),
         units=frozenset(values.all("boot_unit")),

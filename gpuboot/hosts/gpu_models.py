@@ -50,6 +50,17 @@ def generation(device: int) -> Generation:
     return max((block for block in _BLOCKS if block.first <= device), key=lambda b: b.first)
 
 
+def can_divide(device: int) -> bool:
+    """Whether a GPU's chip may have MIG: A100 and its like, Hopper, Blackwell and what is newer.
+
+    + device: its PCI device id
+    """
+    name = generation(device).name
+    return name in ("Hopper", "Grace Hopper", "Blackwell or newer") or (
+        name == "Ampere" and device < 0x2180  # the block of GA100
+    )
+
+
 class FlavourError(ValueError):
     """No kernel module flavour fits; the text is (cause, remedy)."""
 

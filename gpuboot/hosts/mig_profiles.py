@@ -161,7 +161,12 @@ def size(profile: str) -> tuple[int, int]:
 
 def is_layout(name: str) -> bool:
     """Whether a name is one of the MIG manager's own layouts, of whatever model."""
-    return name in (DISABLED, BALANCED) or _PROFILE.match(name.removeprefix("all-")) is not None
+    return name in (DISABLED, BALANCED) or is_of_one_profile(name)
+
+
+def is_of_one_profile(layout: str) -> bool:
+    """Whether a layout divides each GPU by one profile, such as `all-1g.10gb`."""
+    return layout.startswith("all-") and _PROFILE.match(layout.removeprefix("all-")) is not None
 
 
 def of_all(name: str) -> Iterator[tuple[Card, Counts]]:
@@ -169,6 +174,27 @@ def of_all(name: str) -> Iterator[tuple[Card, Counts]]:
     for item in CARDS:
         if (counts := made_of(name, item.counts)) is not None:
             yield item, counts
+
+
+def alike(layout: str) -> list[tuple[Counts, list[int]]]:
+    """What a layout makes, and the PCI device ids of the models of which it makes that."""
+    found: list[tuple[Counts, list[int]]] = []
+    for item, counts in of_all(layout):
+        same = next((ids for one, ids in found if one == counts), None)
+        if same is None:
+            found.append((counts, [*item.devices]))
+        else:
+            same += item.devices
+    return found
+
+
+def written(layout: str, device: int) -> Counts | None:
+    """What a layout makes of a GPU in a file of ours; None: the file has nothing for it.
+
+    As the operator's, it names no devices where all models are divided alike.
+    """
+    found = alike(layout)
+    return next((counts for counts, ids in found if len(found) == 1 or device in ids), None)
 
 
 def made_of(name: str, counts: Counts) -> Counts | None:

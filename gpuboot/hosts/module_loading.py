@@ -8,7 +8,7 @@ kernel's own. NVIDIA's driver README, "Common problems", names the drivers that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -84,6 +84,27 @@ def problems(state: ModuleLoading, rebuild: str) -> Iterator[tuple[str, str]]:
             "NVIDIA's driver can",
             f"run `sed -i '{number}d' {path}` there, then `{rebuild}`, and reboot",
         )
+
+
+def kept_out(state: ModuleLoading, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Modules that modules-load.d names and a boot does not load, each with what keeps it out.
+
+    systemd-modules-load honours `blacklist` and `install` (systemd, modules-load.c).
+    """
+    for line in [*state.lines, *(f"/proc/cmdline:1:{item}" for item in state.boot_options)]:
+        path, number, text = line.split(":", 2)
+        key, _, value = text.partition("=")
+        if path == "/proc/cmdline":
+            blocked = {item.replace("-", "_") for item in value.split(",")}
+            is_blocking = key in ("module_blacklist", "modprobe.blacklist")
+        else:
+            kind, name, *command = [*_normal(text).split(), "", ""]
+            blocked = {name}
+            is_blocking = kind == "blacklist" or (
+                kind == "install" and bool(_LOADS_NOTHING.fullmatch(" ".join(command).strip()))
+            )
+        for name in sorted(blocked & {*names}) if is_blocking else ():
+            yield name, f"{path}:{number}: `{text}`"
 
 
 def _normal(text: str) -> str:

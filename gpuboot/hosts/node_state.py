@@ -24,6 +24,7 @@ from gpuboot.hosts import (
 )
 from gpuboot.hosts.boot import BootState
 from gpuboot.hosts.dkms import DkmsState
+from gpuboot.hosts.driver_mig import DriverProfiles
 from gpuboot.hosts.environment import ProxyVariable
 from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.module_loading import ModuleLoading
@@ -65,6 +66,7 @@ class NodeState:
     + driver_open: the loaded driver is made of the open kernel modules
     + driver_module: version of the module on disk, as modinfo tells; "" where it cannot
     + mig_instances: GPU instances that its GPUs are divided into
+    + mig_profiles: those that its driver has, where that was asked (`gpuboot.hosts.driver_mig`)
     + ignored_gpus: PCI addresses of GPUs that are not the cluster's, each with the reason
       (`gpuboot.hosts.gpu_choice`)
     + nvlink_bridges: PCI addresses of the ConnectX devices that lead to NVSwitches (NVLink 5)
@@ -124,6 +126,7 @@ class NodeState:
     dnf_proxy: bool = False
     selinux_enforcing: bool = False
     mig_instances: int = 0
+    mig_profiles: DriverProfiles = field(default_factory=dict)
     cloud_init: str = ""
     container: str = ""
     cluster_ca: str = ""

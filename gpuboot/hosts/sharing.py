@@ -17,7 +17,9 @@ import yaml
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import MigPart, Settings, Share
-from gpuboot.hosts import mig_profiles
+from gpuboot.hosts import driver_mig, mig_profiles
+from gpuboot.hosts.driver_mig import DriverProfiles
+from gpuboot.hosts.mig_profiles import Counts
 
 GPU = "nvidia.com/gpu"
 MIG_LABEL = "nvidia.com/mig.config"
@@ -25,7 +27,7 @@ MIG_STATE = f"{MIG_LABEL}.state"
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
 # how names of configurations of ours begin, so that a label of somebody else stays
 _OURS = ("time-slices-", "mps-", "whole-")
-DISABLED = "all-disabled"
+DISABLED = mig_profiles.DISABLED
 
 
 def of(node: Node, settings: Settings) -> Share | None:
@@ -33,6 +35,12 @@ def of(node: Node, settings: Settings) -> Share | None:
     known = settings.sharing
     names = [node.host, node.name, *(name for name in known if name in node.groups)]
     return next((known[name] for name in names if name in known), None)
+
+
+def layout(node: Node, settings: Settings) -> str:
+    """The MIG layout that a node's GPUs are to have; "" where the settings name none."""
+    share = of(node, settings)
+    return (share.mig or "") if share else ""
 
 
 def replicas(node: Node, settings: Settings) -> int:
@@ -56,17 +64,26 @@ class Offer:
     + resources: resource -> how many of it
     + labels: label -> value; None: it must not be there
     + foreign: with no layout of ours, MIG instances made by others change what it offers
+    + counted: `resources` is all of it; False: its driver has yet to say how many instances a
+      layout makes, and any number is right
     """
 
     resources: Mapping[str, int]
     labels: Mapping[str, str | None] = field(default_factory=dict)
     foreign: bool = True
+    counted: bool = True
 
 
-def offer(node: Node, settings: Settings, devices: Sequence[int] = ()) -> Offer:
+def offer(
+    node: Node,
+    settings: Settings,
+    devices: Sequence[int] = (),
+    driver: DriverProfiles | None = None,
+) -> Offer:
     """What a node is to offer.
 
     + devices: PCI device ids of its GPUs; nothing where they are not known, or not needed
+    + driver: the MIG profiles that its driver has, where that was asked
     """
     share = of(node, settings)
     if share is None:
@@ -75,9 +92,11 @@ def offer(node: Node, settings: Settings, devices: Sequence[int] = ()) -> Offer:
     if share.mig is None:
         return Offer({GPU: node.gpus * share.replicas}, labels)
     labels[MIG_LABEL] = layout_label(share.mig, settings)
-    found = per_gpu(share.mig, settings, node.gpus, devices)
-    counts = _resources(found, settings.gpu_operator.mig_strategy)
-    return Offer({name: n * share.replicas for name, n in counts.items()}, labels, foreign=False)
+    found = per_gpu(share.mig, settings, node.gpus, devices, driver)
+    known = [instances for instances in found if instances is not None]
+    counts = _resources(known, settings.gpu_operator.mig_strategy)
+    resources = {name: n * share.replicas for name, n in counts.items()}
+    return Offer(resources, labels, foreign=False, counted=len(known) == len(found))
 
 
 def _resources(gpus: Sequence[Mapping[str, int]], strategy: str) -> Counter[str]:
@@ -96,22 +115,29 @@ def resource(profile: str) -> str:
 
 
 def per_gpu(
-    layout: str, settings: Settings, gpus: int, devices: Sequence[int]
-) -> list[Mapping[str, int]]:
-    """The MIG instances of each GPU: profile -> how many. Nothing for one that stays whole.
+    layout: str,
+    settings: Settings,
+    gpus: int,
+    devices: Sequence[int],
+    driver: DriverProfiles | None = None,
+) -> list[Counts | None]:
+    """The MIG instances of each GPU. Nothing for one that stays whole; None: its driver knows.
 
-    + devices: PCI device ids of the GPUs
+    + devices: PCI device ids of the GPUs; driver: as of `offer`
     """
-    found: list[Mapping[str, int]] = [{} for _ in range(gpus)]
+    found: list[Counts | None] = [{} for _ in range(gpus)]
     if layout in settings.mig_layouts:
         for part in settings.mig_layouts[layout]:
             for index in indices(part, gpus):
                 found[index] = part.instances
         return found
-    known = {
-        device: counts for card, counts in mig_profiles.of_all(layout) for device in card.devices
-    }
-    return [known.get(device, {}) for device in devices] or found
+    if layout == DISABLED:
+        return found
+    return [_of_driver(layout, driver_mig.counts(each, driver or {})) for each in devices] or found
+
+
+def _of_driver(layout: str, profiles: Counts | None) -> Counts | None:
+    return None if profiles is None else mig_profiles.made_of(layout, profiles) or {}
 
 
 def indices(part: MigPart, gpus: int) -> list[int]:
@@ -163,7 +189,9 @@ def _shared(share: Share, settings: Settings) -> list[str]:
     """The resources that several pods may hold: under `mixed` each profile is one of its own."""
     if not share.mig or settings.gpu_operator.mig_strategy != "mixed":
         return [GPU]
-    layouts = [counts for _, counts in mig_profiles.of_all(share.mig)]
+    if mig_profiles.is_of_one_profile(share.mig):
+        return [GPU, resource(share.mig.removeprefix("all-"))]
+    layouts: list[Counts] = [counts for _, counts in mig_profiles.of_all(share.mig)]
     layouts += [part.instances for part in settings.mig_layouts.get(share.mig, ())]
     profiles = sorted({profile for counts in layouts for profile in counts})
     return [GPU, *map(resource, profiles)]
@@ -181,15 +209,19 @@ class Promised(TypedDict):
     layout: dict[str, int] | None
 
 
-def promised(node: Node, settings: Settings, devices: Sequence[int]) -> Promised:
-    """What the proof compares a node with. + devices: PCI device ids of its GPUs"""
+def promised(
+    node: Node, settings: Settings, devices: Sequence[int], driver: DriverProfiles | None = None
+) -> Promised:
+    """What the proof compares a node with. + devices, driver: as of `offer`"""
     share = of(node, settings)
     if share is None:
         return {"replicas": None, "layout": None}
     if share.mig is None:
         return {"replicas": share.replicas, "layout": None}
     instances = Counter[str]()
-    for counts in per_gpu(share.mig, settings, node.gpus, devices):
+    for counts in per_gpu(share.mig, settings, node.gpus, devices, driver):
+        if counts is None:
+            return {"replicas": share.replicas, "layout": None}
         instances.update(counts)
     return {"replicas": share.replicas, "layout": dict(instances)}
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings, Share
-from gpuboot.hosts import gpu_names, mig_profiles, sharing
-from gpuboot.hosts.gpu_models import generation
-from gpuboot.hosts.mig_profiles import Card
+from gpuboot.hosts import driver_mig, gpu_names, mig_profiles, sharing
+from gpuboot.hosts.gpu_models import can_divide, generation
+from gpuboot.hosts.mig_profiles import Counts
 from gpuboot.hosts.node_state import NodeState
 
 Finding = tuple[str, str]  # cause, remedy
@@ -110,7 +110,7 @@ def _of_layout(layout: str, settings: Settings) -> Iterator[Finding]:
 
 
 def _unknown_layout(layout: str, settings: Settings) -> Iterator[Finding]:
-    if layout not in settings.mig_layouts and not any(mig_profiles.of_all(layout)):
+    if layout not in settings.mig_layouts and not mig_profiles.is_layout(layout):
         known = ", ".join(sorted(settings.mig_layouts)) or "none"
         yield (
             f"{layout} is no MIG layout that gpuboot knows",
@@ -146,18 +146,45 @@ def of_host(node: Node, state: NodeState, settings: Settings) -> Iterator[Findin
         )
     if share.mig is None:
         return
-    cards = {device: mig_profiles.card(device) for device in state.gpu_ids}
-    for device in sorted(device for device, card in cards.items() if card is None):
-        yield (
-            f"gpuboot knows no MIG profile of {gpu_names.name(device)}",
-            "leave mig out for this host",
-        )
-    if all(cards.values()):
+    whole = [device for device in sorted({*state.gpu_ids}) if _has_no_mig(device, state)]
+    for device in whole:
+        yield f"MIG cannot divide {gpu_names.name(device)}", "leave mig out for this host"
+    if not whole:
         yield from _unfit(share.mig, node, state, settings)
+        yield from _lacks_in_file(share.mig, state, settings)
+
+
+def _has_no_mig(device: int, state: NodeState) -> bool:
+    """Whether a GPU's driver has no MIG profile for it, or its chip is one that has none."""
+    profiles = driver_mig.counts(device, state.mig_profiles)
+    return not can_divide(device) if profiles is None else not profiles
+
+
+def _lacks_in_file(layout: str, state: NodeState, settings: Settings) -> Iterator[Finding]:
+    """A layout of the MIG manager's own that gpuboot cannot write down for a GPU.
+
+    With layouts of the settings the MIG manager reads a file that has all layouts, and asks the
+    driver for none (`gpuboot.charts.sharing.mig_manager`).
+    """
+    names = {share.mig for share in settings.sharing.values() if share.mig}
+    names &= set(settings.mig_layouts)
+    if not settings.gpu_operator.enabled or not names or layout in {*names, sharing.DISABLED}:
+        return
+    for device in sorted({*state.gpu_ids}):
+        profiles = driver_mig.counts(device, state.mig_profiles)
+        made = None if profiles is None else mig_profiles.made_of(layout, profiles)
+        written = mig_profiles.written(layout, device)
+        if written is None if profiles is None else made and made != written:
+            yield (
+                f"beside {', '.join(sorted(names))} the MIG manager cannot ask the driver what "
+                f"{layout} makes of {gpu_names.name(device)}, which gpuboot does not know",
+                "write it as a layout of your own: mig_layouts with the instances of each GPU, as "
+                "`nvidia-smi mig -lgip` lists them",
+            )
 
 
 def _unfit(layout: str, node: Node, state: NodeState, settings: Settings) -> Iterator[Finding]:
-    """+ state: of a machine all of whose GPUs can do MIG"""
+    """+ state: of a machine none of whose GPUs is known to lack MIG"""
     for part in settings.mig_layouts.get(layout, ()):
         for index in () if part.gpus == "all" else part.gpus:
             if index >= node.gpus:
@@ -165,31 +192,40 @@ def _unfit(layout: str, node: Node, state: NodeState, settings: Settings) -> Ite
                     f"MIG layout {layout} is about GPU {index}, of {node.gpus}",
                     f"name GPUs 0 to {node.gpus - 1}",
                 )
-    wanted = sharing.per_gpu(layout, settings, node.gpus, state.gpu_ids)
+    wanted = sharing.per_gpu(layout, settings, node.gpus, state.gpu_ids, state.mig_profiles)
     ours = layout in settings.mig_layouts
     each = {
-        (device, tuple(one.items())) for device, one in zip(state.gpu_ids, wanted, strict=False)
+        (device, tuple(one.items()))
+        for device, one in zip(state.gpu_ids, wanted, strict=False)
+        if one is not None
     }
     for device, instances in sorted(each):
-        card = mig_profiles.card(device)
-        if card and (ours or layout == sharing.DISABLED or instances):
-            yield from _lacking(card, dict(instances))
-        elif card:
-            yield f"{card.name} has no MIG layout {layout}", _choices(card)
+        profiles = driver_mig.counts(device, state.mig_profiles)
+        if profiles is None:
+            continue  # its driver will say so
+        if ours or layout == sharing.DISABLED or instances:
+            yield from _lacking(device, profiles, dict(instances))
+        else:
+            yield f"{_named(device)} has no MIG layout {layout}", _choices(profiles)
 
 
-def _lacking(card: Card, instances: Mapping[str, int]) -> Iterator[Finding]:
-    missing = [name for name in instances if card.profile(name) is None]
-    if missing:
-        yield f"{card.name} has no MIG profile {', '.join(missing)}", _choices(card)
-    elif not card.fits(instances):
-        asked = ", ".join(f"{count} x {name}" for name, count in instances.items())
+def _lacking(device: int, profiles: Counts, instances: Counts) -> Iterator[Finding]:
+    name = _named(device)
+    if missing := [profile for profile in instances if profile not in profiles]:
+        yield f"{name} has no MIG profile {', '.join(missing)}", _choices(profiles)
+    elif not driver_mig.fits(device, profiles, instances):
+        asked = ", ".join(f"{count} x {profile}" for profile, count in instances.items())
         yield (
-            f"{asked} do not fit on one {card.name}",
+            f"{asked} do not fit on one {name}",
             "see what fits beside what: NVIDIA's MIG User Guide, Supported MIG Profiles",
         )
 
 
-def _choices(card: Card) -> str:
-    most = ", ".join(f"{item.name} (at most {item.most})" for item in card.profiles)
+def _named(device: int) -> str:
+    card = mig_profiles.card(device)
+    return card.name if card else gpu_names.name(device)
+
+
+def _choices(profiles: Counts) -> str:
+    most = ", ".join(f"{name} (at most {count})" for name, count in profiles.items())
     return f"its profiles are {most}"

@@ -147,17 +147,19 @@ class Cluster:
             retries=_Retry(total=2, backoff_factor=0.3, raise_on_status=False),
         )
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
+    def get(self, path: str, query: Mapping[str, str] | None = None, form: str = "") -> bytes:
         """The body of a GET below the API server.
 
         + path: e.g. `/api/v1/nodes`
         + query: parameters
+        + form: of the answer, as its header Accept names it
 
         Raises `ClusterError` for no answer and for any status but 200.
         """
         url = self.url + path + (f"?{urlencode(query)}" if query else "")
         try:
-            answer = self._pool.request("GET", url, headers=self._headers)
+            headers = {**self._headers, "Accept": form} if form else self._headers
+            answer = self._pool.request("GET", url, headers=headers)
         except HTTPError as error:
             raise ClusterError(f"GET {path}: {_cause(error)}") from None
         if answer.status != 200:

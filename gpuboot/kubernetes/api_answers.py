@@ -63,6 +63,24 @@ def parse_answers(
     return Answers(found=found, clock=values.number("clock"))
 
 
+def parse_objects(values: Fields) -> tuple[str, tuple[Json, ...]]:
+    """Objects that were asked for one by one, less those that are not there; and why not, or "".
+
+    Raises `FactOutputError` for an answer that is not whole.
+    """
+    if error := values.first("error"):
+        return error, ()
+    text = gzip.decompress(b64decode(values.first("answers"))).decode()
+    *parts, rest = _END.split(text)
+    if rest:
+        raise FactOutputError("the API server's answers are not whole")
+    answers = list(zip(parts[::2], parts[1::2], strict=True))
+    for answer, status in answers:
+        if status not in ("200", "404"):
+            return _message(answer) or status, ()
+    return "", tuple(json.loads(answer) for answer, status in answers if status == "200")
+
+
 def _message(answer: str) -> str:
     try:
         return str(json.loads(answer)["message"])

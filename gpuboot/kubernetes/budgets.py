@@ -21,6 +21,7 @@ class Budget:
     + healthy, needed: how many of its pods are Ready, and have to be
     + selector: of its pods, as `kubectl get --selector` takes it; "" for all of the namespace
     + expected: how many pods it counts; 0: not told
+    + fixed: it needs a fixed number of pods, so that one more makes room
     + failed: why Kubernetes cannot work out its status; "" where it can
     + unseen: Kubernetes has not worked out its status since it changed
     + maker: what made it and looks after it, e.g. `Cluster db`; "" for a person
@@ -32,6 +33,7 @@ class Budget:
     needed: int
     selector: str = ""
     expected: int = 0
+    fixed: bool = False
     failed: str = ""
     unseen: bool = False
     maker: str = ""
@@ -67,6 +69,7 @@ def exhausted(budget: Json) -> Budget | None:
         status.get("desiredHealthy", 0),
         selectors.written(budget["spec"].get("selector") or {}),
         expected=status.get("expectedPods", 0),
+        fixed=isinstance(budget["spec"].get("minAvailable"), int),
         failed=failed[0] if failed else "",
         unseen=unseen,
         maker=", ".join(makers),

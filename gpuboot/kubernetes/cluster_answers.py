@@ -38,7 +38,8 @@ PATHS = (
 PODS = "/api/v1/pods"
 DNS_PODS = "/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns"
 
-_OPTIONAL = (FLANNEL, POLICIES)
+# somebody may have deleted them; a run makes them again
+_OPTIONAL = (KUBEADM, FLANNEL, POLICIES)
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _OPERANDS = (
     "nvidia-device-plugin-daemonset",
@@ -53,7 +54,7 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     answers = parse_answers(lines, PATHS, _OPTIONAL)
     if answers.error:
         return ClusterState(error=answers.error)
-    kubeadm = answers.found[KUBEADM]
+    kubeadm = answers.found.get(KUBEADM, {"metadata": {}})
     record = yaml.safe_load(kubeadm.get("data", {}).get("ClusterConfiguration", "")) or {}
     policies = [item.get("status", {}).get("state", "") for item in answers.items(POLICIES)]
     daemonsets = answers.items(WORKLOADS["DaemonSet"])
@@ -68,7 +69,7 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         coredns=_coredns(answers.items(WORKLOADS["Deployment"])),
         config=_annotations(kubeadm).get(DIGEST, ""),
         recorded=str(record.get("kubernetesVersion", "")).removeprefix("v"),
-        immutable=immutable_fields(record),
+        immutable=immutable_fields(record) if record else {},
         clock=answers.clock,
         nodes=tuple(_node(item, leases.get(_name(item), {})) for item in answers.items(NODES)),
         workloads=tuple(

@@ -36,6 +36,7 @@ class KubeadmState:
     + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other
     + kubelet_config: digest of the kubelet's configuration that gpuboot put in force; "" for none
     + kubelet_edited: its file is not as kubeadm wrote it then
+    + kubelet_flags: text of kubeadm's file of the kubelet's flags; "" for none
     + images: names of the images in containerd's k8s.io namespace; not read once it has joined
     + certificates: of the control plane, its kubeconfigs and the kubelet
     + restart_due: certificates were renewed, and not all that use them were restarted
@@ -52,6 +53,7 @@ class KubeadmState:
     kubeconfig: str = "absent"
     kubelet_config: str = ""
     kubelet_edited: bool = False
+    kubelet_flags: str = ""
     images: tuple[str, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     restart_due: bool = False
@@ -188,6 +190,7 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
         kubeconfig=values.first("kubeconfig"),
         kubelet_config=values.first("kubelet_config"),
         kubelet_edited=bool(values.first("kubelet_edited")),
+        kubelet_flags=values.first("kubelet_flags"),
         images=tuple(values.all("image")),
         certificates=certificates.parse(values.words("certificate", 2)),
         restart_due="renewed" in values,

@@ -108,15 +108,23 @@ def _of_budgets(drains: Drains, pods: Pods) -> Iterator[Problem]:
                 owners[budget][pod.owner or str(pod)] = None
     for budget, kept in held.items():
         first = next(iter(kept.values()))
-        edit = f"kubectl --namespace {budget.namespace} edit poddisruptionbudget {budget.name}"
         yield Problem(
             drains[first].host,
             f"PodDisruptionBudget {budget.namespace}/{budget.name} lets no pod go however long one "
             f"waits: {budget.never}; so this run cannot drain {_names(kept.values())}, where it "
             f"keeps {_few(list(kept))}",
-            f"give {_few(list(owners[budget]))} another replica, have the budget spare one "
-            f"({edit}), {_OTHERWISE}",
+            f"{_way_out(budget, list(owners[budget]))}, {_OTHERWISE}",
         )
+
+
+def _way_out(budget: Budget, owners: Sequence[str]) -> str:
+    edit = f"kubectl --namespace {budget.namespace} edit poddisruptionbudget {budget.name}"
+    if budget.failed:
+        # of pods without a controller that has a scale, Kubernetes counts by a number alone
+        return f"give the budget a number as minAvailable, below that of its pods ({edit})"
+    if budget.fixed:
+        return f"give {_few(owners)} another replica, or the budget a lower minAvailable ({edit})"
+    return f"have the budget spare a pod, such as by maxUnavailable: 1 ({edit})"
 
 
 def _of_several(drains: Drains, pods: Pods) -> Iterator[Problem]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64decode
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
 from gpuboot.fact_output import Fields
+from gpuboot.kubernetes.managed_objects import Key
 from gpuboot.kubernetes.values import changed_keys
 
 Action = Literal["none", "install", "upgrade", "unlock"]
@@ -73,6 +75,24 @@ def parse_releases(lines: Iterable[str]) -> dict[str, Release]:
                 Release() if revision is None else _release(revision, str(number) in managed)
             )
     return found
+
+
+def parse_released(lines: Iterable[str]) -> dict[str, tuple[Key, ...] | None]:
+    """What `deploys/facts/helm.sh` printed of names: the objects of each release, by its path.
+
+    None where there is no release; one whose Secrets cannot be read is left out, and an empty
+    namespace is that of the release. Raises `FactOutputError`.
+    """
+    values = Fields(lines)
+    statuses, present = values.pairs("status"), values.pairs("named")
+    objects: dict[str, list[Key]] = defaultdict(list)
+    for number, kind, namespace, name in values.words("object", 4):
+        objects[number].append((kind, namespace.strip("-"), name))
+    return {
+        path: tuple(objects[str(number)]) if str(number) in present else None
+        for number, path in enumerate(values.all("asked"))
+        if statuses.get(str(number)) == "200"
+    }
 
 
 def _release(revision: str, managed: bool) -> Release:

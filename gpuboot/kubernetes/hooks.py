@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from gpuboot.kubernetes import stuck
 from gpuboot.kubernetes.cluster_state import ClusterState
@@ -11,14 +12,21 @@ from gpuboot.kubernetes.readiness import Progress
 # how kubectl lists Jobs for `parse`: a line each
 FORMAT = (
     'jsonpath={range .items[*]}{.metadata.name}{"\\t"}{.metadata.annotations.helm\\.sh/hook}'
-    '{"\\t"}{.status.succeeded}{"\\n"}{end}'
+    '{"\\t"}{.status.succeeded}{"\\t"}{.metadata.creationTimestamp}{"\\n"}{end}'
 )
 
 
-def parse(lines: Iterable[str]) -> list[str]:
-    """The names of the hooks that have not succeeded, of the Jobs that kubectl lists."""
-    rows = [line.split("\t") for line in lines]
-    return [row[0] for row in rows if len(row) == 3 and row[1] and not row[2]]
+def parse(lines: Iterable[str], since: float) -> list[str]:
+    """The names of the hooks that have not succeeded, of the Jobs that kubectl lists.
+
+    + since: when Helm began, in seconds since 1970: those of before are of other releases
+    """
+    names = []
+    for line in lines:
+        name, hook, succeeded, created = line.split("\t")
+        if hook and not succeeded and datetime.fromisoformat(created).timestamp() >= since:
+            names.append(name)
+    return names
 
 
 def progress(jobs: Iterable[str], namespace: str, state: ClusterState) -> Progress:

@@ -95,22 +95,27 @@ def untainted(cluster: Cluster, nodes: Sequence[Node]) -> bool:
 
 
 def init_config(
-    settings: Settings, lock: Lock, nodes: Sequence[Node], certificate_key: str = ""
+    settings: Settings,
+    lock: Lock,
+    nodes: Sequence[Node],
+    certificate_key: str = "",
+    node: Node | None = None,
 ) -> str:
-    """The leader's kubeadm configuration: all four documents.
+    """A control plane's kubeadm configuration: all four documents.
 
+    + node: the control plane; None: the leader
     + certificate_key: key that other control-plane nodes decrypt the certificates with (secret)
     """
     cluster = settings.cluster
-    leader = next(node for node in nodes if node.leader)
-    six = ipaddress.ip_address(leader.address).version == 6
+    node = node or next(item for item in nodes if item.leader)
+    six = ipaddress.ip_address(node.address).version == 6
     anywhere = "::" if six else "0.0.0.0"
     bracketed = "[::]" if six else anywhere
     return render(
         "kubernetes/kubeadm-init.yaml.j2",
         cluster=cluster,
-        node=leader,
-        taints=_taints(settings, nodes, leader),
+        node=node,
+        taints=_taints(settings, nodes, node),
         cri_socket=CRI_SOCKET,
         version=f"v{lock.kubernetes.version}",
         certificate_names=_certificate_names(cluster, nodes),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuboot.fact_output import Fields
-from gpuboot.kubernetes.api_answers import parse_answers
+from gpuboot.kubernetes.api_answers import parse_answers, parse_objects
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]  # kind, namespace ("" for none), name
@@ -112,6 +112,19 @@ def key(item: Mapping[str, Any]) -> Key:
     """What tells an object from all others."""
     meta = item["metadata"]
     return item["kind"], meta.get("namespace") or "", meta["name"]
+
+
+def path(item: Key) -> str:
+    """Where the API server has an object of `KINDS`."""
+    kind, namespace, name = item
+    root, plural = KINDS[kind].path.rsplit("/", 1)
+    return "/".join([root, *(["namespaces", namespace] if namespace else []), plural, name])
+
+
+def parse_present(lines: Iterable[str]) -> ManagedObjects:
+    """What `deploys/facts/cluster.sh` printed of objects. Raises `FactOutputError`."""
+    error, objects = parse_objects(Fields(lines))
+    return ManagedObjects(error, objects)
 
 
 def parse_managed(lines: Iterable[str]) -> ManagedObjects:

@@ -37,6 +37,8 @@ def lacking(node: NodeStatus | None, offer: Offer) -> str:
     if layout and state != _APPLIED:
         return f"MIG layout {layout}: {state}"
     have = offered(node)
+    if not offer.counted:
+        return "" if have else "no GPU and no MIG instance"
     wrong = [
         f"{have.get(name, 0)} of {offer.resources.get(name, 0)} {name}"
         for name in sorted({*have, *offer.resources})

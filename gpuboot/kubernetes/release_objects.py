@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import yaml
 
+from gpuboot.kubernetes import added_fields
 from gpuboot.kubernetes.helm import Release
 from gpuboot.kubernetes.managed_objects import KINDS, ManagedObjects, Object, key
 from gpuboot.kubernetes.manifests import OWNER_LABEL, YAML_LOADER
@@ -18,6 +19,8 @@ from gpuboot.kubernetes.set_fields import Otherwise, otherwise
 
 _KIND = re.compile(r"^kind: *\"?(\w+)", re.MULTILINE)
 _TIMES = "tag:yaml.org,2002:timestamp"
+# of Kubernetes itself; KEDA; kubernetes-sigs/cluster-proportional-autoscaler, often for CoreDNS
+_AUTOSCALER = re.compile("kube-controller-manager|autoscaler|keda")
 _MARKS = f"metadata.labels.{OWNER_LABEL}"
 # The API groups whose definitions a chart brings: others' monitors are in the GPU Operator's too.
 _DEFINED: dict[str, tuple[str, ...]] = {
@@ -44,12 +47,26 @@ class Drift:
     + wanted: as Helm applies it; + live: as it is, None where it is not there
     + fields: what is otherwise in it
     + made: what the API server would make of it; None where it did not tell
+    + added: paths of fields that others have added, as `added_fields` has them
     """
 
     wanted: Object
     live: Object | None = None
     fields: tuple[Otherwise, ...] = ()
     made: Object | None = None
+    added: tuple[added_fields.Path, ...] = ()
+
+    @property
+    def remade(self) -> bool:
+        """Whether it has to be deleted first: whose rights a binding gives never changes."""
+        return self.live is not None and any(path.startswith("roleRef") for path, *_ in self.fields)
+
+    @property
+    def cleaned(self) -> Object | None:
+        """The object without what others have added to it; None where that is nothing."""
+        return (
+            added_fields.without(self.live, list(self.added)) if self.live and self.added else None
+        )
 
 
 def release_objects(release: Release, name: str, namespace: str) -> list[Object]:
@@ -117,14 +134,20 @@ def drifted(wanted: Iterable[Object], managed: ManagedObjects) -> list[Drift]:
             found.append(Drift(item))
             continue
         wished = _running(item, live)
-        if fields := tuple(_fields(wished, live)):
-            found.append(Drift(wished, live, fields))
+        added = added_fields.added_fields(wished, live)
+        if item["kind"] in _GROWING:
+            added = []
+        fields = [*_fields(wished, live)]
+        fields += [(added_fields.text(path), value, None) for path, value in added]
+        if fields:
+            paths = tuple(path for path, _ in added)
+            found.append(Drift(wished, live, tuple(fields), added=paths))
     return found
 
 
 def _fields(wanted: Object, live: Object) -> Iterator[Otherwise]:
     for path, now, then in otherwise(_contents(wanted), _contents(live)):
-        if not (path == "spec.replicas" and _autoscaled(live)):
+        if not (path == "spec.replicas" and autoscaled(live)):
             yield path, now, then
 
 
@@ -147,10 +170,10 @@ def _running(wanted: Object, live: Object) -> Object:
     return wanted
 
 
-def _autoscaled(live: Object) -> bool:
+def autoscaled(live: Object) -> bool:
     """Whether an autoscaler has set the number of pods."""
     return any(
-        entry.get("subresource") == "scale" and entry.get("manager") == "kube-controller-manager"
+        entry.get("subresource") == "scale" and _AUTOSCALER.search(entry.get("manager", ""))
         for entry in live["metadata"].get("managedFields", ())
     )
 
@@ -193,7 +216,8 @@ def _confirmed(item: Drift, made: Object | None) -> Drift | None:
         # it is there, without the label by which it is looked for
         hidden = bool(made["metadata"].get("resourceVersion"))
         return replace(item, live=made, fields=((_MARKS, None, "Helm"),)) if hidden else item
-    return None if _bare(item.live) == _bare(made) else replace(item, made=made)
+    same = not item.added and _bare(item.live) == _bare(made)
+    return None if same else replace(item, made=made)
 
 
 def _bare(item: Object) -> Object:

@@ -1,6 +1,7 @@
 """Drift: where hosts and cluster differ from the settings, for people, CI systems and Prometheus.
 
-Read from a plan as `gpuboot plan` prints it: what a run would change is what has drifted.
+Read from a plan as `gpuboot plan` prints it: what a run would change is what has drifted, and what
+somebody has decided otherwise, which a run leaves.
 """
 
 from __future__ import annotations
@@ -10,25 +11,33 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuboot.plan.model import Change
-from gpuboot.plan.terminal import change_lines
+from gpuboot.plan.model import Change, Kept
+from gpuboot.plan.terminal import change_lines, kept_lines
 from gpuboot.verify.report.junit import printable
 
 REMEDY = "`pyinfra INVENTORY deploys/site.py` puts it right; --dry shows what that costs"
+DECISION = "a run leaves this, since somebody has decided it; the line says how to undo that"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """What one operation would change on one host.
+    """What one operation would change on one host, or leaves there as somebody has set it.
 
     + host: inventory name
     + lines: each change, old and new; () where the operation does not tell
+    + decision: whether a run leaves it
     """
 
     host: str
     phase: str
     operation: str
     lines: tuple[str, ...]
+    decision: bool = False
+
+    @property
+    def remedy(self) -> str:
+        """What a person does about it."""
+        return DECISION if self.decision else REMEDY
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +65,28 @@ def from_plan(plan: Mapping[str, Any]) -> Drift:
         for step in plan["steps"]
         for found in step["hosts"]
     ]
+    differences += [
+        Difference(
+            host=found["host"],
+            phase=step["phase"],
+            operation=step["operation"],
+            lines=tuple(line for one in found["kept"] for line in _kept_lines(one)),
+            decision=True,
+        )
+        for step in plan["decisions"]
+        for found in step["hosts"]
+    ]
     return Drift(cluster=plan["cluster"], hosts=plan["hosts"], differences=differences)
 
 
 def _lines(change: Mapping[str, Any]) -> list[str]:
     diff = tuple(change.get("diff", ()))
     return list(change_lines(Change(**{**change, "diff": diff}), whole=True))
+
+
+def _kept_lines(kept: Mapping[str, Any]) -> list[str]:
+    diff = tuple(kept.get("diff", ()))
+    return list(kept_lines(Kept(**{**kept, "diff": diff}), whole=True))
 
 
 def text(drift: Drift) -> str:
@@ -74,7 +99,8 @@ def text(drift: Drift) -> str:
         for item in drift.of(host):
             lines.append(f"{host}: {item.phase} | {item.operation}")
             lines += [f"    {line}" for line in item.lines]
-    return "\n".join([*lines, f"remedy: {REMEDY}"]) + "\n"
+    remedies = dict.fromkeys(item.remedy for item in drift.differences)
+    return "\n".join([*lines, *(f"remedy: {remedy}" for remedy in remedies)]) + "\n"
 
 
 def junit(drift: Drift) -> str:
@@ -92,7 +118,7 @@ def junit(drift: Drift) -> str:
             case = ET.SubElement(suite, "testcase", names)
             message = printable("; ".join(item.lines))
             failure = ET.SubElement(case, "failure", {"message": message})
-            failure.text = printable("\n".join([*item.lines, f"remedy: {REMEDY}"]))
+            failure.text = printable("\n".join([*item.lines, f"remedy: {item.remedy}"]))
     root.set("failures", str(total))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
@@ -105,7 +131,7 @@ def metrics(drift: Drift, now: float) -> str:
     that failed writes nothing, so its time tells whether the figures are of today.
     """
     lines = [
-        "# HELP gpuboot_drift_operations Operations by which a run would change the host.",
+        "# HELP gpuboot_drift_operations Operations that change the host, or leave a decision.",
         "# TYPE gpuboot_drift_operations gauge",
         *(
             f"gpuboot_drift_operations{_labels(drift, host)} {len(drift.of(host))}"

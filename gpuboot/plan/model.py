@@ -85,14 +85,23 @@ class Unknown:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """Something that an operation could take away, and does not. + why: or what takes it away"""
+    """Something that an operation could take away or put back, and does not.
+
+    + why: or what does; + diff: lines that differ, as a `Change` has them
+    """
 
     what: str
     why: str
+    diff: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """It as run.json and `gpuboot plan` have it."""
-        return {"what": self.what, "why": self.why}
+        found: dict[str, Any] = {"what": self.what, "why": self.why}
+        return {**found, "diff": list(self.diff)} if self.diff else found
+
+
+class Decision(Kept):
+    """Something that somebody has set otherwise, which no run changes: plan and drift name it."""
 
 
 Item = Change | Effect | Unknown | Kept
@@ -147,6 +156,7 @@ class Plan:
     """All that a run would change, in order.
 
     + hosts: inventory names of all hosts of the run
+    + decisions: operations that leave what somebody has set otherwise
     + unchanged: number of operations that change nothing anywhere
     + durations: phases that have been timed; the others' durations are not known
     + packages: inventory name -> packages that this run's own remove, downgrade, or change though
@@ -156,6 +166,7 @@ class Plan:
     cluster: str
     hosts: Sequence[str]
     steps: Sequence[Step] = ()
+    decisions: Sequence[Step] = ()
     unchanged: int = 0
     durations: Mapping[str, Duration] = field(default_factory=dict)
     packages: Mapping[str, Sequence[Item]] = field(default_factory=dict)
@@ -190,6 +201,7 @@ class Plan:
             "hosts": list(self.hosts),
             "changes": bool(self.steps),
             "steps": [step.to_json() for step in self.steps],
+            "decisions": [step.to_json() for step in self.decisions],
             "packages": [
                 {"host": host, **items_json(items)} for host, items in self.packages.items()
             ],

@@ -44,6 +44,7 @@ def render(plan: Plan, whole: bool = False) -> Iterator[str]:
             f"Nothing to do: {_count(len(plan.hosts), 'host')} of {plan.cluster} "
             f"{'is' if len(plan.hosts) == 1 else 'are'} as the settings say."
         )
+        yield from _decisions(plan, whole)
         return
     hosts = {host for step in plan.steps for host in step.hosts}
     yield (
@@ -59,8 +60,17 @@ def render(plan: Plan, whole: bool = False) -> Iterator[str]:
         for step in plan.steps:
             if step.phase == phase:
                 yield from _step(step, whole)
+    yield from _decisions(plan, whole)
     yield ""
     yield from _cost(plan)
+
+
+def _decisions(plan: Plan, whole: bool) -> Iterator[str]:
+    if plan.decisions:
+        yield ""
+        yield "Left as somebody has set it"
+    for step in plan.decisions:
+        yield from _step(step, whole)
 
 
 def _packages(plan: Plan) -> Iterator[str]:
@@ -108,7 +118,7 @@ def _items(items: Sequence[Item], whole: bool) -> Iterator[str]:
             yield f"? {item.what}: not known before {item.until}"
     for item in items:
         if isinstance(item, Kept):
-            yield f"= kept: {item.what}: {item.why}"
+            yield from kept_lines(item, whole)
 
 
 def _together(changes: Sequence[Change]) -> list[Change]:
@@ -134,17 +144,27 @@ def change_lines(change: Change, whole: bool = False) -> Iterator[str]:
     name = f"{change.subject}: {change.field}".removesuffix(": ")
     space = " " if change.field else ": "
     if change.diff:
-        shown = change.diff if whole else change.diff[:_DIFF]
         yield f"~ {name}"
-        yield from (f"    {_short(line)}" for line in shown)
-        if more := len(change.diff) - len(shown):
-            yield f"    … and {_count(more, 'more line')} (--diff shows all)"
+        yield from _diff_lines(change.diff, whole)
     elif change.old is None:
         yield f"+ {name}{space}{_value(change.new)}"
     elif change.new is None:
         yield f"- {name}{space}was {_value(change.old)}"
     else:
         yield f"~ {name}{space}{_value(change.old)} → {_value(change.new)}"
+
+
+def kept_lines(item: Kept, whole: bool = False) -> Iterator[str]:
+    """What stays: a line, and the lines of a text that differ. + whole: however many"""
+    yield f"= kept: {item.what}: {item.why}"
+    yield from _diff_lines(item.diff, whole)
+
+
+def _diff_lines(diff: Sequence[str], whole: bool) -> Iterator[str]:
+    shown = diff if whole else diff[:_DIFF]
+    yield from (f"    {_short(line)}" for line in shown)
+    if more := len(diff) - len(shown):
+        yield f"    … and {_count(more, 'more line')} (--diff shows all)"
 
 
 def effect_line(effect: Effect) -> str:

@@ -69,7 +69,8 @@ _GPUS = [
         action="investigate",
         expr=f"sum by (node, resource) (max by (node, resource) ({_CAPACITY}))\n"
         f"  - sum by (node, resource) (max by (node, resource) ({_ALLOCATABLE})) > 0",
-        hold_for="5m",
+        # a plugin that has gone leaves the capacity for 5 min, and allocatable is 0 at once
+        hold_for="7m",
         summary="{{ $value }} {{ $labels.resource }} of {{ $labels.node }} are unhealthy",
         description="The device plugin reported them to the kubelet as unhealthy; pods no longer "
         "get them.",
@@ -86,7 +87,8 @@ _GPUS = [
             VERIFY,
         ),
         requires=Requirement.KUBE_STATE_METRICS,
-        source="kubelet's device manager; NVIDIA's device plugin (health.go)",
+        source="kubelet's device manager (devicemanager/types.go, endpointStopGracePeriod: 5 min); "
+        "NVIDIA's device plugin (health.go)",
     ),
     Alert(
         name="GPUDevicePluginMissing",

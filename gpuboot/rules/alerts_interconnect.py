@@ -34,21 +34,21 @@ _NVLINK = [
         expr=f"max by ({GPU}) {over('increase', _REPLAY, '5m')} > {{threshold}}\n"
         f"or max by ({GPU}) {over('increase', _RECOVERY, '5m')} > {{threshold}}",
         hold_for="5m",
-        threshold=0,
-        unit="replays or recoveries in 5 minutes",
+        threshold=2,
+        unit="replays or recoveries in 5 minutes; DCGM fails a GPU for one a minute",
         summary=f"NVLink errors on {ON_GPU}",
         description="Links replay or recover; traffic between GPUs is slow or stalls. "
         "{{ $labels.UUID }}",
         meaning="An NVLink of this GPU has to send packets again, or to be brought up again, again "
         "and again. (NVLink 5 counts in other fields, which are not collected: there look at XID "
         "144 to 150 and GPUHealthFail.)",
-        why="Collective operations go at the pace of the slowest link. DCGM fails a GPU for one "
-        "replay or recovery in a minute.",
+        why="Collective operations go at the pace of the slowest link. A few in an hour are "
+        "normal: links repair them.",
         check=(_LINKS, KERNEL_LOG, "Fabric manager, on the node: `systemctl status "
                "nvidia-fabricmanager`"),
         remedy=(*RESET_STEPS[:-1],
                 "Comes back: reseat the GPU or its NVLink bridge, exchange board or baseboard."),
-        source=f"{DCGM}: any replay or recovery in 60 s",
+        source=f"{DCGM}: any replay or recovery in 60 s; that it lasts is {OURS}",
     ),
     Alert(
         name="GPUNvlinkCrcErrors",

@@ -14,7 +14,7 @@ from gpuboot.rules.alert import (
     Alert,
 )
 from gpuboot.rules.promql import BLANK, GPU, level
-from gpuboot.rules.recording_xid import TOTAL
+from gpuboot.rules.recording_xid import TOTAL, UNREPAIRED
 
 _ECC = "Counts, on the node: `nvidia-smi -q -d ECC -i UUID`"
 _REMAP = "Remapped rows, on the node: `nvidia-smi -q -d ROW_REMAPPER -i UUID`"
@@ -26,7 +26,7 @@ _CORRECTED = f"sum by ({GPU}) (increase(gpu:ecc_sbe:total[1d])) > {{threshold}}"
 _GUIDE = "NVIDIA's GPU memory error management guide"
 _BY_XID = (
     "Under MIG neither driver nor `nvidia-smi -q` reports remaps (they say N/A): there XID {xid}, "
-    "counted since the exporter started, stands in for it."
+    "counted since the exporter started, or in the last day and not repaired, stands in for it."
 )
 _MEMORY_XIDS = "48|94|95|140"
 _MIG_INSTANCES = 'DCGM_FI_DEV_SM_CLOCK{GPU_I_ID!=""}'
@@ -34,8 +34,9 @@ _MIG_INSTANCES = 'DCGM_FI_DEV_SM_CLOCK{GPU_I_ID!=""}'
 
 def _under_mig(codes: str, field: str) -> str:
     """What XIDs tell of GPUs that are cut into instances, and of which the field says nothing."""
+    xids = f'{{xid=~"{codes}"}} > 0'
     return (
-        f'or max by ({GPU}) ({TOTAL}{{xid=~"{codes}"}} > 0)\n'
+        f"or max by ({GPU}) ({TOTAL}{xids} or {UNREPAIRED}{xids})\n"
         f"  and on (node, UUID) {_MIG_INSTANCES} unless on (node, UUID) {field} < {BLANK}"
     )
 

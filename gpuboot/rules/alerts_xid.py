@@ -19,7 +19,7 @@ from gpuboot.rules.alert import (
     Alert,
 )
 from gpuboot.rules.promql import GPU, SLICE
-from gpuboot.rules.recording_xid import INCIDENT, NEW, UNREPAIRED
+from gpuboot.rules.recording_xid import INCIDENT, NEW, PRESENT, UNREPAIRED
 from gpuboot.rules.xid import CLASSES, FATAL, regex
 
 _INSTANCE = "{{ if $labels.GPU_I_ID }}, MIG instance {{ $labels.GPU_I_ID }}{{ end }}"
@@ -57,10 +57,11 @@ _FATAL = Alert(
     description="The driver reported a fault from which the GPU does not recover by "
     "itself, last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
     meaning="The NVIDIA driver reported an XID of class reboot, reset or nvlink. Programs "
-    "on this GPU are gone or hang. The alert ends once the repair is visible: the exporter has "
-    "restarted (every reset and reboot restarts it) and neither driver nor DCGM reports a fault "
-    "of the GPU; or the GPU was replaced and the node shows as many as promised. Without another "
-    "XID it ends after 24 hours.",
+    "on this GPU are gone or hang. The alert ends once the repair is visible, not because an "
+    "exporter restarted: the node has booted, the driver was loaded or the GPU reset (its counters "
+    "begin anew), or the driver no longer asks for what it asked; and neither driver nor DCGM "
+    "reports a fault. Or the GPU has gone: the node shows as many as promised, has left inventory "
+    "and cluster, or the GPU is shown by another node. Without another XID it ends after 24 hours.",
     why="The GPU stays in the scheduler's pool and takes the next pod down as well. One "
     "such GPU stops a job that runs on hundreds.",
     check=(KERNEL_LOG, SMI, "What the driver asks for: `nvidia-smi -q -i UUID | grep -A4 "
@@ -72,8 +73,8 @@ _FATAL = Alert(
         RESET,
         "NVLink codes (74, 150): reset all GPUs of the node together, or reboot.",
         VERIFY,
-        "Repaired, but the alert stays: the exporter has not restarted since. Delete its pod on "
-        "that node (Docker hosts: restart its container).",
+        "Repaired, but the alert stays: a reset that no counter shows (a vGPU has none). It ends "
+        "with the next boot, or a day after the XID: silence it until then.",
         REPLACE,
     ),
     source=f"{CATALOG}; the counter of dcgm-exporter 4.8.3",
@@ -115,7 +116,7 @@ _REPEATED = Alert(
     component="gpu",
     action="investigate",
     expr=f"max by ({GPU}) (resets({INCIDENT}[1d]) + last_over_time({INCIDENT}[1d]))"
-    " > {threshold}",
+    f" > {{threshold}} and on (node) {PRESENT}",
     threshold=5,
     unit="incidents on one GPU in 24 hours",
     summary=f"{ON_GPU} reports XIDs again and again",

@@ -32,6 +32,20 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def closed_nodes(matchers: str = "") -> dict[str, str]:
+    """Why a node takes no pods -> PromQL of the nodes of which that is so.
+
+    + matchers: of nodes, inside of the braces
+    """
+    ready = f'kube_node_status_condition{{condition="Ready",status="true",{matchers}}}'
+    return {
+        "not ready": f"max by (node) ({ready}) == 0",
+        "cordoned": f"max by (node) (kube_node_spec_unschedulable{{{matchers}}}) == 1",
+        # a taint of ours (docs/gate.md)
+        "closed": f'max by (node) (kube_node_spec_taint{{key=~"gpuboot.io/.+",{matchers}}}) == 1',
+    }
+
+
 def known(metric: str, matchers: str = "") -> str:
     """The metric where it has a value, and not DCGM's mark for none.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuboot.rules.promql import DEVICE, HOLDER, RESOURCES, engine, known, now_and
+from gpuboot.rules.promql import DEVICE, RESOURCES, engine, known, now_and
 from gpuboot.rules.record import Record
 from gpuboot.rules.requirements import Requirement
 
@@ -41,13 +41,13 @@ def _of_holders() -> Iterator[tuple[str, str, str]]:
     )
     yield (
         "namespace_pod:engine_active:avg2m",
-        f"avg by (namespace, pod) ({engine('avg_over_time', '2m', _HELD)})",
+        _of_pods(engine("avg_over_time", "2m", _HELD)),
         "Mean engine activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
     )
     sm_active = now_and("avg_over_time", "DCGM_FI_PROF_SM_ACTIVE", _HELD, "2m")
     yield (
         "namespace_pod:sm_active:avg2m",
-        f"avg by (namespace, pod) (max by ({HOLDER}) ({sm_active}))",
+        _of_pods(sm_active),
         "Mean SM activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
     )
     per_namespace = f"count by (namespace) (max by (namespace, pod, {DEVICE})"
@@ -57,6 +57,11 @@ def _of_holders() -> Iterator[tuple[str, str, str]]:
         f"{per_namespace} ({idle}))\nor 0 * {per_namespace} (gpu:engine_active:max1h))",
         "GPUs and MIG instances that pods held but kept below 1 % busy for an hour.",
     )
+
+
+def _of_pods(series: str) -> str:
+    """The mean of a pod's GPUs. Each counts once, in however many shares and containers it is."""
+    return f"avg by (namespace, pod) (max by (namespace, pod, {DEVICE}) ({series}))"
 
 
 def held_power(by: str) -> str:

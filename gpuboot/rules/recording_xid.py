@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import XidClass
-from gpuboot.rules.promql import BLANK, GPU, SLICE
+from gpuboot.rules.promql import BLANK, GAP, GPU, SLICE, UP, known
 from gpuboot.rules.record import Record
+from gpuboot.rules.requirements import Requirement
 from gpuboot.rules.watches import complaints
 from gpuboot.rules.xid import regex
 
@@ -15,6 +16,18 @@ VISIBLE = "gpu:visible:info"
 HEALTHY = "gpu:free_of_complaints:info"
 UNREPAIRED = "gpu:xid_unrepaired:timestamp"
 INCIDENT = "gpu:xid_incident:active"
+BOOTED = "node:booted:timestamp"
+PRESENT = "node:present:info"
+REPAIRED = "gpu:repaired:timestamp"
+ACTION = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
+# since the driver was loaded, or the GPU was reset
+_SINCE_RESET = (
+    "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+    "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL",
+    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
+)
+# these stand in for fields under MIG (gpuboot/rules/alerts_memory.py)
+MEMORY_XIDS = (48, 63, 64, 94, 95, 140)
 _HARMLESS: tuple[XidClass, ...] = ("application", "information", "context")
 _INCIDENT_GAP = "2m"  # XIDs that lie closer together are one incident
 _DAY_S = 86400
@@ -45,9 +58,10 @@ def xids(settings: Settings) -> list[Record]:
             f"{VISIBLE} unless on (node, UUID) ({_complaints()})",
             "1 for GPUs that are shown, and of which neither driver nor DCGM complains.",
         ),
+        *_ends(),
         Record(
             UNREPAIRED,
-            _unrepaired(regex(_HARMLESS, settings.alerts.xid)),
+            _unrepaired(_calls_for_none(settings)),
             "When an XID was counted that somebody must act on, in seconds since 1970; until the "
             "repair is seen (then 0, once), or for a day.",
         ),
@@ -58,6 +72,29 @@ def xids(settings: Settings) -> list[Record]:
             f"or max by ({GPU}) (0 * {VISIBLE})",
             f"1 while XIDs are counted, none more than {_INCIDENT_GAP} after the one before; "
             "else 0. Codes that only accompany others (45: also of killed jobs) are left out.",
+        ),
+    ]
+
+
+def _ends() -> list[Record]:
+    """What tells that a fault has ended: that its GPU was repaired, or that its node is gone."""
+    return [
+        Record(
+            BOOTED,
+            _booted(),
+            "When the node's host booted, in seconds since 1970.",
+            requires=Requirement.NODE_EXPORTER,
+        ),
+        Record(
+            PRESENT,
+            _present(),
+            "1 for nodes that the inventory has, or the cluster, or whose exporter is scraped.",
+        ),
+        Record(
+            REPAIRED,
+            _repaired(),
+            "When the GPU was last reset, its driver loaded or its node booted, in seconds since "
+            "1970, as far as Prometheus saw that.",
         ),
     ]
 
@@ -85,6 +122,12 @@ def _new(series: str, window: str) -> str:
     )
 
 
+def _calls_for_none(settings: Settings) -> str:
+    """A regular expression for XIDs that nobody has to act on."""
+    harmless = regex(_HARMLESS, settings.alerts.xid).split("|")
+    return "|".join(code for code in harmless if int(code) not in MEMORY_XIDS) or "-1"
+
+
 def _complaints() -> str:
     return "\n  or ".join(f"max by (node, UUID) ({text})" for text in _COMPLAINTS)
 
@@ -92,9 +135,10 @@ def _complaints() -> str:
 def _unrepaired(codes: str) -> str:
     """When each XID that calls for a repair was last counted; itself remembers.
 
-    The exporter has the GPU open, so that it restarts with every reset and reboot, and its counters
-    with it. What has gone from them is repaired once the GPU shows itself without a complaint; a
-    GPU that does not show itself, once the node has all its GPUs (it was exchanged).
+    That its counter has gone tells nothing: the exporter restarts for many reasons. It ends with
+    evidence: the GPU was repaired later than it (`REPAIRED`) and nothing complains of it; it is
+    gone, and the node shows all its GPUs (it was exchanged) or is gone as well; or it is shown by
+    another node.
 
     + codes: a regular expression for the label `xid` of those that call for none
     """
@@ -103,12 +147,60 @@ def _unrepaired(codes: str) -> str:
     return (
         f'max by ({labels}) ({NEW}{{xid!~"{codes}"}}) * time()\n'
         f"or {kept}\n"
-        f"  and on (node, UUID, xid) last_over_time({TOTAL}[2m])\n"
+        f"  and on (node, UUID) {VISIBLE}\n"
+        f"  unless ({kept} <= on (node, UUID) group_left () {REPAIRED}"
+        f" and on (node, UUID) {HEALTHY})\n"
         f"or {kept}\n"
-        f"  and on (node, UUID) {VISIBLE} unless on (node, UUID) {HEALTHY}\n"
-        f"or {kept}\n"
-        f"  unless on (node, UUID) {VISIBLE}\n"
+        f"  and on (node) {PRESENT} unless on (UUID) {VISIBLE}\n"
         "  unless on (node) (node:gpu_visible:count"
         " >= on (node) max by (node) (node:gpu_expected:count))\n"
         f"or 0 * {kept}"
+    )
+
+
+def _repaired() -> str:
+    """When a GPU was last reset, or its driver loaded, or its node booted, as far as it shows.
+
+    Counters that count since then are lower than before (a half: two exporters may tell values of
+    different moments); what the driver asked for has been done; the GPU was away for minutes,
+    while others of its node were shown, and is back: one that fell off the bus comes back no other
+    way.
+    """
+    before = "last_over_time({}[6h] offset 1m)"
+    signs = [
+        f"max by (node, UUID) ({known(metric)})"
+        f" < 0.5 * max by (node, UUID) ({before.format(metric)} < {BLANK})"
+        for metric in _SINCE_RESET
+    ]
+    asked = f"max by (node, UUID) ({before.format(ACTION)} < {BLANK}) > 0"
+    signs.append(f"max by (node, UUID) ({known(ACTION)}) == 0 and on (node, UUID) {asked}")
+    signs.append(
+        f"group by (node, UUID) ({VISIBLE} unless on (node, UUID) {VISIBLE} offset 1m"
+        f" unless on (node, UUID) max_over_time({VISIBLE}[4m] offset 1m))"
+        " and on (node) min_over_time(node:gpu_visible:count[4m] offset 1m) > 0"
+    )
+    now = "\n  or ".join(f"group by (node, UUID) ({sign})" for sign in signs)
+    return (
+        "max by (node, UUID) (\n"
+        f'  label_replace(time() * ({now}), "by", "sign", "", "")\n'
+        f'  or label_replace(last_over_time({REPAIRED}[1h]), "by", "itself", "", "")\n'
+        f"  or label_replace(group by (node, UUID) ({VISIBLE}) * on (node) group_left () {BOOTED},"
+        ' "by", "boot", "", "")\n)'
+    )
+
+
+def _booted() -> str:
+    """node-exporter knows its host's name, not the node's; kubeadm names nodes by host name."""
+    named = 'label_replace(node_uname_info, "node", "$1", "nodename", "(.+)")'
+    return (
+        'max by (node) (node_boot_time_seconds{node!=""}\n'
+        '  or node_boot_time_seconds{node=""}'
+        f" * on (instance) group_left (node) max by (instance, node) ({named}))"
+    )
+
+
+def _present() -> str:
+    return (
+        "group by (node) (node:gpu_expected:count"
+        f" or last_over_time(kube_node_info[{GAP}]) or last_over_time({UP}[{GAP}]))"
     )

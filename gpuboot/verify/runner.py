@@ -132,7 +132,7 @@ class _Runner:
     def _collect(self, asked: _Asked) -> dict[str, KubeNode]:
         """All the evidence; the cluster's nodes."""
         names = self._names if self._settings.verify.level != "quick" else ()  # which get pods
-        with self._timed("before"):
+        with self._timed("read cluster"):
             blocked = self._session.begin(self._settings.verify.timeout_s) if names else ""
             earlier = self._pool.submit(self._collector.earlier_names)
             reading = self._pool.submit(self._read_nodes)
@@ -276,7 +276,7 @@ class _Runner:
                 versions.setdefault(name, set()).add(version)
         for host in self._evidence.hosts:
             versions.setdefault("driver", set()).add(host.driver_loaded)
-            versions.setdefault("driver text", set()).add(host.driver_text)
+            versions.setdefault("driver module", set()).add(host.driver_text)
         return {name: ", ".join(sorted(values - {""})) for name, values in versions.items()}
 
     @contextmanager

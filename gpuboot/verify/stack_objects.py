@@ -35,7 +35,7 @@ class ExpectedObjects:
     + rules: the rules' digest, which `gpuboot.rules.RULES_INFO_METRIC` carries
     + alertmanager: its configuration, as a map
     + claims: beginning of a claim's name -> size
-    + state_metrics: kube-state-metrics is part of it
+    + state_metrics, node_exporter: kube-state-metrics, node-exporter is part of it
     """
 
     objects: Mapping[tuple[str, str, str], str]
@@ -43,4 +43,5 @@ class ExpectedObjects:
     alertmanager: Mapping[str, Any] = field(default_factory=dict)
     claims: Mapping[str, str] = field(default_factory=dict)
     state_metrics: bool = True
+    node_exporter: bool = True
     rules_digest: str = ""

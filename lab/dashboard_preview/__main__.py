@@ -9,6 +9,7 @@ import typer
 
 from gpuboot.config.settings import parse_settings
 from lab.dashboard_preview.draw import draw
+from lab.dashboard_preview.page import WIDTH
 
 HOURS = 1.0
 
@@ -21,11 +22,12 @@ def main(
     source: Annotated[
         str, typer.Option(help="Where the data come from, as the pages say it.")
     ] = "",
+    width: Annotated[int, typer.Option(help="Width of the pages, in pixels.")] = WIDTH,
     price: Annotated[float | None, typer.Option(help="Price of a GPU hour, for costs.")] = None,
 ) -> None:
     """Draw the dashboards with the data of a Prometheus, as HTML and, with chromium, as PNG."""
     settings = parse_settings({"cost": {"gpu_hour": {"*": price}}} if price else {})
-    for path in draw(settings, url, out, hours, end, source):
+    for path in draw(settings, url, out, hours, end, source, width):
         print(path)
 
 

@@ -14,7 +14,7 @@ import requests
 
 from gpuboot.config.settings import Settings
 from gpuboot.dashboards import dashboards
-from lab.dashboard_preview.page import COLUMN, GAP, UNIT, page
+from lab.dashboard_preview.page import UNIT, WIDTH, page
 from lab.dashboard_preview.panels import Query, TimeRange, defaults, panels, query_panel
 
 Object = dict[str, Any]
@@ -60,12 +60,14 @@ def draw(
     hours: float,
     end: float | None = None,
     source: str = "",
+    width: int = WIDTH,
 ) -> Iterator[Path]:
     """Write a page for each dashboard, and a picture where a browser is here; yields the files.
 
     + url: Prometheus' address
     + hours: how far the dashboards look back from `end` (unix seconds; default: now)
     + source: what the page says of where its data come from; default: the address
+    + width: of pages and pictures, in pixels
     """
     until = end or time.time()
     start = until - hours * 3600
@@ -81,14 +83,14 @@ def draw(
             "Grafana: queries are the dashboard's own, the looks are not."
         )
         written = out / f"{uid}.html"
-        written.write_text(page(board, series, times, note))
+        written.write_text(page(board, series, times, note, width))
         yield written
-        picture = _photograph(written, board)
+        picture = _photograph(written, board, width)
         if picture:
             yield picture
 
 
-def _photograph(written: Path, board: Object) -> Path | None:
+def _photograph(written: Path, board: Object, width: int) -> Path | None:
     browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
         return None
@@ -103,7 +105,7 @@ def _photograph(written: Path, board: Object) -> Path | None:
                 "--disable-gpu",
                 "--hide-scrollbars",
                 f"--user-data-dir={profile}",
-                f"--window-size={24 * COLUMN + 24 - GAP},{rows * UNIT + 80}",
+                f"--window-size={width},{rows * UNIT + 80}",
                 f"--screenshot={picture}",
                 written.resolve().as_uri(),
             ],

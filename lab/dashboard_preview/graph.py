@@ -17,6 +17,9 @@ Point = tuple[float, float]
 # a series, what it stands on, and its points
 Stacked = tuple[Series, list[float], Sequence[Point]]
 _BOTTOM, _LEGEND = 16, 16
+_LEGEND_LINES = 3
+_ROWS = 20  # of a state timeline: Grafana shows the others on further pages
+Entry = tuple[str, str, str]  # a series' name, colour and dashes
 _LETTER = 6.1  # px of an average letter at 11 px
 
 
@@ -53,8 +56,8 @@ class Canvas:
         size = f'width="{max(width, 0.5):.1f}" height="{height:.1f}"'
         self._parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{ink}"/>')
 
-    def text(self, x: float, y: float, words: str, anchor: str = "start", ink: str = "") -> None:
-        style = f' style="fill:{ink}"' if ink else ""
+    def text(self, x: float, y: float, words: str, anchor: str = "start", size: float = 11) -> None:
+        style = f' style="font-size:{size:.1f}px"' if size < 11 else ""
         self._parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(words)}</text>'
         )
@@ -89,35 +92,42 @@ def lines(
     ticks = list(_ticks(low, high))
     high = max(high, ticks[-1])
     labels = [shown(tick, unit) for tick in ticks]
-    several = panel["options"]["legend"]["showLegend"]
-    canvas = Canvas(
-        width,
-        height,
-        max(map(len, labels)) * _LETTER + 8,
-        _BOTTOM + (_LEGEND if several else 0),
-        times,
-    )
+    entries = [_entry(panel, number, series) for number, (series, _, _) in enumerate(drawn)]
+    left = max(map(len, labels)) * _LETTER + 8
+    legend = _lines(entries, width - left) if panel["options"]["legend"]["showLegend"] else []
+    canvas = Canvas(width, height, left, _BOTTOM + _LEGEND * len(legend), times)
     canvas.scale(low, high)
     for tick, label in zip(ticks, labels, strict=True):
         y = canvas.y(tick)
         canvas.line([(canvas.left, y), (width, y)], "#2c3235")
         canvas.text(canvas.left - 5, y + 4, label, "end")
-    _draw_series(canvas, drawn, times.step, stacked)
+    _draw_series(canvas, drawn, entries, times.step, stacked)
     for value, ink in limits:
         ends = [(canvas.left, canvas.y(value)), (width, canvas.y(value))]
         canvas.line(ends, ink, 'stroke-dasharray="6 4"')
     canvas.time_axis()
-    if several:
-        _legend(canvas, [(s.name, PALETTE[i % len(PALETTE)]) for i, (s, _, _) in enumerate(drawn)])
+    _legend(canvas, legend)
     return canvas.svg()
 
 
-def _draw_series(canvas: Canvas, drawn: Sequence[Stacked], step: int, stacked: bool) -> None:
-    for index, (_, floor, points) in enumerate(drawn):
-        ink = PALETTE[index % len(PALETTE)]
+def _entry(panel: Object, number: int, series: Series) -> Entry:
+    """How a series stands in the legend, and its line in the graph."""
+    dashes = ""
+    for override in panel["fieldConfig"]["overrides"]:
+        if override["matcher"] == {"id": "byFrameRefID", "options": series.ref}:
+            (style,) = override["properties"]
+            dashes = " ".join(map(str, style["value"]["dash"]))
+    return series.name, PALETTE[number % len(PALETTE)], dashes
+
+
+def _draw_series(
+    canvas: Canvas, drawn: Sequence[Stacked], entries: Sequence[Entry], step: int, stacked: bool
+) -> None:
+    for (_, floor, points), (_, ink, dashes) in zip(drawn, entries, strict=True):
+        style = f'stroke-width="1.4" stroke-dasharray="{dashes}"'
         for run in _runs(points, step):
             placed = [(canvas.x(at), canvas.y(value)) for at, value in run]
-            canvas.line(placed if len(placed) > 1 else placed * 2, ink, 'stroke-width="1.4"')
+            canvas.line(placed if len(placed) > 1 else placed * 2, ink, style)
             if stacked:
                 under = dict(zip((at for at, _ in points), floor, strict=True))
                 back = [(canvas.x(at), canvas.y(under[at])) for at, _ in reversed(run)]
@@ -179,16 +189,34 @@ def _runs(points: Sequence[Point], step: int) -> Iterator[list[Point]]:
         yield run
 
 
-def _legend(canvas: Canvas, entries: Sequence[tuple[str, str]]) -> None:
-    x = canvas.left
-    for number, (name, ink) in enumerate(entries):
-        width = len(name) * _LETTER + 24
-        if x + width > canvas.width - 40 and number:
-            canvas.text(x, canvas.height - 3, f"+{len(entries) - number}")
-            return
-        canvas.box(x, canvas.height - 9, 10, 3, ink)
-        canvas.text(x + 14, canvas.height - 3, name)
-        x += width
+def _wide(name: str) -> float:
+    """Pixels of a name in the legend."""
+    return len(name) * _LETTER + 28
+
+
+def _lines(entries: Sequence[Entry], width: float) -> list[list[Entry]]:
+    """The legend's lines; what does not fit into the last is counted there."""
+    legend: list[list[Entry]] = [[]]
+    for number, entry in enumerate(entries):
+        used = sum(_wide(name) for name, _, _ in legend[-1])
+        if legend[-1] and used + _wide(entry[0]) > width - 40:
+            if len(legend) == _LEGEND_LINES:
+                legend[-1].append((f"+{len(entries) - number}", "", ""))
+                break
+            legend.append([])
+        legend[-1].append(entry)
+    return legend
+
+
+def _legend(canvas: Canvas, legend: Sequence[Sequence[Entry]]) -> None:
+    for number, line in enumerate(legend):
+        x, y = canvas.left, canvas.height - 3 - _LEGEND * (len(legend) - 1 - number)
+        for name, ink, dashes in line:
+            if ink:
+                style = f'stroke-width="3" stroke-dasharray="{dashes}"'
+                canvas.line([(x, y - 4), (x + 14, y - 4)], ink, style)
+            canvas.text(x + 18, y, name)
+            x += _wide(name)
 
 
 def states(
@@ -196,17 +224,19 @@ def states(
 ) -> str:
     """A state timeline: one bar for each series, one colour for each state."""
     defaults = panel["fieldConfig"]["defaults"]
-    canvas, row = _rows(all_series, times, width, height, _LEGEND)
+    all_series = all_series[:_ROWS]
+    options = [o for m in defaults.get("mappings") or [] for o in m["options"].values()]
+    legend = _lines([(o["text"], colour(o["color"]), "") for o in options], width * 0.8)
+    canvas, row = _rows(all_series, times, width, height, len(legend))
     for number, series in enumerate(all_series):
         y = 4 + number * row
-        canvas.text(canvas.left - 6, y + row / 2 + 3, series.name, "end")
+        canvas.text(canvas.left - 6, y + row * 0.45 + 4, series.name, "end", size=min(row, 11))
         for start, end, value in _spans(series.points, times.step):
             known = state(value, defaults.get("mappings"))
             ink = known[1] if known else at_threshold(value, defaults.get("thresholds"))
             canvas.box(canvas.x(start), y, canvas.x(end) - canvas.x(start), row * 0.85, ink)
     canvas.time_axis()
-    options = [o for m in defaults.get("mappings") or [] for o in m["options"].values()]
-    _legend(canvas, [(option["text"], colour(option["color"])) for option in options])
+    _legend(canvas, legend)
     return canvas.svg()
 
 
@@ -214,15 +244,15 @@ def heatmap(
     panel: Object, all_series: Sequence[Series], times: TimeRange, width: int, height: int
 ) -> str:
     """A heatmap: one line of cells for each series, from 0 to 1."""
-    canvas, row = _rows(all_series, times, width, height, _LEGEND)
+    canvas, row = _rows(all_series, times, width, height, 1)
     for number, series in enumerate(all_series):
         y = 4 + number * row
-        canvas.text(canvas.left - 6, y + row / 2 + 3, series.name, "end")
+        canvas.text(canvas.left - 6, y + row * 0.45 + 4, series.name, "end", size=min(row, 11))
         for at, value in series.points:
             end = min(at + times.step, times.end)
             canvas.box(canvas.x(at), y, canvas.x(end) - canvas.x(at) + 0.5, row * 0.92, heat(value))
     canvas.time_axis()
-    _legend(canvas, [(f"{part * 25} %", heat(part / 4)) for part in range(5)])
+    _legend(canvas, [[(f"{part * 25} %", heat(part / 4), "") for part in range(5)]])
     return canvas.svg()
 
 
@@ -230,8 +260,8 @@ def _rows(
     all_series: Sequence[Series], times: TimeRange, width: int, height: int, legend: int
 ) -> tuple[Canvas, float]:
     longest = max(len(series.name) for series in all_series) * _LETTER + 12
-    canvas = Canvas(width, height, min(longest, width / 2), _BOTTOM + legend, times)
-    return canvas, min((canvas.floor - 4) / len(all_series), 40.0)
+    canvas = Canvas(width, height, min(longest, width / 2), _BOTTOM + _LEGEND * legend, times)
+    return canvas, (canvas.floor - 4) / len(all_series)
 
 
 def _spans(points: Sequence[Point], step: int) -> Iterator[tuple[float, float, float]]:

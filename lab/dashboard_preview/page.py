@@ -11,13 +11,15 @@ from lab.dashboard_preview.panels import Cell, Series, TimeRange, table
 from lab.dashboard_preview.values import at_threshold, shown, state
 
 Object = dict[str, Any]
-UNIT, GAP, COLUMN = 36, 6, 60  # px: height of a grid unit, gap, width of a grid column
+UNIT, GAP, MARGIN, COLUMNS = 38, 8, 12, 24  # px: height of a grid unit, gap, margin of the page
+WIDTH = 1440
+_LETTER_WIDTH = 0.62  # of a letter, as a share of its height
 
 STYLE = f"""
 body {{ background: #111217; color: #ccccdc; font: 12px Inter, Helvetica, Arial, sans-serif;
-  margin: 12px; width: {24 * COLUMN}px; }}
+  margin: {MARGIN}px; }}
 h1 {{ font-size: 18px; margin: 0 0 2px; }} p {{ margin: 0 0 10px; color: #8e8e9a; }}
-.grid {{ display: grid; grid-template-columns: repeat(24, {COLUMN - GAP}px);
+.grid {{ display: grid; grid-template-columns: repeat({COLUMNS}, 1fr);
   grid-auto-rows: {UNIT - GAP}px; gap: {GAP}px; }}
 .row {{ align-self: end; font-weight: 600; font-size: 14px; }}
 .panel {{ background: #181b1f; border: 1px solid #24262b; border-radius: 2px; overflow: hidden; }}
@@ -25,25 +27,34 @@ h1 {{ font-size: 18px; margin: 0 0 2px; }} p {{ margin: 0 0 10px; color: #8e8e9a
   overflow: hidden; text-overflow: ellipsis; height: 16px; }}
 .body {{ padding: 0 8px; }}
 .none {{ color: #6e6e7a; text-align: center; padding-top: 14px; font-size: 14px; }}
-.stat {{ text-align: center; font-size: 30px; font-weight: 500; line-height: 1.9; }}
+.stat {{ text-align: center; font-weight: 500; line-height: 64px; white-space: nowrap; }}
 svg text {{ fill: #9fa2ad; font-size: 11px; }}
 table {{ border-collapse: collapse; width: 100%; }}
 th {{ text-align: left; color: #6e9fff; font-weight: 500; }}
 th, td {{ padding: 3px 6px; border-bottom: 1px solid #24262b; white-space: nowrap; }}
+th {{ white-space: normal; vertical-align: bottom; }}
 td.cell {{ color: #111217; }}
 .bar {{ background: #24262b; height: 12px; display: inline-block; width: 60px; }}
 .bar i {{ display: block; height: 12px; background: #73bf69; }}
 .gauge {{ display: flex; gap: 8px; align-items: center; margin: 4px 0; }}
-.gauge .bar {{ flex: 1; }} .gauge span {{ min-width: 60px; }}
+.gauge .bar {{ flex: 1; }} .gauge span {{ min-width: 30px; }}
 """
 
 
-def page(board: Object, all_series: dict[int, list[Series]], times: TimeRange, note: str) -> str:
+def page(
+    board: Object,
+    all_series: dict[int, list[Series]],
+    times: TimeRange,
+    note: str,
+    width: int = WIDTH,
+) -> str:
     """The whole dashboard.
 
     + all_series: the panels' series, by panel id
     + note: where the data come from; stands at the page's top
+    + width: of the page, in pixels
     """
+    column = (width - 2 * MARGIN + GAP) / COLUMNS
     parts = [
         f"<!doctype html><meta charset='utf-8'><title>{escape(board['title'])}</title>",
         f"<style>{STYLE}</style><h1>{escape(board['title'])}</h1><p>{escape(note)}</p>",
@@ -54,7 +65,7 @@ def page(board: Object, all_series: dict[int, list[Series]], times: TimeRange, n
         if panel["type"] == "row":
             parts.append(f"<div class='row' style='{place}'>{escape(panel['title'])}</div>")
             continue
-        body = _body(panel, all_series.get(panel["id"], []), times)
+        body = _body(panel, all_series.get(panel["id"], []), times, column)
         title = f"<h2 title='{escape(panel['description'])}'>{escape(panel['title'])}</h2>"
         parts.append(
             f"<div class='panel' style='{place}'>{title}<div class='body'>{body}</div></div>"
@@ -67,26 +78,27 @@ def _place(at: Object) -> str:
     return f"grid-column:{at['x'] + 1}/span {at['w']};{rows}"
 
 
-def _body(panel: Object, all_series: Sequence[Series], times: TimeRange) -> str:
+def _body(panel: Object, all_series: Sequence[Series], times: TimeRange, column: float) -> str:
     if not all_series:
-        return "<div class='none'>No data</div>"
+        empty = panel["fieldConfig"]["defaults"].get("noValue", "No data")
+        return f"<div class='none'>{escape(empty)}</div>"
+    at = panel["gridPos"]
+    width, height = int(at["w"] * column) - GAP - 18, at["h"] * UNIT - GAP - 30
     if panel["type"] in _DRAWN:
-        at = panel["gridPos"]
-        width, height = at["w"] * COLUMN - GAP - 18, at["h"] * UNIT - GAP - 30
         return _DRAWN[panel["type"]](panel, all_series, times, width, height)
-    return _WRITTEN[panel["type"]](panel, all_series)
+    return _WRITTEN[panel["type"]](panel, all_series, width)
 
 
-def _stat(panel: Object, all_series: Sequence[Series]) -> str:
+def _stat(panel: Object, all_series: Sequence[Series], width: int) -> str:
+    """The value with its unit, in letters that fit into the panel, as Grafana sizes them."""
     defaults = panel["fieldConfig"]["defaults"]
-    return "".join(
-        f"<div class='stat' style='color:{at_threshold(series.last, defaults['thresholds'])}'>"
-        f"{escape(shown(series.last, defaults['unit'], defaults.get('decimals')))}</div>"
-        for series in all_series[:1]
-    )
+    ink = at_threshold(all_series[0].last, defaults["thresholds"])
+    words = shown(all_series[0].last, defaults["unit"], defaults.get("decimals"))
+    size = min(44, round(width / len(words) / _LETTER_WIDTH))
+    return f"<div class='stat' style='color:{ink};font-size:{size}px'>{escape(words)}</div>"
 
 
-def _bars(panel: Object, all_series: Sequence[Series]) -> str:
+def _bars(panel: Object, all_series: Sequence[Series], width: int) -> str:
     defaults = panel["fieldConfig"]["defaults"]
     most = defaults.get("max") or max(max(s.last for s in all_series), 1.0)
     return "".join(
@@ -102,7 +114,7 @@ def _bar(share: float, ink: str = "#73bf69") -> str:
     return f"<span class='bar'><i style='width:{width:.0f}%;background:{ink}'></i></span>"
 
 
-def _table(panel: Object, all_series: Sequence[Series]) -> str:
+def _table(panel: Object, all_series: Sequence[Series], width: int) -> str:
     made = table(panel, all_series)
     fields = {heading: _field(panel, heading) for heading in made.headings}
     head = "".join(f"<th>{escape(heading)}</th>" for heading in made.headings)
@@ -146,7 +158,7 @@ _DRAWN: dict[str, Callable[[Object, Sequence[Series], TimeRange, int, int], str]
     "state-timeline": states,
     "heatmap": heatmap,
 }
-_WRITTEN: dict[str, Callable[[Object, Sequence[Series]], str]] = {
+_WRITTEN: dict[str, Callable[[Object, Sequence[Series], int], str]] = {
     "stat": _stat,
     "bargauge": _bars,
     "table": _table,

@@ -127,10 +127,22 @@ def table(panel: Object, all_series: Sequence[Series]) -> Table:
     ]
     for step in panel.get("transformations", []):
         rows = _STEPS[step["id"]](rows, step["options"])
-    headings = tuple(dict.fromkeys(name for row in rows for name in row))
+    order = {name: number for number, name in enumerate(_order_of(panel))}
+    headings = tuple(
+        sorted(
+            dict.fromkeys(name for row in rows for name in row),
+            key=lambda name: order.get(name, len(order)),
+        )
+    )
     for by in reversed(panel["options"].get("sortBy") or []):
         rows.sort(key=partial(_order, by["displayName"]), reverse=by["desc"])
     return Table(headings, tuple(tuple(row.get(name) for name in headings) for row in rows))
+
+
+def _order_of(panel: Object) -> list[str]:
+    """Headings in the order that the panel gives them."""
+    options = panel["transformations"][-1]["options"]
+    return [options["renameByName"].get(name, name) for name in options.get("indexByName", {})]
 
 
 def _order(heading: str, row: Mapping[str, Cell]) -> tuple[float, str]:

@@ -21,17 +21,16 @@ COLOURS = {
     "purple": "#b877d9",
     "text": "#ccccdc",
 }
+# Far enough apart, and from the dark page, that a legend can be read.
 PALETTE = (
-    *("#73bf69", "#f2cc0c", "#8ab8ff", "#ff780a", "#f2495c", "#5794f2", "#b877d9", "#705da0"),
-    *("#37872d", "#fade2a", "#447ebc", "#c15c17", "#890f02", "#0a437c", "#6d1f62", "#584477"),
+    *("#73bf69", "#f2cc0c", "#5794f2", "#ff780a", "#f2495c", "#b877d9", "#2bd6ee", "#e0e0e0"),
+    *("#a6761d", "#ff9cc8", "#1f9e89", "#c8f2c2", "#8f3bb8", "#ffcb7d", "#3264c9", "#37872d"),
+    *("#c4162a", "#aea2e0", "#8d99ae", "#fff899", "#0e7c86", "#d6409f", "#b7410e", "#7a8c00"),
 )
 _SI = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((2**20, "TiB"), (2**10, "GiB"), (1, "MiB"))
 _SI_UNITS = {"watt": "W", "joule": "J", "Bps": "B/s", "hertz": "Hz", "kwatth": "kWh", "short": ""}
-_TIMES = {
-    "s": ((86400, "days"), (3600, "hours"), (60, "mins"), (1, "s")),
-    "h": ((24, "days"), (1, "h"), (1 / 60, "mins")),
-}
+_TIMES = {"s": ((86400, "days"), (3600, "hours"), (60, "mins"), (1, "s"))}
 
 
 def shown(value: float, unit: str, decimals: int | None = None) -> str:
@@ -44,6 +43,8 @@ def shown(value: float, unit: str, decimals: int | None = None) -> str:
         return f"{value:.{_places(value, decimals)}f} °C"
     if unit == "mbytes":
         return _scaled(value, _BINARY, decimals)
+    if unit.startswith("suffix:"):
+        return f"{value:.{_places(value, decimals)}f} {unit.removeprefix('suffix:')}"
     if unit in _TIMES:
         return _scaled(value, _TIMES[unit], decimals)
     if unit.startswith("currency"):

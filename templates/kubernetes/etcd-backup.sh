@@ -78,8 +78,12 @@ take() { # REASON
     --cert="$pki/etcd/healthcheck-client.crt" --key="$pki/etcd/healthcheck-client.key" \
     --command-timeout=300s snapshot save "$new/etcd.db" >"$new/log" 2>&1 ||
     die "etcdctl snapshot save failed: $(tail -n 3 "$new/log")"
-  status=$(etcd_program etcdutl snapshot status "$new/etcd.db" -w json 2>"$new/log") ||
-    die "etcdutl finds the snapshot broken: $(tail -n 3 "$new/log")"
+  for _ in 1 2 3; do # a busy `ctr run` can end before it has copied what a program printed
+    status=$(etcd_program etcdutl snapshot status "$new/etcd.db" -w json 2>"$new/log") ||
+      die "etcdutl finds the snapshot broken: $(tail -n 3 "$new/log")"
+    [ -z "$status" ] || break
+  done
+  [ -n "$status" ] || die "etcdutl does not tell what is in the snapshot"
   # etcd ends it with the digest of all before; `snapshot status` does not compare it
   said=$(tail -c 32 "$new/etcd.db" | od -An -v -t x1 | tr -d ' \n')
   [ "$(head -c -32 "$new/etcd.db" | sha256sum | cut -d ' ' -f 1)" = "$said" ] ||

@@ -21,7 +21,7 @@ for path in "$@"; do
   else
     state=gone
     # as the provisioner does; the kubelet would make it for root alone
-    if [ "$mode" = back ]; then mkdir -m 0777 -p "$path" >&2; fi
+    if [ "$mode" = back ]; then mkdir -p "${path%/*}" && mkdir -m 0777 "$path"; fi
   fi
   printf 'folder\t%s\t%s\t%s\n' "$path" "$state" "$aside"
 done

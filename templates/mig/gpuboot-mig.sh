@@ -51,6 +51,42 @@ present() { # GPU
 wanted() { # GPU: its profiles, as the layout has them
   printf '%s\n' "$layout" | awk -v gpu="$1" '$1 == gpu { $1 = ""; print }' | sed 's/^ //'
 }
+# A GPU that gpuboot does not know has the name of one of the MIG manager's layouts in the place of
+# profiles: it gets as many instances as its driver lists. all-balanced is what mig-parted makes of it.
+listed_for() { # LAYOUT, behind the driver's list: its profiles, the largest first
+  awk -v layout="${1#all-}" '
+    $3 == "MIG" {
+      split($6, number, "/"); dotted = $4; gsub(/\+/, ".", dotted)
+      if (dotted == layout) for (i = 0; i < number[2]; i++) same = same " " $4
+      if ($4 !~ /^[0-9]+g\.[0-9]+gb$/) next
+      slices = $4 + 0
+      if (slices > top) top = slices
+      if (number[2] + 0 > most[slices]) { most[slices] = number[2] + 0; best[slices] = $4 }
+    }
+    END {
+      if (layout != "balanced") print substr(same, 2)
+      else if (top == 7 && most[1] && most[2] && most[3]) print best[3], best[2], best[1], best[1]
+      else if (top == 4 && most[1] && most[2]) print best[2], best[1], best[1]
+    }'
+}
+ask_driver() {
+  asked=''
+  while read -r gpu profiles; do
+    case $profiles in
+      all-*)
+        name=$profiles
+        known=$(smi mig -i "$gpu" -lgip) || known=''
+        profiles=$(printf '%s\n' "$known" | listed_for "$name")
+        [ -n "$profiles" ] || die "the driver of GPU $gpu has no MIG profile for $name" \
+          "see \`nvidia-smi mig -i $gpu -lgip\` there" ;;
+    esac
+    asked="$asked$gpu $profiles
+"
+  done <<END
+$layout
+END
+  layout=$asked
+}
 differing() { # those GPUs of the layout that have another one
   printf '%s\n' "$layout" | while read -r gpu profiles; do
     case $gpu in '' | '#'*) continue ;; esac
@@ -210,4 +246,5 @@ what=${1:-}
 case $what in apply | look) ;; *) what=apply && die 'usage: gpuboot-mig apply|look [FILE]' 'name one' ;; esac
 layout=$(cat -- "${2:-/etc/gpuboot/mig-layout}") || die 'there is no layout' 'run deploys/standalone.py'
 read_gpus
+case $layout in *' all-'*) ask_driver ;; esac
 "$what"

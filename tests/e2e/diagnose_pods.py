@@ -150,6 +150,7 @@ def _registries() -> tuple[Step, Step]:
     return steps(begin, pods), steps(gone, end)
 
 
+_EVERYBODY = "--group=system:unauthenticated"
 POD_FAULTS = (
     Fault(
         ("pod-crash-loop",),
@@ -185,6 +186,11 @@ POD_FAULTS = (
         ("pending-cordon",),
         steps(kubectl("cordon", "gpu1", "gpu2"), _made(_pod("kept-away"))[0]),
         steps(_made()[1], kubectl("uncordon", "gpu1", "gpu2")),
+    ),
+    Fault(
+        ("open-rights",),
+        kubectl("create", "clusterrolebinding", "everybody", "--clusterrole=view", _EVERYBODY),
+        kubectl("delete", "clusterrolebinding", "everybody"),
     ),
     Fault(
         ("image-missing",),

@@ -98,8 +98,11 @@ def test_a_deleted_claim_comes_back_with_its_data_or_is_named(site: Lab) -> None
     site.kubectl("apply", "-f", "-", given=database("team", "orders", "scratch"))
     rollout = ("-n", "team", "rollout", "status", "deploy/database", "--timeout=240s")
     site.kubectl(*rollout)
-    inside = ("-n", "team", "exec", "deploy/database", "--")
-    site.kubectl(*inside, "sh", "-c", "for v in orders scratch; do echo paid >/data/$v/rows; done")
+
+    def inside(script: str) -> str:
+        return site.ssh(NODE, f"kubectl -n team exec deploy/database -- sh -c '{script}'").strip()
+
+    inside("for claim in orders scratch; do echo paid >/data/$claim/rows; done")
     site.ssh(NODE, f"{PROGRAM} manual")
     time.sleep(6)  # what is made from now on is younger than the backup
     site.kubectl("delete", "namespace", "team", "--timeout=240s")
@@ -116,8 +119,8 @@ def test_a_deleted_claim_comes_back_with_its_data_or_is_named(site: Lab) -> None
     assert "claim team/scratch (node1: " in done.text
     assert "claim team/orders" not in done.text
     site.kubectl(*rollout)
-    assert site.kubectl(*inside, "cat", "/data/orders/rows").strip() == "paid"
-    assert site.kubectl(*inside, "ls", "/data/scratch").strip() == ""
+    assert inside("cat /data/orders/rows") == "paid"
+    assert inside("ls /data/scratch") == ""
     site.kubectl("delete", "namespace", "team", "--timeout=240s")
     assert site.deploy("--json").changes == []
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import ROOT, Lab
+from tests.e2e.diagnose_absence import ABSENCE_FAULTS
 from tests.e2e.diagnose_faults import HOST_FAULTS, Fault
 from tests.e2e.diagnose_operands import OPERAND_FAULTS
 from tests.e2e.diagnose_pods import POD_FAULTS
@@ -67,6 +68,7 @@ NOT_TYPED = {
     "gpu-failed": "reboots the machine",
     "certificates-expired": "starts the control plane anew",
     "control-plane-taint": "takes the taints of all nodes away",
+    "component-missing": "runs the product",
     "host-silent": "the machine does not answer",
     "api-unreached": "nothing answers there",
     "clock-skew": "the machines have one clock",
@@ -93,7 +95,7 @@ def test_a_healthy_cluster_yields_nothing(site: Lab) -> None:
 
 
 @pytest.mark.parametrize(
-    "fault", [*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS, *WAY_FAULTS], ids=str
+    "fault", [*POD_FAULTS, *ABSENCE_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS, *WAY_FAULTS], ids=str
 )
 def test_a_fault_is_named(site: Lab, fault: Fault) -> None:
     if fault.alone:

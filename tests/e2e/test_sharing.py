@@ -58,11 +58,11 @@ def create(lab: Lab, name: str) -> Run:
 
 
 def test_wrong_settings_are_refused_before_anything_is_touched(site: Lab) -> None:
-    wrong = {"sharing": {"gpu1": {"time_slices": 4, "mps": 2}, "gpu9": {"mig": "all-1g.99gb"}}}
+    wrong = {"sharing": {"gpu1": {"time_slices": 4, "mps": 2}, "gpu9": {"mig": "all-seven"}}}
     refused(
         site.deploy(settings=wrong),
         "time_slices and mps exclude each other",
-        "all-1g.99gb is no MIG layout that gpuboot knows",
+        "all-seven is no MIG layout that gpuboot knows",
         "sharing names 'gpu9'",
         "nothing was changed",
     )

@@ -9,10 +9,10 @@ import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.dashboards import dashboards
-from lab.dashboard_preview.graph import lines
+from lab.dashboard_preview.graph import lines, states
 from lab.dashboard_preview.page import page
 from lab.dashboard_preview.panels import Series, TimeRange, defaults, panels, query_panel, table
-from lab.dashboard_preview.values import at_threshold, heat, shown, state
+from lab.dashboard_preview.values import PALETTE, at_threshold, heat, shown, state
 
 TIMES = TimeRange(0, 3600, 60)
 BOARDS = dashboards(parse_settings({}))
@@ -31,8 +31,8 @@ def panel(uid: str, title: str) -> dict[str, Any]:
         (0.0, "short", "0"),
         (81000.0, "mbytes", "79.1 GiB"),
         (3300.0, "s", "55 mins"),
-        (0.5, "h", "30 mins"),
-        (0.0, "h", "0 h"),
+        (3852.0, "s", "1.07 hours"),
+        (48.0, "suffix:GPU h", "48 GPU h"),
         (4.1601, "kwatth", "4.16 kWh"),
         (30.549, "currencyUSD", "USD 30.55"),
         (1.98e9, "hertz", "1.98 GHz"),
@@ -55,12 +55,12 @@ def test_a_table_has_one_row_for_series_that_agree_in_their_labels() -> None:
     nodes = panel("gpu-cluster", "Nodes")
     found = [
         Series("", {"node": name}, [(0, value)], ref)
-        for ref, value in (("A", 8.0), ("B", 7.0))
+        for ref, value in (("C", 7.0), ("A", 0.0), ("B", 8.0))
         for name in ("b", "a")
     ]
     made = table(nodes, found)
-    assert made.headings == ("Node", "Promised", "Shown")
-    assert made.rows == (("a", 8.0, 7.0), ("b", 8.0, 7.0))
+    assert made.headings == ("Node", "New pods", "Promised", "Shown")
+    assert made.rows == (("a", 0.0, 8.0, 7.0), ("b", 0.0, 8.0, 7.0))
 
 
 def test_a_matrix_has_a_column_for_each_watch() -> None:
@@ -79,16 +79,57 @@ def test_a_gap_in_the_data_is_a_gap_in_the_line() -> None:
     graph = panel("gpu-node", "Temperature")
     whole = [(float(at), 40.0) for at in range(0, 3600, 60)]
     holed = [point for point in whole if not 1200 < point[0] < 2400]
-    count = "stroke-width"
+    count = 'stroke-width="1.4"'
     assert lines(graph, [Series("a", {}, whole)], TIMES, 600, 200).count(count) == 1
     assert lines(graph, [Series("a", {}, holed)], TIMES, 600, 200).count(count) == 2
+
+
+def test_each_of_eleven_series_has_a_colour_of_its_own() -> None:
+    graph = panel("gpu-node", "Temperature")
+    gpus = [Series(f"GPU {number}", {}, [(0.0, 40.0), (60.0, 41.0)]) for number in range(11)]
+    drawn = lines(graph, gpus, TIMES, 600, 200)
+    assert len(set(re.findall(r'stroke="(#\w+)" stroke-width="1.4"', drawn))) == 11
+    assert len(set(PALETTE)) == len(PALETTE)
+
+
+def test_a_second_measure_is_dashed_in_graph_and_legend() -> None:
+    graph = panel("gpu-profile", "Engine and SM")
+    points = [(0.0, 0.4), (60.0, 0.5)]
+    one = lines(graph, [Series("engine", {}, points, "A")], TIMES, 600, 200)
+    two = lines(graph, [Series("SM", {}, points, "B")], TIMES, 600, 200)
+    assert (one.count('stroke-dasharray="8 5"'), two.count('stroke-dasharray="8 5"')) == (0, 2)
+
+
+@pytest.mark.parametrize("width", [1440, 800])
+def test_a_number_is_shown_with_its_unit_in_letters_that_fit(width: int) -> None:
+    board = BOARDS["gpu-cluster"]
+    wait = panel("gpu-cluster", "Longest wait")
+    html = page(board, {wait["id"]: [Series("", {}, [(0.0, 3852.0)])]}, TIMES, "", width)
+    (size,) = re.findall(r"font-size:(\d+)px'>1\.07 hours<", html)
+    assert len("1.07 hours") * 0.6 * int(size) < width / 24 * wait["gridPos"]["w"]
+
+
+def test_a_state_timeline_fills_its_panel_and_shows_a_page_of_rows() -> None:
+    graph = panel("gpu-health", "What the driver asks for")
+
+    def heights(rows: int) -> list[float]:
+        gpus = [Series(f"n GPU {n}", {}, [(0.0, 0.0), (60.0, 0.0)]) for n in range(rows)]
+        return [
+            float(h)
+            for h in re.findall(r'height="([\d.]+)" fill', states(graph, gpus, TIMES, 600, 300))
+        ]
+
+    assert heights(2)[0] > 100
+    assert len(heights(26)) == 20
 
 
 @pytest.mark.parametrize("uid", BOARDS)
 def test_a_page_shows_every_panel_and_says_where_there_is_nothing(uid: str) -> None:
     board = BOARDS[uid]
     html = page(board, {}, TIMES, "made up")
-    assert html.count("No data") == len(panels(board))
+    empty = [p["fieldConfig"]["defaults"].get("noValue", "No data") for p in panels(board)]
+    for text in set(empty):
+        assert html.count(f"<div class='none'>{text}</div>") == empty.count(text)
     assert "made up" in html
 
 

@@ -111,7 +111,10 @@ def test_a_machine_without_faults_is_well(machine: Machine) -> None:
     [
         ("1.health_nvlink = 10", "health: NVLINK of GPU 1 {}: warning"),
         ("1.health_mem = 20", "health: MEM of GPU 1 {}: failure"),
-        ("1.ecc_dbe = 2", "health: MEM of GPU 1 {}: failure: SIMULATED: a DBE was detected"),
+        (
+            "1.ecc_dbe = 2",
+            "health: MEM of GPU 1 {}: failure: SIMULATED: Detected 1 volatile double-bit",
+        ),
         ("1.row_remap_failure = 1", "health: MEM of GPU 1 {}: failure"),
         ("1.recovery_action = 1", "health: DRIVER of GPU 1 {}: failure"),
         ("1.row_remap_pending = 1", "diag: software of GPU 1 {}: failure"),

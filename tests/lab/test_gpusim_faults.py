@@ -218,6 +218,13 @@ def test_energy_is_the_integral_of_the_power(machine: Machine) -> None:
     assert energy / 1e6 == pytest.approx(0.7 * 30 + 0.072 * 70, abs=0.5)
 
 
+def test_energy_counts_anew_after_a_reset(machine: Machine) -> None:
+    machine.inject("0.util = 100", ago=40)
+    machine.sim("reset", 0)
+    (energy,) = machine.nvml("[n.nvmlDeviceGetTotalEnergyConsumption(d)]")
+    assert energy / 1e6 < 14  # half of what 700 W had made before
+
+
 def test_a_wave_of_load_never_lets_the_energy_fall(machine: Machine) -> None:
     machine.inject("0.util_max = 100", ago=90)
     samples = "[n.nvmlDeviceGetTotalEnergyConsumption(d) for _ in range(200)]"

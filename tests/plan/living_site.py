@@ -3,7 +3,8 @@
 $PLAN_SETTINGS is what the settings are now. What hosts answer is worked out from the defaults, so
 a run has nothing to do but what those settings change. $PLAN_FAILS: a part of a command that fails
 on the leader. $PLAN_DRIVER: the driver that is loaded, where it is not the lock's. $PLAN_BENT:
-somebody has changed and deleted objects of the cluster by hand. $PLAN_NEW: the inventory has
+somebody has changed and deleted objects of the cluster by hand. $PLAN_DECIDED: the Corefile is
+another one. $PLAN_NEW: the inventory has
 another worker, a bare machine. $PLAN_VIRTUAL: the virtual address that the site was made with.
 $PLAN_BEGUN: an earlier run has begun the upgrade of gpu1, and did not end it. $PLAN_SECOND: there
 is a second worker, gpu2, which is as the first. $PLAN_KUBERNETES: the release that it runs, where
@@ -40,7 +41,7 @@ from gpuboot.kubernetes import backup, endpoint, kubeadm
 from gpuboot.kubernetes.virtual_address import unit_file
 from gpuboot.templates import render
 from tests.noise import own
-from tests.plan import virtual_site
+from tests.plan import living_objects, virtual_site
 from tests.plan.living_cluster import LivingCluster
 from tests.plan.living_pods import pods_of_nodes
 
@@ -170,6 +171,7 @@ def _answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
     return {
         "How far kubeadm got on this host": _kubeadm(leads, begun),
         **_cluster_answers(),
+        **pods_of_nodes(os.environ.get("PLAN_BUDGET", "")),
         **_host_answers(name),
     }
 
@@ -179,7 +181,7 @@ def _cluster_answers() -> dict[str | re.Pattern[str], list[str]]:
         **LivingCluster(
             _settings, _lock, _nodes, _config, _older or _lock.kubernetes.version
         ).answers(),
-        **pods_of_nodes(os.environ.get("PLAN_BUDGET", "")),
+        **living_objects.answers(_settings, _lock, _nodes, _config.text),
         "/about.json": [f"backup\t1\t{_backup}", "ca\tc1", "result\tsuccess", "end\tok"],
         "--field-selector spec.nodeName=gpu1": [
             base64.b64encode(json.dumps(_PODS).encode()).decode()

@@ -89,7 +89,26 @@ def test_what_somebody_did_by_hand_is_named() -> None:
         next(line for line in told if line.endswith("data.mine.json was {}"))
     ]
     assert [line for line in told if line.endswith(": created")]  # a dashboard that was deleted
-    assert "4 operations change 1 of 2 hosts" in "\n".join(told)
+    assert "~ Deployment kube-system/coredns: deleted → created again" in told
+    assert "5 operations change 1 of 2 hosts" in "\n".join(told)
+
+
+def test_a_corefile_of_the_sites_own_is_named_and_no_change() -> None:
+    lines = [line for line in shown(living("--dry", PLAN_DECIDED="1")) if line]
+    assert lines[:2] == [
+        "Nothing to do: 2 hosts of gpuboot are as the settings say.",
+        "Left as somebody has set it",
+    ]
+    assert lines[3].strip().startswith("= kept: ConfigMap kube-system/coredns: Corefile: somebody")
+    assert [line.strip() for line in lines[4:]] == ["+corp.example:53 {}"]
+
+
+def test_a_decision_is_named_beside_what_the_same_operation_changes() -> None:
+    said = "\n".join(shown(living("--dry", PLAN_DECIDED="1", PLAN_BENT="1")))
+    changed, left = said.split("Left as somebody has set it")
+    assert "~ Deployment kube-system/coredns: deleted → created again" in changed
+    assert "kept" not in changed
+    assert "+corp.example:53 {}" in left
 
 
 def test_another_driver_is_told_node_by_node() -> None:

@@ -19,7 +19,7 @@ def test_a_budget_that_lets_no_pod_go_ends_the_run_before_it_begins() -> None:
     assert "1 problem; nothing was changed [@fake/gpu1] PodDisruptionBudget ml/serve" in said
     kept = "ml/serve-gpu1 (Deployment serve) on gpu1; ml/serve-gpu2 (Deployment serve) on gpu2"
     assert f"so this run cannot drain nodes gpu1, gpu2, where it keeps {kept}" in said
-    assert "remedy: give Deployment serve another replica" in said
+    assert "remedy: have the budget spare a pod" in said
     again = living("--dry", PLAN_SECOND="1", PLAN_BUDGET="2 2 2")
     assert "Nothing to do" in again.stderr, "nothing is drained"
     sharing = {"sharing": {"gpu1": {"time_slices": 4}}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import floor
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -165,7 +166,7 @@ def _exported(course: Course, time: Time) -> dict[str, Points]:
             if counter:
                 risen[counter] = risen.get(counter, 0.0) + rise
             points = found.setdefault(series, [])
-            points += [None] * (at - len(points)) + [value + risen.get(counter, 0.0)]
+            points += [None] * (at - len(points)) + [value + floor(risen.get(counter, 0.0))]
     return {_name("up", target): up} | {
         name: points + [None] * (time.count - len(points)) for name, points in found.items()
     }

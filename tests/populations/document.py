@@ -8,11 +8,14 @@ from pathlib import Path
 from gpuboot import rules
 from gpuboot.rules.catalogue import loaded_alerts
 from gpuboot.telemetry.expressions import metric_names
+from gpuboot.verify.checks.health import METRICS
 from tests.populations.course import SETTINGS
 from tests.populations.machine import Machine
 from tests.populations.model import ASKED, Lack, Population, Source
+from tests.populations.opposites import WELL, derivations
 from tests.populations.sources import FIRST
 from tests.populations.table import POPULATIONS
+from tests.populations.watch_faults import BROKEN
 
 PAGE = Path(__file__).parents[2] / "docs/hardware.md"
 _HEAD = """\
@@ -26,7 +29,10 @@ For each kind the fast tests build a node from public recordings: what the drive
 Kubernetes node and dcgm-exporter say. Then:
 
 - the [proof](reports.md) runs, and every GPU and MIG instance must be proven;
-- every [alert](runbooks/README.md) must stay silent on idle GPUs, under load, and for 26 hours;
+- every [alert](runbooks/README.md) must stay silent on idle GPUs, under load, and for 26 hours,
+  while NVLink's counters grow slowly, no IMEX daemon runs, and DCGM's health watches fail what is
+  well ([dcgm.md](dcgm.md#what-a-result-means)); shared GPUs and two more models (GB300, A100 PCIe
+  without a bridge) as well;
 - one fault of each family is made, and the proof and the alerts must name it.
 
 ## What is tried
@@ -45,6 +51,17 @@ lacks. An alert that needs such a field says nothing about this kind of GPU; one
 field to go by takes that.
 
 | What is lacking | Where | Fields | Alerts that read them | How that is known |
+|---|---|---|---|---|
+"""
+_DERIVED = """
+## What stands on derived values
+
+Where no recording is public, a value or its absence is derived. Alerts that read it stand on that,
+and so does the link `health` of the proof. Each by which a verdict may change is tried as the
+opposite, too: where nothing is wrong, the proof and the alerts must stay as they are; where a GPU
+is broken, they must say so. All are tried without any derived value, and with DCGM's mark for none.
+
+| Derived | Fields | Alerts that read them | Links of the proof | Tried as well |
 |---|---|---|---|---|
 """
 _OPEN = """
@@ -78,6 +95,8 @@ def text() -> str:
             *(_row(one) for one in kinds),
             _LACKS,
             *_lacks(kinds),
+            _DERIVED,
+            *_derived(kinds),
             _OPEN,
             _SOURCES,
             *(f"- {where}\n" for where in sorted({s.where for s in _recorded(kinds)})),
@@ -105,6 +124,24 @@ def _lacks(kinds: list[Population]) -> Iterator[str]:
         fields = ", ".join(f"`{_short(name)}`" for name in ASKED if name in names)
         alerts = ", ".join(sorted({alert for name in names for alert in readers.get(name, ())}))
         yield f"| {what} | {', '.join(where)} | {fields} | {alerts or 'none'} | {how} |\n"
+
+
+def _derived(kinds: list[Population]) -> Iterator[str]:
+    """A line for each derivation, with what stands on it and what is tried instead."""
+    readers = _readers(kinds[0])
+    found: dict[str, set[str]] = {}
+    for source, names in derivations(kinds):
+        found.setdefault(source.where, set()).update(names)
+    for why, names in found.items():
+        fields = ", ".join(f"`{_short(name)}`" for name in ASKED if name in names)
+        alerts = ", ".join(sorted({alert for name in names for alert in readers.get(name, ())}))
+        links = "health" if names & METRICS else "none"
+        tried = [one.what for one in WELL if one.about.where == why] + BROKEN.get(why, [])
+        told = alerts or "none"
+        yield f"| {why} | {fields} | {told} | {links} | {'; '.join(tried) or _ABSENT} |\n"
+
+
+_ABSENT = "no value at all; DCGM's mark for none"
 
 
 def _own(one: Population) -> Iterator[Lack]:

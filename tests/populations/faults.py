@@ -23,6 +23,7 @@ class Fault:
     """A fault of the node's first GPU, or of what stands above it.
 
     + needs: fields without which a kind of GPU cannot show it
+    + only: names of the kinds that can show it; none: any
     + on_fabric, on_mig: only GPUs of an NVLink fabric, or with MIG, can show it
     + machine: the machine's own state
     + fails: log of the pod that gets a device of the GPU; everywhere: of any GPU of the node
@@ -43,6 +44,7 @@ class Fault:
     beside: frozenset[str] = frozenset()
     alerts_alone: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
+    only: frozenset[str] = frozenset()
     on_fabric: bool = False
     on_mig: bool = False
     untold: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -65,6 +67,8 @@ class Fault:
 
     def expressible(self, population: Population) -> bool:
         """Whether this kind of GPU can show the fault at all."""
+        if self.only and population.name not in self.only:
+            return False
         if self.on_fabric and population.fabric != "Completed":
             return False
         if self.on_mig and not population.cards[0].instances:

@@ -22,8 +22,7 @@ WATCHES = [
     "THERMAL",
     "POWER",
     "DRIVER",
-    "NVSWITCH_NONFATAL",
-    "NVSWITCH_FATAL",
+    "ALL",
 ]
 Device = tuple[Card, Instance | None]
 Change = Callable[[Card, Instance | None, dict[str, float]], Mapping[str, float]]
@@ -39,6 +38,7 @@ class Page:
     + gone: indices of GPUs that the exporter does not see
     + change: what is different from a GPU in order
     + xids: (GPU's index, XID) -> how often it was counted
+    + watches: (GPU's index, DCGM's health watch) -> its error code and level, where it finds any
     """
 
     of: Population
@@ -48,6 +48,7 @@ class Page:
     gone: frozenset[int] = frozenset()
     change: Change | None = None
     xids: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    watches: Mapping[tuple[int, str], tuple[str, int]] = field(default_factory=dict)
 
     @property
     def devices(self) -> Iterator[Device]:
@@ -93,8 +94,9 @@ class Page:
         for card in self.of.cards:
             if card.index not in self.gone:
                 for watch in WATCHES:
-                    more = {"health_watch": watch, "health_error_code": "DCGM_FR_OK"}
-                    yield "DCGM_EXP_GPU_HEALTH_STATUS", {**self.labels(card, None), **more}, 0
+                    code, level = self.watches.get((card.index, watch), ("DCGM_FR_OK", 0))
+                    more = {"health_watch": watch, "health_error_code": code}
+                    yield "DCGM_EXP_GPU_HEALTH_STATUS", {**self.labels(card, None), **more}, level
 
     def labels(self, card: Card, one: Instance | None) -> dict[str, str]:
         """Labels of a series, in the exporter's order (render_metrics.go)."""

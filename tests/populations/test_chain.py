@@ -12,6 +12,7 @@ from tests.populations.cluster import Cluster
 from tests.populations.machine import Machine
 from tests.populations.model import Population
 from tests.populations.offers import devices
+from tests.populations.opposites import RELATED, WELL, Opposite, all_of, without_derived
 from tests.populations.page import Page
 from tests.populations.table import POPULATIONS, SLICED
 
@@ -38,6 +39,23 @@ def test_a_healthy_machine_is_proven(population: Population, way: str) -> None:
     assert verdict(findings) == "proven", told(findings)
 
 
+OPPOSITES = [
+    pytest.param(opposite, one, id=f"{one}: {opposite}")
+    for opposite in WELL
+    for one in (*POPULATIONS.values(), *RELATED)
+    if opposite.of(one)
+]
+
+
+@pytest.mark.parametrize(("opposite", "population"), OPPOSITES)
+def test_it_is_proven_where_a_derived_value_is_otherwise(
+    opposite: Opposite, population: Population
+) -> None:
+    cluster = Cluster(of=population, page=opposite.page(Page(population)))
+    findings = judged(Machine(population), cluster)
+    assert verdict(findings) == "proven", told(findings)
+
+
 @pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
 def test_every_gpu_and_instance_has_computed(population: Population) -> None:
     cluster = Cluster(of=population, page=Page(population))
@@ -49,9 +67,17 @@ def test_every_gpu_and_instance_has_computed(population: Population) -> None:
     assert sum(asked) == len(computed)
 
 
+@pytest.mark.parametrize("population", [*POPULATIONS.values(), *RELATED], ids=str)
+def test_it_is_proven_where_all_derived_values_are_otherwise(population: Population) -> None:
+    findings = judged(Machine(population), Cluster(of=population, page=all_of(Page(population))))
+    assert verdict(findings) == "proven", told(findings)
+    (health, *_) = [found for found in findings if found.link == "health"]
+    assert "DCGM says: " in health.detail, "what DCGM says stays visible"
+
+
 def test_shared_gpus_compute_and_whose_series_they_are_is_not_covered() -> None:
     sliced = {**WAYS["default"], "gpu_operator": {"time_slices": SLICED.shares}}
-    findings = judged(Machine(SLICED), Cluster(of=SLICED, page=Page(SLICED)), **sliced)
+    findings = judged(Machine(SLICED), Cluster(of=SLICED, page=all_of(Page(SLICED))), **sliced)
     assert verdict(findings) == "not_covered", told(findings)
     open_ = [found for found in findings if found.status != "pass"]
     assert {found.link for found in open_} == {"attribution"}, told(findings)
@@ -74,3 +100,11 @@ def test_an_instance_that_cannot_compute_is_named_alone(population: Population) 
     cluster = Cluster(of=population, page=Page(population), fails={bad: "Test FAILED\n"})
     failed = [found for found in judged(Machine(population), cluster) if found.status == "fail"]
     assert [(found.link, found.gpu_uuid) for found in failed] == [("workload", bad)]
+
+
+@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+def test_it_is_proven_without_any_derived_value(population: Population) -> None:
+    """Where nvidia-smi and the bus tell of a GPU, no value of the exporter is needed alone."""
+    page = Page(population, change=without_derived(population))
+    findings = judged(Machine(population), Cluster(of=population, page=page))
+    assert verdict(findings) == "proven", told(findings)

@@ -13,10 +13,11 @@ from tests.populations.faults import FAULTS, Fault
 from tests.populations.model import Population
 from tests.populations.page import Page
 from tests.populations.table import POPULATIONS
+from tests.populations.watch_faults import WATCH_FAULTS
 
 CASES = [
     pytest.param(fault, one, id=f"{one}: {fault}")
-    for fault in FAULTS
+    for fault in (*FAULTS, *WATCH_FAULTS)
     for one in POPULATIONS.values()
     if fault.expressible(one)
 ]
@@ -39,7 +40,9 @@ def test_the_verdict(fault: Fault, population: Population) -> None:
         assert {found.gpu_uuid for found in failed} <= hit, told(findings)
 
 
-@pytest.fixture(scope="module", params=[fault for fault in FAULTS if fault.shown], ids=str)
+@pytest.fixture(
+    scope="module", params=[fault for fault in (*FAULTS, *WATCH_FAULTS) if fault.shown], ids=str
+)
 def shown(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Fault, dict[str, set[str]]]:

@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 
 from tests.populations.course import Course, Time, fired
 from tests.populations.model import Population
+from tests.populations.opposites import RELATED, all_of, rising, without_derived
+from tests.populations.page import Page
 from tests.populations.table import POPULATIONS, SHARED
 
 Fired = dict[str, set[str]]
 
 
+KINDS = (*POPULATIONS.values(), *RELATED, *SHARED)
+
+
+def _soaked(one: Population, idle: int) -> Course:
+    """Counters of NVLink grow slowly, DCGM fails what is well, and no IMEX daemon runs."""
+    return Course(one.small(), idle=idle, since=12, changed=all_of, rising=rising(one))
+
+
+def _without() -> Iterator[Population]:
+    """Each kind under another name, with other UUIDs."""
+    for one in POPULATIONS.values():
+        cards = tuple(replace(c, uuid=c.uuid.replace("GPU-", "GPU-f")) for c in one.cards)
+        yield replace(one, name=f"{one.name}-recorded", cards=cards)
+
+
+def _recorded(page: Page) -> Page:
+    return replace(page, change=without_derived(page.of))
+
+
 @pytest.fixture(scope="module")
 def hours(tmp_path_factory: pytest.TempPathFactory) -> Fired:
-    """Idle, and then under load."""
-    courses = [Course(one.small(), idle=35) for one in (*POPULATIONS.values(), *SHARED)]
+    """Idle, and then under load; and what is derived of them is otherwise from a moment on."""
+    courses = [_soaked(one, idle=35) for one in KINDS]
     return fired(tmp_path_factory.mktemp("hours"), courses, Time(minutes=100, step=60))
 
 
 @pytest.fixture(scope="module")
 def day(tmp_path_factory: pytest.TempPathFactory) -> Fired:
-    """More than a day, for what is counted by the day."""
-    courses = [Course(one.small(), idle=600) for one in POPULATIONS.values()]
+    """More than a day, for what is counted by the day: GPUs idle, then in use, shared ones too."""
+    courses = [_soaked(one, idle=600) for one in KINDS]
     return fired(tmp_path_factory.mktemp("day"), courses, Time(minutes=26 * 60, step=900))
 
 
@@ -29,15 +53,16 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Fired:
 def blanks(tmp_path_factory: pytest.TempPathFactory) -> Fired:
     """DCGM's number for `not supported`, which exporters up to 4.0 print."""
     courses = [Course(one.small(), idle=10, blanks=True) for one in POPULATIONS.values()]
+    courses += [Course(one.small(), idle=10, changed=_recorded) for one in _without()]
     return fired(tmp_path_factory.mktemp("blanks"), courses, Time(minutes=35, step=60))
 
 
-@pytest.mark.parametrize("population", [*POPULATIONS.values(), *SHARED], ids=str)
+@pytest.mark.parametrize("population", KINDS, ids=str)
 def test_rules_are_silent_on_idle_and_busy_gpus(population: Population, hours: Fired) -> None:
     assert hours.get(population.node, set()) == set()
 
 
-@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+@pytest.mark.parametrize("population", KINDS, ids=str)
 def test_rules_are_silent_for_more_than_a_day(population: Population, day: Fired) -> None:
     assert day.get(population.node, set()) == set()
 
@@ -45,6 +70,11 @@ def test_rules_are_silent_for_more_than_a_day(population: Population, day: Fired
 @pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
 def test_blank_values_are_no_values(population: Population, blanks: Fired) -> None:
     assert blanks.get(population.node, set()) == set()
+
+
+@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+def test_rules_are_silent_without_any_derived_value(population: Population, blanks: Fired) -> None:
+    assert blanks.get(f"{population.name}-recorded-1", set()) == set()
 
 
 def test_nothing_fires_that_names_no_node(hours: Fired, day: Fired, blanks: Fired) -> None:

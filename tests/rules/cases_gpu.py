@@ -45,9 +45,11 @@ _MEMORY = [
                 dcgm("DCGM_EXP_XID_ERRORS_TOTAL", xid=xid, **_SLICE):
                 values((None, 20), (1, 40), (None, 20)),
                 dcgm("DCGM_FI_DEV_SM_CLOCK", **_SLICE): "1980x200",
+                dcgm("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", **_SLICE):
+                values((1e9, 80, 6e6), (1e6, 20, 6e6)),
             },
-            {20 + hold + 1: [G0], 59: [G0]},
-            (19, 62),
+            {20 + hold + 1: [G0], 59: [G0], 79: [G0]},
+            (19, 82),
             restart=True,
         )
         for alert, xid, hold in (("GPURowRemapPending", "63", 10), ("GPURowRemapFailure", "64", 0),

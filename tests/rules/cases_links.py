@@ -12,7 +12,7 @@ _REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
 
 _LINKS = [
     *counter("GPUNvlinkErrors", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
-              low=0, high=1, hold=5),
+              low=0.2, high=1, hold=5),
     Case(
         "GPUNvlinkErrors",
         "recoveries count as well",

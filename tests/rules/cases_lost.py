@@ -133,8 +133,24 @@ CASES = [
         "GPUDeviceUnhealthy",
         "one of four, until the plugin restarts",
         on_node("capacity", 4) | on_node("allocatable", values((4, 10), (3, 20), (4, 10))),
-        {16: [{**GONE, "resource": "nvidia_com_gpu"}]},
-        (9, 14, 32),
+        {18: [{**GONE, "resource": "nvidia_com_gpu"}]},
+        (9, 16, 32),
+    ),
+    Case(
+        "GPUDeviceUnhealthy",
+        "the device plugin goes: the kubelet keeps the capacity for five minutes, and then some",
+        on_node("capacity", values((4, 16), (0, 30)))
+        | on_node("allocatable", values((4, 10), (0, 36))),
+        quiet=(14, 15, 16, 17, 18, 30),
+    ),
+    Case(
+        "GPUDeviceUnhealthy",
+        "the device plugin starts again: capacity first, or allocatable",
+        on_node("capacity", values((0, 5), (4, 30)), "gpu1")
+        | on_node("allocatable", values((0, 6), (4, 29)), "gpu1")
+        | on_node("capacity", values((4, 5), (8, 30)), "gpu2")
+        | on_node("allocatable", values((4, 8), (8, 27)), "gpu2"),
+        quiet=(5, 6, 7, 8, 12, 15),
     ),
     Case(
         "GPUDeviceUnhealthy",

@@ -175,13 +175,14 @@ CASES = [
     ),
     Case(
         "GPUXidInspect",
-        "the exporter restarts, and the GPU is well",
+        "the exporter restarts, and later the driver is loaded again",
         {
             xid(54): values((1, 30), (None, 10)),
             dcgm(_CLOCK): values((40, 30), (None, 1), (40, 30)),
+            dcgm("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"): values((1e9, 50, 6e6), (1e6, 20, 6e6)),
         },
-        {29: said(54, "investigate"), 31: said(54, "investigate")},
-        (33, 40),
+        dict.fromkeys((29, 31, 33, 49), said(54, "investigate")),
+        (52, 60),
         restart=True,
     ),
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """XIDs from which a GPU does not recover by itself: from the first line until the repair is seen.
 
-That the exporter restarts with every reset and reboot, and starts its counters at 0: dcgm-exporter
-4.8.3, docs ("cumulative XID errors observed since exporter start").
+The exporter starts its counters at 0: dcgm-exporter 4.8.3, docs ("cumulative XID errors observed
+since exporter start"). Its restart is no repair: tests/rules/cases_repaired.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from tests.rules.model import G0, G1, HELD, Case, dcgm, up, values
 
 _XID = "DCGM_EXP_XID_ERRORS_TOTAL"
 _CLOCK = "DCGM_FI_DEV_SM_CLOCK"
+_ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 _ACTION = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
 _DAY = 1440
 SEEN = {dcgm(_CLOCK): "1980x400"}
@@ -150,6 +151,7 @@ _REPAIRS = [
         "GPUXidFatal",
         "once repaired it stays so, also when the exporter is gone later",
         {xid(48): values((None, 20), (1, 20), (None, 1)),
+         dcgm(_ACTION): values((0, 20), (1, 20), (None, 1), (0, 20), (None, 20), (0, 20)),
          **_clock((1980, 40), (None, 1), (1980, 20), (None, 20), (1980, 20))},
         {39: said(48)},
         (45, 60, 62, 79, 85),
@@ -159,6 +161,7 @@ _REPAIRS = [
         "GPUXidFatal",
         "the first after the exporter has restarted, of a code that was there before",
         {xid(48): values((1, 60), (None, 30), (1, 40)),
+         dcgm(_ENERGY): values((9e9, 60), (None, 2), (1e6, 70, 6e6)),
          **_clock((1980, 60), (None, 2), (1980, 70))},
         {59: said(48), 91: said(48), 120: said(48)},
         (65, 89),

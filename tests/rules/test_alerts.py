@@ -17,6 +17,7 @@ from tests.rules import (
     cases_links,
     cases_lost,
     cases_memory,
+    cases_repaired,
     cases_scrapes,
     cases_unheld,
     cases_use,
@@ -42,6 +43,7 @@ CASES = [
         cases_unheld,
         cases_cluster,
         cases_dcgm,
+        cases_repaired,
         cases_watches,
     )
     for case in module.CASES

@@ -14,8 +14,9 @@ from tests.rules.model import series
 from tests.rules.suite import NODES, SETTINGS, all_rules, run, write_rules
 from tests.rules.worlds import WORLDS, World
 from tests.rules.worlds_applications import APPLICATIONS
+from tests.rules.worlds_watches import WORLDS as WATCHES
 
-ALL = [*WORLDS, *APPLICATIONS]
+ALL = [*WORLDS, *APPLICATIONS, *WATCHES]
 
 
 def _suite(world: World) -> dict[str, Any]:

@@ -45,6 +45,7 @@ OTHERS = {
     "gpu_operator_reconciliation_status",
     # node-exporter's own
     "node_time_seconds",
+    "node_boot_time_seconds",
     "node_uname_info",
     # node-exporter's textfile collector
     "gpuboot_etcd_backup_timestamp_seconds",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuboot.kubernetes.open_rights import CLUSTER_BINDINGS, open_rights
 from tests.unit.diagnose_site import (
     COREDNS,
     EXPORTER,
@@ -234,4 +235,23 @@ OFFERING = (
     ),
 )
 
-CASES = (*EXPORTING, *MONITORING, *OFFERING)
+
+def rights(group: str) -> dict[str, object]:
+    """A binding that gives a group the role `view`."""
+    item = {
+        "metadata": {"name": "viewers"},
+        "roleRef": {"kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "Group", "name": group}],
+    }
+    return {"rights": tuple(open_rights({CLUSTER_BINDINGS: {"items": [item]}}))}
+
+
+RIGHTS = (
+    Case(
+        "open-rights",
+        site(at=cluster(**rights("system:unauthenticated"))),
+        site(at=cluster(**rights("ml-team"))),
+        "ClusterRoleBinding viewers gives system:unauthenticated",
+    ),
+)
+CASES = (*EXPORTING, *MONITORING, *OFFERING, *RIGHTS)

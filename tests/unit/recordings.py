@@ -7,6 +7,11 @@ src/renderer/gpu/__tests__/fixtures/dgx_a100_mig_mixed.prom (47 slices on 7 card
 
 from __future__ import annotations
 
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
 from gpuboot.verify.devices import Gpu, Instance, Sensor
 
 ALL: tuple[Sensor, ...] = ("temperature", "power", "memory")
@@ -162,3 +167,21 @@ GB10 = {
 
 # A slice of an A800 in MIG mode; the same fields stand on an A30's (dcgm-exporter#317)
 SLICE = {"DCGM_FI_DEV_SM_CLOCK": 1410, "DCGM_FI_DEV_GPU_TEMP": 35}
+
+
+def kubeadm_objects() -> dict[str, Any]:
+    """kubeadm's configuration, what it prints of its addons, and its objects in a real cluster."""
+    recorded = Path(__file__).with_name("recorded_kubeadm_objects.json.gz").read_bytes()
+    found: dict[str, Any] = json.loads(gzip.decompress(recorded))
+    return found
+
+
+def in_force() -> dict[str, Any]:
+    """What facts print of what is in force in a real cluster that nobody has touched.
+
+    `config`: kubeadm's configuration; `in_force`, `static_pods`: lines of the facts; `planted`:
+    all that in another one, after many changes by hand, with `hosts`: lines of each about its boot.
+    """
+    recorded = Path(__file__).with_name("recorded_in_force.json.gz").read_bytes()
+    found: dict[str, Any] = json.loads(gzip.decompress(recorded))
+    return found

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyinfra.api.command import StringCommand
 from pyinfra.api.exceptions import FactProcessError
+from pyinfra.connectors.util import make_unix_command
 from typing_extensions import override
 
-from deploys.facts.batch import Batch, Request, Unanswered
+from deploys.facts.batch import Batch, Request, Unanswered, parts
 from deploys.facts.files import Files, FileState
 from deploys.facts.framed import Framed
 from deploys.facts.kernel import Kernel
@@ -156,3 +158,18 @@ def test_the_kernels_settings_are_whole() -> None:
     }
     assert len(found) > 0
     assert state.sysctls == found
+
+
+def test_the_longest_batch_fits_into_the_one_argument_that_a_shell_gets() -> None:
+    """Linux: MAX_ARG_STRLEN, 131,072 bytes with the zero at the end."""
+    script = "printf '%s' \"it's\"; # " + "x" * 950 + " {}"
+    requests = [request(Says, script=script.format(number)) for number in range(250)]
+    batches = [Batch().command(requests=part) for part in parts(requests)]
+    assert len(batches) > 2
+    answered = 0
+    for command in batches:
+        as_root = make_unix_command(StringCommand(command), _sudo=True, _sudo_user="root")
+        assert len(as_root.get_raw_value()) < 131_072
+        done = subprocess.run(["sh", "-c", command], capture_output=True, check=True)
+        answered += done.stdout.count(b"it's")
+    assert answered == 250

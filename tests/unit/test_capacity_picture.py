@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
+
 from gpuboot.usage.capacity.hourly import Hourly
 from gpuboot.usage.capacity.models import NAIVE, seasonal_naive
 from gpuboot.usage.capacity.outlook import Outlook, Supply, outlook
-from gpuboot.usage.capacity.picture import html, picture
+from gpuboot.usage.capacity.picture import MIDDLE, WIDE, html, picture
 from gpuboot.usage.capacity.pools import Pool
 from gpuboot.usage.capacity.report import Capacity
-from tests.unit.demand_series import START, trend
+from tests.unit.demand_series import START, made, trend
 
 NAIVE_ONLY = {NAIVE: seasonal_naive}
 
@@ -25,9 +27,23 @@ def test_the_picture_keeps_to_its_frame_and_breaks_at_holes() -> None:
     assert all(drawn.left <= x <= drawn.right for x, _ in points)
     assert all(drawn.top <= y <= drawn.bottom for _, y in points)
     assert {kind for kind, _ in drawn.levels} == {"installed", "room"}
-    assert {"now", "lead"} <= {kind for kind, _ in drawn.marks}
+    assert {"now", "lead"} <= {kind for kind, *_ in drawn.marks}
     places = sorted(one.y for one in drawn.texts if one.x > drawn.right)
     assert all(later - one > 12 for one, later in pairwise(places))
+
+
+@pytest.mark.parametrize("width", [WIDE, MIDDLE])
+@pytest.mark.parametrize("lead_weeks", [1, 8])
+def test_no_line_goes_through_the_name_of_a_moment(lead_weeks: int, width: float) -> None:
+    demand = Hourly(START, made(lambda week: 50.0 + week * 1.5).seen)
+    drawn = picture(outlook(demand, Supply(110, lead_weeks=lead_weeks), NAIVE_ONLY), width)
+    names = [text for text in drawn.texts if text.y < drawn.top - 4 and not text.end]
+    assert len(names) == len(drawn.marks) >= 2
+    for text in names:
+        right = text.x + 6.5 * len(text.text)
+        through = [x for _, x, y in drawn.marks if text.x < x < right and y < text.y]
+        assert not through, text
+        assert right < width
 
 
 def test_a_refused_pool_is_drawn_too() -> None:
@@ -42,3 +58,10 @@ def test_what_comes_from_outside_is_text_in_the_page() -> None:
     drawn = html(Capacity("lab", ((Pool("<script>", "nvidia.com/gpu"), refused),)))
     assert "<script>" not in drawn
     assert "too &lt;b&gt;short" in drawn
+
+
+@pytest.mark.parametrize(("hours", "pictures"), [(5, 0), (30, 0), (48, 2)])
+def test_less_than_two_days_make_no_picture(hours: int, pictures: int) -> None:
+    refused = Outlook(Hourly(START, (3.0,) * hours), Supply(8), refusal="too short")
+    page = html(Capacity("lab", ((Pool("H100", "nvidia.com/gpu"), refused),)))
+    assert page.count("<svg") == pictures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -89,3 +90,13 @@ def test_short_history_says_how_prometheus_keeps_more() -> None:
     assert "H100: unknown" in said
     assert "no forecast: 1 hour of history; 3 weeks are needed" in said
     assert "note: Prometheus keeps 15d; the setting monitoring.retention keeps more" in said
+
+
+def test_a_retention_by_size_is_told_in_words() -> None:
+    seen = replace(
+        history({"demand": (series({START: 1}, model="H100"),)}),
+        about={"retention": "15d or 1GiB716MiB"},
+    )
+    assert "note: Prometheus keeps 15d, 1 GiB 716 MiB at most; the setting" in text(
+        capacity("lab", seen, Plan())
+    )

@@ -194,7 +194,7 @@ def test_a_configuration_nobody_could_read() -> None:
     ("objects", "link", "said"),
     [
         ({BOARD: "2"}, "rules", "gpuboot is missing"),
-        ({RULE: "1", BOARD: "9"}, "dashboards", "gpu-cluster is not as the settings want it"),
+        ({RULE: "1", BOARD: "9"}, "dashboards", "gpu-cluster is not as the settings say"),
         (
             {**THERE.objects, ("NetworkPolicy", "monitoring", "old"): "3"},
             "policies",

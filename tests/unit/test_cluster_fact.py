@@ -165,9 +165,13 @@ def test_before_flannel_and_the_gpu_operator_are_there(tmp_path: Path) -> None:
     assert (state.error, state.policy, state.flannel_backend) == ("", "", "")
 
 
-def test_what_must_be_there_and_is_not_is_an_error(tmp_path: Path) -> None:
+def test_without_kubeadms_record_the_cluster_answers_all_the_same(tmp_path: Path) -> None:
     state = read_cluster(tmp_path, {**cluster(), api.KUBEADM: None})
-    assert state.error == f"{api.KUBEADM}: there is no such thing"
+    assert (state.error, state.recorded, state.config, state.immutable) == ("", "", "", {})
+    assert state.nodes
+
+
+def test_what_must_be_there_and_is_not_is_an_error(tmp_path: Path) -> None:
     refused = {"code": 403, "message": "nodes is forbidden"}
     assert read_cluster(tmp_path, {**cluster(), api.NODES: refused}).error == (
         "/api/v1/nodes: nodes is forbidden"

@@ -41,7 +41,7 @@ OTHERS = {
     *("node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"),
     *("kube_node_spec_unschedulable", "kube_node_spec_taint", "kube_namespace_labels"),
     *("kube_pod_created", "kube_pod_status_phase", "kube_pod_container_resource_requests"),
-    "kube_resourcequota",
+    *("kube_resourcequota", "kube_node_status_condition"),
 }
 IDS = [f"{uid}: {panel['title']}" for uid, panel in PANELS]
 

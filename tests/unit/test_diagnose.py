@@ -12,11 +12,13 @@ from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.causes.pending import reasons
 from gpuboot.diagnose.facts import Facts, of
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, from_json
+from tests.e2e.diagnose_absence import ABSENCE_FAULTS
 from tests.e2e.diagnose_faults import HOST_FAULTS
 from tests.e2e.diagnose_operands import OPERAND_FAULTS
 from tests.e2e.diagnose_pods import POD_FAULTS
 from tests.e2e.diagnose_ways import WAY_FAULTS
 from tests.unit import (
+    diagnose_cases_absent,
     diagnose_cases_fabric,
     diagnose_cases_hosts,
     diagnose_cases_images,
@@ -47,6 +49,7 @@ CASES = (
     *diagnose_cases_fabric.CASES,
     *diagnose_cases_network.CASES,
     *diagnose_cases_pods.CASES,
+    *diagnose_cases_absent.CASES,
     *diagnose_cases_images.CASES,
     *diagnose_cases_metrics.CASES,
 )
@@ -84,6 +87,11 @@ NOT_IN_THE_LAB = {
         ),
         "the lab's mirror answers as it should, or not at all",
     ),
+    **dict.fromkeys(
+        ("definition-missing", "release-missing"),
+        "only a run of the product undoes it",
+    ),
+    "webhook-refuses": "nobody answers there as a webhook",
     "pending-claim": "the lab has no DRA driver",
     "gate-closed": "the gate is off there; tests/e2e/test_gate.py closes nodes",
     "pending-nodes": "a cluster without nodes has no pods that a site would miss",
@@ -119,7 +127,7 @@ def test_all_evidence_is_judged_beside_what_looks_like_it() -> None:
 
 
 def test_every_cause_is_produced_in_the_lab_where_that_can_be() -> None:
-    faults = (*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS, *WAY_FAULTS)
+    faults = (*POD_FAULTS, *ABSENCE_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS, *WAY_FAULTS)
     produced = {cause for fault in faults for cause in fault.causes}
     assert produced | set(NOT_IN_THE_LAB) == set(BY_ID)
     assert not produced & set(NOT_IN_THE_LAB)

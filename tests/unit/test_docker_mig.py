@@ -45,6 +45,14 @@ def test_each_model_gets_what_the_layout_makes_of_it() -> None:
     assert found == ["0 1g.10gb 1g.10gb 1g.10gb 1g.10gb", "1" + " 1g.10gb" * 7]
 
 
+def test_what_only_the_driver_knows_is_asked_of_it_on_the_host() -> None:
+    assert lines({"mig": "all-1g.99gb"}, (H100, 0x3FFF))[1:] == ["1 all-1g.99gb"]
+    assert lines({"mig": "all-balanced"}, (0x3FFF,)) == ["0 all-balanced"]
+    settings = parse_settings({"sharing": {"gpu_hosts": {"mig": "all-1g.99gb"}}})
+    said = mig.layout(NODE, settings, (0x3FFF,), {0x3FFF: {"1g.99gb": 2}})
+    assert said.splitlines()[1:] == ["0 1g.99gb 1g.99gb"]
+
+
 def test_a_layout_of_the_settings() -> None:
     assert lines({"mig": "mine"}) == ["0", "1 4g.40gb 1g.10gb 1g.10gb 1g.10gb+me"]
 
@@ -60,7 +68,7 @@ def test_a_host_without_a_layout_keeps_its_own() -> None:
 def test_the_largest_instances_come_first(card: mig_profiles.Card) -> None:
     for _, instances in mig_profiles.of_all("all-balanced"):
         if all(card.profile(name) for name in instances):
-            sizes = [card.profile(name) for name in mig._ordered(instances, card)]
+            sizes = [card.profile(name) for name in mig._ordered(instances)]
             memory = [item.memory for item in sizes if item]
             assert memory == sorted(memory, reverse=True)
 

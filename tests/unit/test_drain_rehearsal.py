@@ -51,6 +51,8 @@ def pods(*on_gpu1: Json, gpu2: tuple[Json, ...] = (), budgets: tuple[Json, ...] 
     return PodsOfNodes().value(lines)
 
 
+SPARE = "have the budget spare a pod, such as by maxUnavailable: 1 ("
+MORE = "give Deployment web another replica, or the budget a lower minAvailable ("
 FAILED = {
     "type": "DisruptionAllowed",
     "status": "False",
@@ -60,17 +62,33 @@ FAILED = {
 
 
 @pytest.mark.parametrize(
-    ("broken", "why"),
+    ("broken", "why", "remedy"),
     [
-        (budget(3, 3, 3), "it needs 3 healthy pods, and counts 3"),  # maxUnavailable: 0
-        (budget(2, 2, 2), "it needs 2 healthy pods, and counts 2"),  # minAvailable: 2
-        (budget(1, 1, 1), "it needs 1 healthy pod, and counts 1"),
-        (budget(2, 5, 2), "it needs 5 healthy pods, and counts 2"),
-        (budget(0, 2, 2), "it needs 2 healthy pods, and counts 2"),  # and is busy
-        (budget(0, 0, 0, conditions=[FAILED]), "Kubernetes cannot work out its status: found no"),
+        (
+            budget(3, 3, 3, spec={"maxUnavailable": 0}),
+            "it needs 3 healthy pods, and counts 3",
+            SPARE,
+        ),
+        (
+            budget(2, 2, 2, spec={"minAvailable": "100%"}),
+            "it needs 2 healthy pods, and counts 2",
+            SPARE,
+        ),
+        (budget(2, 2, 2, spec={"minAvailable": 2}), "it needs 2 healthy pods, and counts 2", MORE),
+        (budget(1, 1, 1, spec={"minAvailable": 1}), "it needs 1 healthy pod, and counts 1", MORE),
+        (budget(2, 5, 2, spec={"minAvailable": 5}), "it needs 5 healthy pods, and counts 2", MORE),
+        # it is busy as well
+        (budget(0, 2, 2, spec={"minAvailable": 2}), "it needs 2 healthy pods, and counts 2", MORE),
+        (
+            budget(0, 0, 0, spec={"maxUnavailable": 1}, conditions=[FAILED]),
+            "Kubernetes cannot work out its status: found no controllers",
+            "give the budget a number as minAvailable, below that of its pods (",
+        ),
     ],
 )
-def test_a_budget_that_lets_no_pod_go_ends_the_run_before_it_begins(broken: Json, why: str) -> None:
+def test_a_budget_that_lets_no_pod_go_ends_the_run_before_it_begins(
+    broken: Json, why: str, remedy: str
+) -> None:
     found = pods(web(1), gpu2=(web(2),), budgets=(broken,))
     [problem] = rehearsal.problems(PLANS, found)
     assert problem.host == "host-gpu1"
@@ -81,7 +99,7 @@ def test_a_budget_that_lets_no_pod_go_ends_the_run_before_it_begins(broken: Json
         "so this run cannot drain nodes gpu1, gpu2, where it keeps ml/web-5d-1 (Deployment web) on "
         "gpu1; ml/web-5d-2 (Deployment web) on gpu2"
     )
-    assert problem.remedy.startswith("give Deployment web another replica, ")
+    assert problem.remedy.startswith(remedy)
     assert "kubectl --namespace ml edit poddisruptionbudget web" in problem.remedy
     assert rehearsal.warnings(PLANS, found) == []
     only = {"gpu2": PLANS["gpu2"]}

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from gpuboot.plan import Change, Effect, Plan, Step
+from gpuboot.plan import Change, Decision, Effect, Plan, Step
 from gpuboot.plan.drift import Drift, from_plan, junit, metrics, text
 
 HOSTS = ("cp1", "gpu1", "gpu2")
@@ -48,6 +48,21 @@ def test_each_difference_is_told_by_host(drift: Drift) -> None:
     ]
     assert "    ~ unit kubelet.service: state failed → active" in text(drift)
     assert "remedy: `pyinfra" in text(drift).splitlines()[-1]
+
+
+def test_a_decision_is_told_with_its_lines_and_a_remedy_of_its_own() -> None:
+    kept = Decision(what="ConfigMap kube-system/coredns: Corefile", why="x", diff=("-a", "+b"))
+    left = Step(phase="Kubernetes", name="Keep kubeadm's objects", hosts={"cp1": [kept]})
+    drift = from_plan(Plan(cluster="lab", hosts=HOSTS, decisions=[left]).to_json())
+    assert text(drift).splitlines() == [
+        "cp1: Kubernetes | Keep kubeadm's objects",
+        "    = kept: ConfigMap kube-system/coredns: Corefile: x",
+        "        -a",
+        "        +b",
+        "remedy: a run leaves this, since somebody has decided it; the line says how to undo that",
+    ]
+    assert ElementTree.fromstring(junit(drift)).get("failures") == "1"
+    assert 'host="cp1"} 1' in metrics(drift, 0.0)
 
 
 def test_without_drift_one_line_says_so() -> None:

@@ -12,7 +12,7 @@ import pytest
 from gevent import subprocess
 from pyinfra.api.command import StringCommand
 
-from deploys.lib import commands, helm_hooks, remote
+from deploys.lib import commands, helm_hooks, privilege, remote
 from deploys.lib.helm_hooks import watched
 from gpuboot.kubernetes.readiness import Progress
 from gpuboot.kubernetes.stuck import Stuck
@@ -49,7 +49,7 @@ def host(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shell:
 
     monkeypatch.setattr(helm_hooks, "_PID", str(tmp_path / "run/helm.pid"))
     monkeypatch.setattr(helm_hooks, "_LOOK_S", 0.05)
-    monkeypatch.setattr(helm_hooks.privilege, "become_arguments", lambda host: {})
+    monkeypatch.setattr(privilege, "become_arguments", lambda host: {})
     monkeypatch.setattr(remote, "run", run)
     monkeypatch.setattr(commands, "messages", {})
     return shell
@@ -64,7 +64,7 @@ def execute(host: Shell, command: str) -> bool:
 
 def looks(monkeypatch: pytest.MonkeyPatch, *reasons: Stuck) -> None:
     look = Progress(False, "waits", stuck=reasons)
-    monkeypatch.setattr(helm_hooks, "_look", lambda host, namespace: look)
+    monkeypatch.setattr(helm_hooks, "_look", lambda host, namespace, since: look)
 
 
 def test_helm_is_ended_when_a_hook_cannot_end(host: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_helm_is_ended_when_a_hook_cannot_end(host: Shell, monkeypatch: pytest.M
 
 
 def test_a_look_that_fails_ends_nothing(host: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(host: Shell, namespace: str) -> Progress:
+    def refuse(host: Shell, namespace: str, since: float) -> Progress:
         raise remote.RemoteError("the API server does not answer")
 
     monkeypatch.setattr(helm_hooks, "_look", refuse)

@@ -22,7 +22,7 @@ CASES = ROOT / "tests/host_checks"
 NOW = 1763870000.0  # when cases are asked
 
 
-def host(models: dict[str, str], printed: dict[str, Printed] | None) -> Host:
+def host(models: dict[str, str], printed: dict[str, Printed] | None, count: int = 2) -> Host:
     gpus = tuple(
         Gpu(
             pci=f"0000:0{i}:00.0",
@@ -30,9 +30,9 @@ def host(models: dict[str, str], printed: dict[str, Printed] | None) -> Host:
             index=i,
             name=models.get(f"GPU-{i}", "NVIDIA H100 80GB HBM3"),
         )
-        for i in range(2)
+        for i in range(count)
     )
-    return Host(node="gpu1", expected_gpus=2, gpus=gpus, printed=printed)
+    return Host(node="gpu1", expected_gpus=count, gpus=gpus, printed=printed)
 
 
 @pytest.mark.parametrize(("check", "case"), parameters(HOST_CHECKS, CASES))
@@ -40,7 +40,9 @@ def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, An
     printed = Printed(case["printed"], case.get("exit", 0), asked=NOW, answered=NOW + 1)
     found = [
         item
-        for item in hosts.evaluate(host(case.get("models", {}), {check.link.name: printed}))
+        for item in hosts.evaluate(
+            host(case.get("models", {}), {check.link.name: printed}, case.get("gpus", 2))
+        )
         if item.link == check.link.name
     ]
     assert {item.gpu_uuid or "": item.status for item in found} == case["expected"]

@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     -mig | -cgi) act=$1 given=$2; shift ;;
     --query-gpu=*) act=query ;;
     --query-compute-apps=*) act=apps ;;
-    -L | -dci | -dgi) act=$1 ;;
+    -L | -lgip | -dci | -dgi) act=$1 ;;
   esac
   shift
 done
@@ -38,13 +38,14 @@ case $act in
       echo "$(cat "$file"), $(cat "pending.$n")"
     done ;;
   apps) cat apps ;;
+  -lgip) cat "lists.$gpu" 2>/dev/null || { echo 'No MIG-supported devices found.'; exit 6; } ;;
   -L)
     for file in mode.*; do
       n=${file#mode.}
       echo "GPU $n: NVIDIA H100 80GB HBM3 (UUID: GPU-$n)"
       i=0
       for profile in $(cat "have.$n"); do
-        printf '  MIG %-12sDevice %2u: (UUID: MIG-%s-%s)\\n' "$profile" $i "$n" $i
+        printf '  MIG %-11s Device %2u: (UUID: MIG-%s-%s)\\n' "$profile" $i "$n" $i
         i=$((i + 1))
       done
     done ;;
@@ -110,12 +111,58 @@ class Machine:
     @property
     def changes(self) -> list[str]:
         """The commands that change something."""
-        looks = ("--query", "is-active", "-L", "docker ps", "docker inspect")
+        looks = ("--query", "is-active", "-L", "-lgip", "docker ps", "docker inspect")
         notes = (self.root / "notes").read_text().splitlines()
         return [line for line in notes if not any(word in line for word in looks)]
 
     def have(self, gpu: int) -> list[str]:
         return (self.root / f"have.{gpu}").read_text().split()
+
+
+def listed(*profiles: str) -> str:
+    """Rows of `nvidia-smi mig -lgip`. + profiles: a name and how many of it there can be"""
+    rows = (profile.split() for profile in profiles)
+    return "".join(
+        f"|   0  MIG {name:<18} 14     {most}/{most}        23.12      No     46     1     1   |\n"
+        "|                                                               1     1     0   |\n"
+        for name, most in rows
+    )
+
+
+SEVEN = ("1g.99gb 7", "1g.99gb+me 1", "1g.198gb 4", "2g.198gb 3", "3g.396gb 2", "7g.792gb 1")
+FOUR = ("1g.24gb 4", "1g.24gb+me.all 1", "1g.24gb-me 4", "2g.48gb 2", "2g.48gb+gfx 2", "4g.96gb 1")
+
+
+@pytest.mark.parametrize(
+    ("layout", "lists", "given"),
+    [
+        ("all-1g.99gb", SEVEN, ",".join(["1g.99gb"] * 7)),
+        ("all-1g.99gb.me", SEVEN, "1g.99gb+me"),
+        ("all-balanced", SEVEN, "3g.396gb,2g.198gb,1g.99gb,1g.99gb"),
+        ("all-balanced", FOUR, "2g.48gb,1g.24gb,1g.24gb"),
+        ("all-1g.24gb.me.all", FOUR, "1g.24gb+me.all"),
+        ("all-1g.24gb-me", FOUR, ",".join(["1g.24gb-me"] * 4)),
+    ],
+)
+def test_a_layout_of_a_model_that_its_driver_knows(
+    machine: Machine, layout: str, lists: tuple[str, ...], given: str
+) -> None:
+    machine.says({"layout": f"# comment\n0 {layout}\n1\n", "lists.0": listed(*lists)})
+    done = machine.run("apply")
+    assert done.returncode == 0, done.stderr
+    assert f"nvidia-smi mig -i 0 -cgi {given} -C" in machine.changes
+    assert machine.run("look").stdout == "end\tok\n"
+
+
+@pytest.mark.parametrize("layout", ["all-1g.98gb", "all-balanced"])
+def test_a_layout_that_the_driver_does_not_have(machine: Machine, layout: str) -> None:
+    machine.says({"layout": f"0 {layout}\n1\n"})
+    done = machine.run("apply")
+    assert done.returncode == 1
+    assert f"the driver of GPU 0 has no MIG profile for {layout}" in done.stderr
+    assert "nvidia-smi mig -i 0 -lgip" in done.stderr
+    assert machine.changes == []
+    assert "error\tthe driver of GPU 0 has no MIG profile" in machine.run("look").stdout
 
 
 @pytest.fixture

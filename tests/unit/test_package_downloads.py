@@ -163,7 +163,7 @@ def test_a_node_whose_packages_cannot_be_had_stays_in_service(
         "gpu1", "cp1", cast(Parts, SimpleNamespace(driver=None)), "apt", found,
         cast(KubeadmState, SimpleNamespace(started=(), packages={})), (), (), None, False,
     )  # fmt: skip
-    operation = node_upgrade._upgrade(it, {})
+    operation = node_upgrade._upgrade(it, None)
     names = [cast(Any, next(operation)).function.__name__ for _ in range(2)]
     assert names == ["_run_once", "downloaded"]
     operation.close()

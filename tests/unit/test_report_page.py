@@ -6,11 +6,16 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from gpuboot.verify.findings import CLUSTER_LINKS, ROW_LINKS
 from gpuboot.verify.history.files import note
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
+from gpuboot.verify.report.timeline.svg import WIDE
 from tests.unit.evidence import control_plane, evidence, workload_result
 from tests.unit.reports import report, text
+from tests.unit.test_checks_monitoring_objects import judged
 
 BAD = workload_result("gpu1", 1, passed=False, error="Result verification failed at element 1!")
 
@@ -43,3 +48,28 @@ def test_each_link_of_the_cluster_shows_its_own_result() -> None:
         assert "cp2: no SSH" in rows[link]
         assert rows[link].index("cp2") < rows[link].index("cp1")
     assert all("<div>" in row for row in rows.values())
+
+
+# What a person reads without its check beside it: a number of what, or what is up?
+_OF_NOTHING = re.compile(r"^(up|ready|\d+(, the newest| as | in use).*)$", re.IGNORECASE)
+
+
+def test_every_result_of_the_cluster_says_what_it_is_of() -> None:
+    seen = evidence(control_planes=(control_plane(),))
+    found = (*report(seen).findings, *judged())
+    results = [item.detail for item in found if item.link in CLUSTER_LINKS]
+    assert "kube-state-metrics is up" in results
+    assert not [detail for detail in results if _OF_NOTHING.match(detail)]
+
+
+@pytest.mark.parametrize("count", [9, 10, len(ROW_LINKS)])
+def test_columns_of_links_leave_room_for_uuids(count: int) -> None:
+    """Side by side while they fit beside a node, a UUID and their spaces; else upright."""
+    names = list(ROW_LINKS)[:count]
+    made = report(evidence())
+    rows = tuple(replace(row, links=dict.fromkeys(names, "pass")) for row in made.gpus)
+    page = html(replace(made, gpus=rows)).split("</style>")[1]
+    assert re.findall(r'<th class="c">([^<]+)</th>', page)[: len(names)] == names
+    upright = 'class="matrix many"' in page
+    wide = 30 * len(names) if upright else sum(6.2 * len(name) + 8 for name in names)
+    assert wide + 40 * 7.6 + 80 <= WIDE

@@ -24,7 +24,7 @@ SETTINGS = parse_settings(
 )
 S3 = {"bucket": "etcd", "access_key": "AKIA", "secret_key": {"file": "secret"}}
 NODE_EXPORTER = {
-    *("node_uname_info", "node_cpu_seconds_total", "node_time_seconds"),
+    *("node_uname_info", "node_cpu_seconds_total", "node_time_seconds", "node_boot_time_seconds"),
     *("node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"),
 }
 KUBERNETES_ONLY = {
@@ -45,12 +45,17 @@ SOURCES = {
     "gpuboot_dcgm": Requirement.DCGM_ON_HOSTS,
     "gpu_operator": Requirement.GPU_OPERATOR,
     "node_time": Requirement.NODE_EXPORTER,
+    "node_boot": Requirement.NODE_EXPORTER,
     "gpuboot_nvswitch": Requirement.NVSWITCH_ERRORS,
 }
 # rule -> what it reads as well, and does without
 WELCOME = {
     # before an exporter was first seen, and while it is down, the kubelet is asked
     "GPULost": Requirement.KUBE_STATE_METRICS,
+    # a node that the inventory does not have may still be in the cluster
+    "node:present:info": Requirement.KUBE_STATE_METRICS,
+    # a boot is one of several signs of a repair
+    "gpu:repaired:timestamp": Requirement.NODE_EXPORTER,
     # nodes that are not in the cluster yet need no exporter; without a cluster all do
     "GPUExporterAbsent": Requirement.KUBE_STATE_METRICS,
     # restarts too short for a scrape to miss; it names the exporter's own pods

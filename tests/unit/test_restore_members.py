@@ -8,6 +8,7 @@ import pytest
 from pyinfra.api.command import FunctionCommand
 
 from deploys.operations.restore import restored
+from deploys.operations.restored_volumes import BackupVolumes
 from gpuboot.kubernetes import restore
 from gpuboot.kubernetes.backup import Backup
 from gpuboot.kubernetes.restore import Source
@@ -51,6 +52,7 @@ def distribute(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, lis
         Source(OLD, "cp2", f"/b/{OLD.name}"),
         [restore.Member(name, name, "p") for name in nodes.digests],
         "/b",
+        BackupVolumes(None, {}, 0),
     )
     assert isinstance(command, FunctionCommand)
     done = command.function(SimpleNamespace(inventory=nodes), SimpleNamespace(), *command.args)

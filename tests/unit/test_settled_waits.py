@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -60,8 +61,13 @@ def test_progress_elsewhere_does_not_change_what_is_settled() -> None:
     ],
 )
 def test_a_hook_that_cannot_end_is_told_with_its_reason(problem: PodIssue, after_s: float) -> None:
-    listed = ["job-crds\tpre-install,pre-upgrade\t", "job-old\tpre-install\t1", "job-own\t\t"]
-    jobs = hooks.parse(listed)
+    listed = [
+        "job-crds\tpre-install,pre-upgrade\t\t2026-11-25T10:44:30Z",
+        "job-done\tpre-install\t1\t2026-11-25T10:44:31Z",
+        "job-of-another-release\tpre-install\t\t2026-11-25T10:40:00Z",
+        "job-own\t\t\t2026-11-25T10:44:32Z",
+    ]
+    jobs = hooks.parse(listed, datetime(2026, 11, 25, 10, 44, 20, tzinfo=UTC).timestamp())
     assert jobs == ["job-crds"]
     others = (PodIssue("a", "job-own-abcde", "n1", "not found", kind="image"), STARTING)
     state = with_issues(problem, *others, nodes=(CORDONED, CONTROL))

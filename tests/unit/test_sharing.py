@@ -109,7 +109,7 @@ def test_another_content_renews_the_pods_that_read_it() -> None:
 
 
 def test_layouts_of_the_settings_are_a_file_for_the_mig_manager() -> None:
-    """Form: mig-parted@1400787, deployments/systemd/config-default.yaml."""
+    """Form: gpu-operator v26.7.0, assets/state-mig-manager/0400_configmap.yaml."""
     _, lock = load({})
     data = {
         "gpu_operator": {"mig_strategy": "mixed"},
@@ -125,11 +125,26 @@ def test_layouts_of_the_settings_are_a_file_for_the_mig_manager() -> None:
         {"devices": [1], "mig-enabled": False},
     ]
     assert layouts["all-disabled"] == [{"devices": "all", "mig-enabled": False}]
-    [a100, _, h100] = layouts["all-1g.10gb"]
+    [a100, h100] = layouts["all-1g.10gb"]
     assert a100["mig-devices"] == {"1g.10gb": 4}
     assert "0x20B010DE" in a100["device-filter"]
     assert h100["mig-devices"] == {"1g.10gb": 7}
-    assert "0x233010DE" in h100["device-filter"]
+    assert {"0x233010DE", "0x20B210DE"} <= {*h100["device-filter"]}
+
+
+def test_a_layout_that_is_the_same_for_all_models_names_none() -> None:
+    """As the operator's, so that a model with the profile which is not in the table has it too."""
+    _, lock = load({})
+    data = {
+        "gpu_operator": {"mig_strategy": "mixed"},
+        "sharing": {"inference": {"mig": "half"}, "h9": {"mig": "all-1g.23gb"}},
+        "mig_layouts": HALF,
+    }
+    manager = operator_values(parse_settings(data), lock)["migManager"]
+    layouts = yaml.safe_load(manager["config"]["data"]["config.yaml"])["mig-configs"]
+    assert layouts["all-1g.23gb"] == [
+        {"devices": "all", "mig-enabled": True, "mig-devices": {"1g.23gb": 7}}
+    ]
 
 
 def test_the_mig_managers_own_layouts_need_no_file() -> None:
@@ -142,7 +157,7 @@ def test_the_mig_managers_own_layouts_need_no_file() -> None:
     [
         ({"time_slices": 2, "mps": 2}, "time_slices and mps exclude each other"),
         ({"mig": "all-1g.10gb", "mps": 2}, "shares no MIG instance by MPS"),
-        ({"mig": "all-1g.99gb"}, "no MIG layout that gpuboot knows"),
+        ({"mig": "all-seven"}, "no MIG layout that gpuboot knows"),
         ({"mig": "half"}, "single needs one profile"),
         ({"mig": "all-balanced"}, "single needs one profile"),
         ({"mps": 49}, "less than or equal to 48"),
@@ -200,7 +215,8 @@ def test_names_that_the_inventory_lacks() -> None:
         ({"mig": "all-disabled"}, ""),
         ({"time_slices": 2}, "time_slices and mps are for clusters"),
         ({"mig": "half", "mps": 2}, "time_slices and mps are for clusters"),
-        ({"mig": "all-1g.99gb"}, "no MIG layout that gpuboot knows"),
+        ({"mig": "all-1g.99gb"}, ""),  # perhaps a model's that is newer than gpuboot
+        ({"mig": "all-seven"}, "no MIG layout that gpuboot knows"),
     ],
 )
 def test_docker_hosts_have_mig_alone(data: dict[str, Any], words: str) -> None:
@@ -231,7 +247,7 @@ def told(settings: Settings, *devices: int) -> str:
     [
         (shared(mig="all-1g.10gb"), [H100, H100], ""),
         (shared(mig="all-1g.10gb"), [H200, H200], "H200 has no MIG layout all-1g.10gb"),
-        (shared(mig="all-1g.10gb"), [T4, T4], "knows no MIG profile of T4"),
+        (shared(mig="all-1g.10gb"), [T4, T4], "MIG cannot divide T4"),
         (shared(mig="all-disabled"), [H100, H100], ""),
         (shared(mixed=True, mig="half"), [H100, H100], ""),
         (shared(mixed=True, mig="half"), [H200, H200], "has no MIG profile 3g.40gb"),

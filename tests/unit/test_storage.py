@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from deploys.facts.volumes import Removed, RemovedVolumes
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.kubernetes.storage import default_change, local_path, missing_class
@@ -130,3 +131,24 @@ def test_volumes_that_nobody_would_make(
         cause, remedy = problem
         assert said in cause
         assert remedy
+
+
+def removed_on(shell: list[str], folder: Path, days: int = 15) -> Removed:
+    fact = RemovedVolumes()
+    words = [*shell, "-c", fact.command(folder=str(folder), days=days)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=30)
+    return fact.process(done.stdout.splitlines())
+
+
+def test_what_is_aside_is_counted_and_old_folders_named(shell: list[str], tmp_path: Path) -> None:
+    assert removed_on(shell, tmp_path) == Removed()
+    (tmp_path / ".removed").mkdir()
+    assert removed_on(shell, tmp_path).folders == ()
+    names = ("20200101000000-pvc-0_a b", "29990101000000-pvc-9_a_b")
+    for name in names:
+        (tmp_path / ".removed" / name).mkdir()
+    (tmp_path / ".removed" / names[1] / "rows").write_bytes(b"x" * (1 << 20))
+    found = removed_on(shell, tmp_path)
+    assert (found.folders, found.expired) == (names, names[:1])
+    assert found.size_kib is not None
+    assert 1024 <= found.size_kib < 2048

@@ -148,7 +148,7 @@ def test_names_cannot_break_the_page() -> None:
 def test_the_page_has_table_picture_and_no_other_file() -> None:
     page = run_html(RECORDED, True)
     assert "Where the time went" in page
-    assert page.count("<svg") == 2 + 4  # and the legend's
+    assert page.count("<svg") == 3 + 4  # and the legend's
     assert "What the run waited for longest" in page
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))

@@ -10,19 +10,19 @@ import pytest
 
 from gpuboot.verify.report.timeline.layout import CONTROL, MOST_LANES, picture
 from gpuboot.verify.report.timeline.shapes import Picture, duration, tick_step
-from gpuboot.verify.report.timeline.svg import NARROW, WIDE, pictures
+from gpuboot.verify.report.timeline.svg import MIDDLE, NARROW, WIDE, pictures
 from tests.unit.made_runs import FIRST, RECORDED, site
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("width", [WIDE, MIDDLE, NARROW])
 @pytest.mark.parametrize("count", [1, 3, 40, 41, 300])
 def test_no_text_of_the_picture_meets_another_or_leaves_it(count: int, width: float) -> None:
     assert_legible(picture(site(count), width))
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("width", [WIDE, MIDDLE, NARROW])
 @pytest.mark.parametrize("recorded", [RECORDED, FIRST, site(3, slower=900), site(3, slower=30_000)])
 def test_no_text_meets_another_however_long_a_run_took(recorded: Any, width: float) -> None:
     assert_legible(picture(recorded, width))

@@ -167,7 +167,11 @@ class GpuOperator(Model):
         le=64,
         description="Pods that may share one GPU, on nodes without an entry of `sharing`.",
     )
-    values: dict[str, Any] = Field({}, description="More chart values, merged over ours.")
+    values: dict[str, Any] = Field(
+        {},
+        description="More chart values, merged over ours. What gpuboot decides, itself or by "
+        "another setting, is refused.",
+    )
     timeout_s: int = Field(900, ge=60, description="How long its operands may take.")
 
 

@@ -127,7 +127,11 @@ class Monitoring(Model):
     control_plane_targets: bool = Field(
         True, description="Scrape controller manager, scheduler, etcd and kube-proxy."
     )
-    values: dict[str, Any] = Field({}, description="More chart values, merged over ours.")
+    values: dict[str, Any] = Field(
+        {},
+        description="More chart values, merged over ours. What gpuboot decides, itself or by "
+        "another setting, is refused.",
+    )
     timeout_s: int = Field(900, ge=60, description="How long its pods may take to become ready.")
 
     @model_validator(mode="after")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.diagnose.causes import (
+    absent,
     control_plane,
     device_plugin,
     driver,
@@ -16,6 +17,8 @@ from gpuboot.diagnose.causes import (
     network,
     pending,
     pods,
+    refused,
+    rights,
     runtime,
 )
 
@@ -26,6 +29,8 @@ TABLE = (
     *device_plugin.TABLE,
     *gate.TABLE,
     *runtime.TABLE,
+    *absent.TABLE,
+    *refused.TABLE,
     *control_plane.TABLE,
     *network.TABLE,
     *names.TABLE,
@@ -34,4 +39,5 @@ TABLE = (
     *images.TABLE,
     *exporter.TABLE,
     *monitoring.TABLE,
+    *rights.TABLE,
 )

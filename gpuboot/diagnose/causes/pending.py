@@ -1,7 +1,7 @@
-"""Why a pod waits for a node: which of resource, taint, affinity, quota, volume, gate and port.
+"""Why a pod waits for a node: which of resource, taint, affinity, volume, gate and port.
 
 Sources of the texts: kubernetes v1.36, pkg/scheduler/framework/plugins (each plugin's ErrReason)
-and types.go (FitError), schedule_one.go, plugin/pkg/admission/resourcequota.
+and types.go (FitError), schedule_one.go.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _VOLUME = re.compile(r"PersistentVolumeClaim|persistentvolumeclaim|volume")
 _NOT_BEGUN = ("", "ContainerCreating", "PodInitializing")
 _MOUNTS_S = 180.0
 _NO_NODES = "no nodes available to schedule pods"
-_QUOTA = "exceeded quota"
 
 
 def reasons(message: str, controls: int = 0) -> dict[str, tuple[int, str]]:
@@ -169,26 +168,6 @@ def gate(facts: Facts) -> Iterator[Sighting]:
             yield Sighting(pod=pod.key, evidence=(seen,), values={"gates": ", ".join(pod.gates)})
 
 
-def quota(facts: Facts) -> Iterator[Sighting]:
-    """Pods that do not exist, since a quota refuses them: only their owner and events tell."""
-    seen: dict[str, str] = {}
-    for one in facts.cluster.workloads:
-        # a Deployment says what its ReplicaSet says
-        if one.kind != "Deployment" and _QUOTA in one.failure and one.ready < one.wanted:
-            seen[one.key] = f"{one.kind}: {one.failure}"
-    short = {one.key for one in facts.cluster.workloads if one.ready >= one.wanted}
-    for event in facts.cluster.events:
-        if (
-            event.reason == "FailedCreate"
-            and _QUOTA in event.message
-            and event.key not in short
-            and event.at > facts.cluster.now - 600
-        ):
-            seen.setdefault(event.key, f"{event.kind}: {event.message}")
-    for key, text in seen.items():
-        yield Sighting(pod=key, evidence=(text,))
-
-
 def volume_mount(facts: Facts) -> Iterator[Sighting]:
     """Pods that have a node and wait for a volume on it."""
     for pod in facts.cluster.pods:
@@ -278,13 +257,6 @@ TABLE = (
         find=gate,
         remedy="look at the controller that owns the gate; the scheduler does not try before",
         command="kubectl -n {namespace} get pod {name} -o jsonpath='{{.spec.schedulingGates}}'",
-    ),
-    Cause(
-        id="pending-quota",
-        meaning="pods are not even made: the namespace's quota is used up",
-        find=quota,
-        remedy="end something in the namespace, or raise its quota",
-        command="kubectl -n {namespace} describe resourcequota",
     ),
     Cause(
         id="volume-mount",

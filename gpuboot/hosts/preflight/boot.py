@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.hosts import sysctls
+from gpuboot.hosts import boot_overrides, sysctls
 from gpuboot.hosts.node_state import NodeState
 
 _RESOLVED = "/run/systemd/resolve/resolv.conf"  # kubeadm names it where systemd-resolved runs
@@ -23,7 +23,9 @@ def problems(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
             "take the attribute away (lsattr /etc/hosts; chattr -i /etc/hosts), or mount its file "
             "system writable",
         )
-    for key, line in sysctls.overriding(state.boot.sysctls):
+    # of a member plan and drift name it (`gpuboot.hosts.boot_overrides`), and a run goes on
+    is_member = "/etc/kubernetes/kubelet.conf" in state.kubeconfigs
+    for key, line in () if is_member else sysctls.overriding(state.boot.sysctls):
         yield (
             f"{line.place} sets `{line.text}` at each boot, after gpuboot's {sysctls.FILE}; "
             f"Kubernetes needs {key} = {sysctls.EXPECTED[key]}",
@@ -106,6 +108,10 @@ def warnings(nodes: Iterable[Node], states: Mapping[str, NodeState]) -> list[str
                 "nodes' names away, and the cluster with them; remedy: have it keep the lines "
                 "between `# gpuboot:` marks"
             )
+        lines += [
+            f"[{node.host}] {item.what}; remedy: {item.why}"
+            for item in boot_overrides.kept(states[node.host])
+        ]
         lines += [
             f"[{node.host}] {line.place} sets `{line.text}`, which Kubernetes cannot do with; "
             f"{sysctls.FILE} sets {key} = {sysctls.EXPECTED[key]} after it; remedy: take that line "

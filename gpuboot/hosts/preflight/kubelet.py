@@ -48,7 +48,7 @@ _OTHER_FAMILY = {"apt": "/etc/sysconfig/kubelet", "dnf": "/etc/default/kubelet"}
 def problems(state: NodeState, lock: Lock) -> Iterator[tuple[str, str]]:
     """Cause and remedy where the kubelet would not start, or without kubeadm's configuration."""
     minor = int(lock.kubernetes.minor.partition(".")[2])
-    for line in _lines(state):
+    for line in lines(state):
         for flag in _flags(line):
             if flag in _GONE or _GONE_SINCE.get(flag, minor + 1) <= minor:
                 yield (
@@ -80,13 +80,13 @@ def warnings(
         f"remedy: take it out of {line.file}, and set it there"
         for node in nodes
         if node.host in states
-        for line in _lines(states[node.host])
+        for line in lines(states[node.host])
         for flag in _flags(line)
         if flag in places
     ]
 
 
-def _lines(state: NodeState) -> list[ConfigLine]:
+def lines(state: NodeState) -> list[ConfigLine]:
     """Those that count on the host's platform: each family has its own file for flags."""
     platform = platforms.find(state)
     other = _OTHER_FAMILY[platform.package_manager] if platform else ""

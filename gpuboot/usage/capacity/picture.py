@@ -22,8 +22,9 @@ from gpuboot.usage.capacity.report import (
 )
 from gpuboot.verify.report.page import page
 
-WIDTH, HEIGHT = 1096.0, 340.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 150.0, 12.0, 28.0
+# Pixels of a window on a desk, and of half of one.
+WIDE, MIDDLE, HEIGHT = 1096.0, 690.0, 370.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 150.0, 54.0, 28.0
 _LETTER = 12.0  # lines of text nearer to each other than this overlap
 
 Point = tuple[float, float]
@@ -45,7 +46,8 @@ class Picture:
     """Where everything is, in pixels.
 
     + past: lines of what was seen, broken at holes; middle: P50; band: around P10 to P90
-    + levels: class, y of a line across, e.g. what is installed; marks: class, x of a line upright
+    + levels: class, y of a line across, e.g. what is installed
+    + marks: class, x and upper end of a line upright, which begins beside its name
     + ticks: x of a date below, grid: y of a number at the left
     """
 
@@ -53,22 +55,22 @@ class Picture:
     middle: tuple[Point, ...]
     band: tuple[Point, ...]
     levels: tuple[tuple[str, float], ...]
-    marks: tuple[tuple[str, float], ...]
+    marks: tuple[tuple[str, float, float], ...]
     ticks: tuple[float, ...]
     grid: tuple[float, ...]
     texts: tuple[Text, ...]
+    width: float
+    right: float
     left: float = _LEFT
-    right: float = WIDTH - _RIGHT
     top: float = _TOP
     bottom: float = HEIGHT - _BOTTOM
-    width: float = WIDTH
     height: float = HEIGHT
 
 
 def html(report: Capacity) -> str:
     """The page, without any other file."""
     drawn = [
-        (pool, one, _svg(one, f"demand-{number}", str(pool)) if one.history.values else None)
+        (pool, one, _svgs(one, f"demand-{number}", str(pool)) if _whole_days(one) > 1 else ())
         for number, (pool, one) in enumerate(report.outlooks)
     ]
     return page(
@@ -84,10 +86,22 @@ def html(report: Capacity) -> str:
     )  # fmt: skip
 
 
-def _svg(one: Outlook, name: str, pool: str) -> Markup:
+def _svgs(one: Outlook, name: str, pool: str) -> list[Markup]:
+    """The picture in two widths, of which the page shows the one that fits the window."""
     what = f"Exhausted {exhausted_words(one)}" if one.weeks else f"No forecast: {one.refusal}"
     words = f"Demand for {pool or 'GPUs'}, by the day. {what}."
-    return Markup(page("capacity.svg.j2", p=picture(one), name=name, description=words))
+    return [
+        Markup(
+            page(
+                "capacity.svg.j2",
+                p=picture(one, width),
+                name=f"{name}-{fits}",
+                fits=fits,
+                description=words,
+            )
+        )
+        for fits, width in (("wide", WIDE), ("middle", MIDDLE))
+    ]
 
 
 @dataclass(frozen=True)
@@ -100,9 +114,14 @@ class _Frame:
     ahead: tuple[tuple[float, float, float], ...]
     step: float
     scale: float
+    width: float
+
+    @property
+    def right(self) -> float:
+        return self.width - _RIGHT
 
     def x(self, moment: float) -> float:
-        return _LEFT + (WIDTH - _RIGHT - _LEFT) * (moment - self.start) / (self.end - self.start)
+        return _LEFT + (self.right - _LEFT) * (moment - self.start) / (self.end - self.start)
 
     def y(self, gpus: float) -> float:
         return HEIGHT - _BOTTOM - (HEIGHT - _BOTTOM - _TOP) * gpus / self.scale
@@ -112,7 +131,7 @@ class _Frame:
         return self.x(self.start + (number + 0.5) * DAY * HOUR)
 
 
-def _frame(one: Outlook) -> _Frame:
+def _frame(one: Outlook, width: float) -> _Frame:
     """Means by the day, counted back from the end of the history."""
     rest = len(one.history.values) % DAY
     start = one.history.start + rest * HOUR
@@ -126,12 +145,12 @@ def _frame(one: Outlook) -> _Frame:
     most = max([1.0, one.supply.installed or 0, *seen, *(high for _, _, high in ahead)])
     step = _step(most)
     end = max(start + DAY * HOUR, one.history.end + len(hours) * HOUR)
-    return _Frame(start, end, past, ahead, step, math.ceil(most * 1.04 / step) * step)
+    return _Frame(start, end, past, ahead, step, math.ceil(most * 1.04 / step) * step, width)
 
 
-def picture(one: Outlook) -> Picture:
+def picture(one: Outlook, width: float = WIDE) -> Picture:
     """Means by the day of what was seen and of what is forecast."""
-    frame = _frame(one)
+    frame = _frame(one, width)
     low, middle, high = (
         [
             (frame.day(len(frame.past) + day), frame.y(band[which]))
@@ -148,10 +167,12 @@ def picture(one: Outlook) -> Picture:
         middle=tuple(middle),
         band=(*high, *reversed(low)),
         levels=tuple((kind, frame.y(gpus)) for kind, gpus in levels),
-        marks=tuple((kind, frame.x(at)) for kind, at, _ in _marks(one) if at <= frame.end),
-        ticks=tuple(frame.x(moment) for moment in _dates(frame.start, frame.end)),
+        marks=tuple((kind, x, y - _LETTER + 2) for kind, x, y, _ in _marks(one, frame)),
+        ticks=tuple(frame.x(moment) for moment in _dates(frame)),
         grid=tuple(frame.y(gpus) for gpus in _numbers(frame)),
         texts=(*_axes(frame), *_words(one, frame)),
+        width=width,
+        right=frame.right,
     )
 
 
@@ -173,6 +194,12 @@ def _days(values: Sequence[T]) -> Iterator[Sequence[T]]:
         yield values[at : at + DAY]
 
 
+def _whole_days(one: Outlook) -> int:
+    """Days of which something is known; a line takes two."""
+    rest = len(one.history.values) % DAY
+    return sum(_mean(day) is not None for day in _days(one.history.values[rest:]))
+
+
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return statistics.fmean(known) if known else None
@@ -188,28 +215,39 @@ def _numbers(frame: _Frame) -> list[float]:
     return [number * frame.step for number in range(round(frame.scale / frame.step) + 1)]
 
 
-def _dates(start: int, end: int) -> list[int]:
+def _dates(frame: _Frame) -> list[int]:
     """Mondays, as many as can be read."""
-    monday = start + (4 * DAY * HOUR - start) % (WEEK * HOUR)  # 1970-01-05 was one
-    weeks = max(1, math.ceil((end - start) / (WEEK * HOUR) / 9))
-    return list(range(monday, end, weeks * WEEK * HOUR))
+    monday = frame.start + (4 * DAY * HOUR - frame.start) % (WEEK * HOUR)  # 1970-01-05 was one
+    most = round((frame.right - _LEFT) / 100)
+    weeks = max(1, math.ceil((frame.end - frame.start) / (WEEK * HOUR) / most))
+    return list(range(monday, frame.end, weeks * WEEK * HOUR))
 
 
-def _marks(one: Outlook) -> Iterator[tuple[str, int, str]]:
-    """Moments that matter: class, unix seconds, word."""
+def _moments(one: Outlook) -> Iterator[tuple[int, str, str]]:
+    """Moments that matter: unix seconds, class, word."""
     if not one.weeks:
         return
-    yield "now", one.history.end, "now"
-    yield "lead", one.history.end + one.supply.lead_weeks * WEEK * HOUR, "lead time"
+    yield one.history.end, "now", "now"
+    yield one.history.end + one.supply.lead_weeks * WEEK * HOUR, "lead", "end of the lead time"
     if one.exhausted and one.exhausted.middle:
         begins = (one.exhausted.middle - 1) * WEEK * HOUR
-        yield "exhausted", one.history.end + begins, "exhausted"
+        yield one.history.end + begins, "exhausted", "exhausted"
+
+
+def _marks(one: Outlook, frame: _Frame) -> Iterator[tuple[str, float, float, str]]:
+    """Class, x and y of the word, and the word: above the picture, the first moment highest.
+
+    So no line goes through a word: those of later moments begin below it.
+    """
+    moments = sorted(moment for moment in _moments(one) if moment[0] <= frame.end)
+    for row, (moment, kind, words) in enumerate(moments):
+        yield kind, frame.x(moment), _LETTER + row * (_LETTER + 2), words
 
 
 def _axes(frame: _Frame) -> Iterator[Text]:
     for gpus in _numbers(frame):
         yield Text(_LEFT - 6, frame.y(gpus) + 4, f"{gpus:g}", end=True)
-    for moment in _dates(frame.start, frame.end):
+    for moment in _dates(frame):
         date = datetime.fromtimestamp(moment, UTC).strftime("%d %b")
         yield Text(frame.x(moment), HEIGHT - 8, date)
 
@@ -219,13 +257,12 @@ def _words(one: Outlook, frame: _Frame) -> Iterator[Text]:
     named: list[tuple[float, str]] = []
     if one.supply.installed is not None:
         named.append((one.supply.installed, f"installed: {one.supply.installed}"))
-        named.append((one.supply.room, f"P95 it can bear: {one.supply.room:.0f}"))
+        named.append((one.supply.room, f"P95 may reach {one.supply.room:.0f}"))
     if frame.ahead:
         named += zip(frame.ahead[-1], ("P10", "P50", "P90"), strict=True)
     below = -math.inf
     for place, words in sorted((frame.y(gpus), words) for gpus, words in named):
         below = max(place + 4, below + _LETTER + 1)
-        yield Text(WIDTH - _RIGHT + 8, below, words)
-    for row, (_, moment, words) in enumerate(_marks(one)):
-        if moment <= frame.end:
-            yield Text(frame.x(moment) + 4, _TOP + 12 + row * (_LETTER + 2), words)
+        yield Text(frame.right + 8, below, words)
+    for _, x, y, words in _marks(one, frame):
+        yield Text(x + 4, y, words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -90,8 +91,13 @@ def capacity(where: str, history: History | None, plan: Plan, refusal: str = "")
 def _how_to_keep_more(history: History, one: Outlook) -> Iterator[str]:
     kept = history.about.get("retention", "")
     if kept and one.history.weeks < hourly.GOOD_WEEKS:
+        # Prometheus writes e.g. "15d or 1GiB716MiB": whichever it reaches first
+        time, _, size = re.sub(r"(?<=[a-zA-Z])(?=\d)|(?<=\d)(?=[KMGT]i?B)", " ", kept).partition(
+            " or "
+        )
+        limit = f"{time}, {size} at most" if size else time
         yield (
-            f"Prometheus keeps {kept}; the setting monitoring.retention keeps more, e.g. 180d "
+            f"Prometheus keeps {limit}; the setting monitoring.retention keeps more, e.g. 180d "
             "(docs/settings.md), or export series to a CSV file (docs/capacity.md)"
         )
 

@@ -7,7 +7,7 @@ and would bill a pod of one hour for the whole day.
 
 from __future__ import annotations
 
-from gpuboot.rules.promql import BLANK_NS, DEVICE, RESOURCES, shown_by_exporter
+from gpuboot.rules.promql import BLANK_NS, DEVICE, RESOURCES, closed_nodes, shown_by_exporter
 from gpuboot.rules.recording_use import held_power
 
 RESOLUTION_S = 60
@@ -18,12 +18,7 @@ _LEFT = (
     "sum by (node, resource) (namespace_pod:gpu_requested:sum)"
     f" or 0 * {_ALLOCATABLE}), 0)"
 )
-# takes no pods: not ready, cordoned, or closed by a taint of ours (docs/gate.md)
-_CLOSED = (
-    'max by (node) (kube_node_status_condition{condition="Ready",status="true"}) == 0'
-    " or max by (node) (kube_node_spec_unschedulable) == 1"
-    ' or max by (node) (kube_node_spec_taint{key=~"gpuboot.io/.+"}) == 1'
-)
+_CLOSED = " or ".join(closed_nodes().values())
 _HELD = 'gpu:engine_active:avg5m{pod!=""}'
 _EACH = f"max by (namespace, pod, {DEVICE}, modelName, GPU_I_PROFILE)"
 _ACTIVITY = f"{_EACH} ({_HELD})"

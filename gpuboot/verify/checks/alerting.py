@@ -67,21 +67,23 @@ def _heartbeat(path: AlertPath, rules: Sequence[Rule] | None) -> Iterable[Findin
         names = ", ".join(path.heartbeat.suppressed_by)
         detail = f"Alertmanager suppresses {HEARTBEAT} by {names}: no message leaves it"
         silences = [item for item in path.silences if item.id in path.heartbeat.suppressed_by]
-        remedy = _end(silences[0]) if silences else "see Alertmanager's page of silences"
+        remedy = end_of(silences[0]) if silences else "see Alertmanager's page of silences"
         yield _BUILDER.failed(f"{detail}{_titles(silences)}", remedy)
 
 
 def _titles(silences: Sequence[Silence]) -> str:
-    return "".join(f"; {_title(item)}" for item in silences)
+    return "".join(f"; {title_of(item)}" for item in silences)
 
 
-def _title(silence: Silence) -> str:
+def title_of(silence: Silence) -> str:
+    """What it holds back, whose it is and until when."""
     matchers = ", ".join(map(str, silence.matchers))
     comment = f" ({silence.comment})" if silence.comment else ""
     return f"silence {silence.id} {{{matchers}}} by {silence.author} until {silence.ends}{comment}"
 
 
-def _end(silence: Silence) -> str:
+def end_of(silence: Silence) -> str:
+    """How a person ends it."""
     return f"end it, or ask {silence.author}: Alertmanager, Silences, {silence.id}"
 
 
@@ -99,7 +101,7 @@ def _silenced(path: AlertPath, rules: Sequence[Rule]) -> Iterable[Finding]:
     if critical and names == {rule.name for rule in critical}:
         muting = [silence for silence, alerts in muted.items() if alerts]
         detail = f"no critical alert leaves Alertmanager{_titles(muting)}"
-        yield _BUILDER.failed(detail, _end(muting[0]))
+        yield _BUILDER.failed(detail, end_of(muting[0]))
 
 
 def _critical(rules: Sequence[Rule]) -> list[Rule]:

@@ -18,6 +18,7 @@ from gpuboot.verify.checks import (
     metrics,
     monitoring,
     monitoring_objects,
+    node_metrics,
     operating_system,
     services,
 )
@@ -53,6 +54,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
         findings += monitoring_objects.evaluate(evidence, settings.monitoring.grafana)
+        findings += node_metrics.evaluate(evidence)
         findings += alerting.evaluate(evidence.metrics, evidence.test_alert)
     findings += cluster.evaluate(evidence.answers)
     findings += control_plane.evaluate(evidence, settings)

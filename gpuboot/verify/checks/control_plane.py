@@ -75,7 +75,8 @@ def _backup(item: ControlPlane, settings: Backup) -> Finding:
             f"newest is {found[0]}"
         )
         return builder.failed(said, _BACKUP)
-    text = f"{len(found)}, the newest {age_h:.1f} h old: {found[0]}"
+    count = "1 backup" if len(found) == 1 else f"{len(found)} backups"
+    text = f"{count}, the newest {age_h:.1f} h old: {found[0]}"
     target = backup_copy.target(settings)
     if target and (wrong := _copy_fault(item, target, longest)):
         return builder.failed(f"{wrong}; on the node: {text}", _COPY)

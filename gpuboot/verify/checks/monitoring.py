@@ -83,7 +83,9 @@ def alertmanager(metrics: Metrics, remedies: Remedies) -> list[Finding]:
     if not metrics.alertmanager_ready:
         why = metrics.errors.get("alertmanager", "not ready")
         return [builder.failed(f"Alertmanager: {why}", remedies.alertmanager)]
-    return [builder.passed(f"{len(metrics.alertmanagers)} in use, ready")]
+    count = len(metrics.alertmanagers)
+    number = "1 Alertmanager" if count == 1 else f"{count} Alertmanagers"
+    return [builder.passed(f"Prometheus sends alerts to {number}, ready")]
 
 
 def dashboards(metrics: Metrics, remedies: Remedies) -> list[Finding]:

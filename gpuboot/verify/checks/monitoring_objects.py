@@ -79,7 +79,7 @@ def _rule_groups(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Findin
         detail = f"{len(waiting)} of {count} not evaluated yet: {', '.join(waiting[:4])}"
         yield builder.unknown(detail, "wait for the groups' interval (a minute)")
         return
-    yield builder.passed(f"{count} rules of ours in {len(expected.groups)} groups")
+    yield builder.passed(f"{count} rules of gpuboot in {len(expected.groups)} groups")
 
 
 def _state_metrics(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
@@ -92,7 +92,7 @@ def _state_metrics(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Find
         remedy = "see its ServiceMonitor and its pod in the monitoring namespace"
         yield builder.failed("Prometheus has no target kube-state-metrics", remedy)
     elif all(item.health == "up" for item in targets):
-        yield builder.passed("up")
+        yield builder.passed("kube-state-metrics is up")
     # a target that is down has its finding already
 
 
@@ -186,7 +186,7 @@ def _objects(
         }
         wrong = [f"{key[2]} is missing" for key in sorted(digests.keys() - observed_digests.keys())]
         wrong += [
-            f"{key[2]} is not as the settings want it"
+            f"{key[2]} is not as the settings say"
             for key in sorted(digests.keys() & observed_digests.keys())
             if digests[key] != observed_digests[key]
         ]
@@ -198,7 +198,8 @@ def _objects(
         if wrong:
             yield builder.failed("; ".join(wrong), DEPLOY_REMEDY)
         elif digests:
-            what = f"{len(digests)} as the settings want them"
+            names = ", ".join(key[2] for key in sorted(digests))
+            what = f"{kind} as the settings say: {names}"
             asked = grafana or link != "dashboards"
             yield builder.passed(
                 what if asked else f"{what}; monitoring.grafana is off, so no Grafana was asked"

@@ -19,6 +19,15 @@ from gpuboot.verify.report.writer import write_atomically
 
 _LONGEST = 8  # links of the longest chain that are named
 _LONG_S = 10.0  # of a run after which a person wonders where the time went
+# Rows of the table of times that are no phases, in the words of docs/runs.md.
+BEFORE = {
+    "start-up": "Python and pyinfra start; inventory and settings are read",
+    "connect": "SSH connections",
+    "prepare": "what pyinfra prepares beside these",
+    "read hosts": "preflight reads the hosts",
+    "compare": "all operations are compared with the hosts",
+    "rehearse": "package managers tell what they would change",
+}
 _PROOF_ALONE = "verify.py"  # has shown its own report
 
 
@@ -33,6 +42,7 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         run=run,
         proof=proof,
         rows=rows(run),
+        before=BEFORE,
         pictures=pictures(run),
         longest=[(what(item), item) for item in longest_links(run, _LONGEST)],
         failed=list(_failed(run)),

@@ -143,11 +143,12 @@ static double energy(int gpu, double from, double until, const void *context UNU
     return (until - from) * power_at(gpu, sim_gpu_mean_load(gpu, from, until));
 }
 
-/* Since the driver was loaded. */
+/* Since the driver was loaded, which it is for a GPU alone when that is reset. */
 NVML_API nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *millijoule) {
     REQUIRE_DEVICE(device);
     int gpu = (int)device->gpu;
-    *millijoule = (unsigned long long)sim_sum(gpu, sim_loaded_at(), energy, NULL);
+    double loaded = sim_loaded_at(), reset = sim_set_at(gpu, "was_reset");
+    *millijoule = (unsigned long long)sim_sum(gpu, reset > loaded ? reset : loaded, energy, NULL);
     return NVML_SUCCESS;
 }
 

@@ -31,7 +31,8 @@ def _evaluate(answer: Any) -> Iterable[Says]:
         return [Says(status="fail", detail="the cluster has no node", remedy=remedy)]
     wrong = {name: texts for name, texts in nodes.items() if texts}
     if not wrong:
-        return [Says(status="pass", detail=f"{len(nodes)} Ready, none short of anything")]
+        detail = f"{len(nodes)} Ready; none is short of memory, disk or process numbers"
+        return [Says(status="pass", detail=detail)]
     return [
         Says(status="fail", detail="; ".join(texts), remedy=_REMEDY.format(name), node=name)
         for name, texts in wrong.items()
@@ -56,9 +57,10 @@ def _why(condition: Mapping[str, Any]) -> str:
 CHECK = ClusterCheck(
     link=Link(
         name="nodes",
-        passes="every node is Ready and short of nothing",
-        facts="conditions of the Node objects, control planes' as well",
-        fails="a node is not Ready, or short of memory, disk, process numbers or its network",
+        passes="every node is Ready, short of nothing and measured",
+        facts="conditions of the Node objects, control planes' as well; Prometheus' targets",
+        fails="a node is not Ready, or short of memory, disk, process numbers or its network; "
+        "Prometheus has no target node-exporter of it",
         remedy="see `kubectl describe node",
         subject="cluster",
         docker=False,

@@ -1,13 +1,16 @@
-"""The link `nvlink`: no GPU has fewer NVLinks than another one of its model beside it.
+"""The link `nvlink`: no GPU has fewer NVLinks than those that it is to be linked with.
 
 A GPU without its NVLinks computes, and NCCL puts it apart: training goes on, but slower.
-How many links a model has depends on its board and bridges, so GPUs are compared with each other.
+How many links a model has depends on its board and bridges, so GPUs are compared with each other:
+on a board those of one model, with bridges a card with those that its links lead to. A card without
+a bridge has no links, and lacks none.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from gpuboot.verify.checks.host_check import TIMED_OUT, HostCheck, Printed
 from gpuboot.verify.checks.link import Link
@@ -15,9 +18,15 @@ from gpuboot.verify.checks.one_file import Says
 
 _GPU = re.compile(r"^GPU \d+: .*\(UUID: (GPU-[^)]+)\)$")
 _ACTIVE = re.compile(r"^Link \d+: [\d.]+ GB/s$")
+_REMOTE = re.compile(r"^Link \d+: Remote Device ([0-9A-F:.]+): Link \d+$", re.I)
+_ADDRESS = re.compile(r"^(GPU-[0-9a-z-]+), ([0-9A-F]{8}:[0-9A-F:.]+)$", re.I)
 _KNOWN = re.compile(
-    r"^(Link \d+: (<inactive>|[\d.]+ GB/s)|(NVML: )?Unable to retrieve NVLink information.*)$", re.I
+    r"^(Link \d+: (<inactive>|[\d.]+ GB/s)|(NVML: )?Unable to retrieve NVLink (remote )?information"
+    r".*)$",
+    re.I,
 )
+# cards that stand in PCIe slots, which bridges may link; `NVL` is not the rack of `NVL72`
+_CARDS = re.compile(r"PCIe|NVL\b|GeForce|RTX|Quadro|TITAN|\bA(10|30|40)\b", re.I)
 _REMEDY = (
     "see `nvidia-smi nvlink --status` and `--errorcounters`, and NVRM's lines in the kernel log; "
     "drain the node and reset its GPUs; look at the bridges, or at the board and its fabric manager"
@@ -30,12 +39,13 @@ def _evaluate(gpus: Mapping[str, str], printed: Printed) -> list[Says]:
     lines = [line.strip() for line in printed.text.splitlines() if line.strip()]
     if not any(map(_GPU.match, lines)):
         return []  # a driver that has no such command, or does not answer: other links say so
-    active = _active(lines)
-    if not any(active.values()):
+    links = _links(lines)
+    if not any(links.active.values()):
         return []
-    if other := [line for line in lines if not _GPU.match(line) and not _KNOWN.match(line)]:
+    known = (_GPU, _KNOWN, _REMOTE, _ADDRESS)
+    if other := [line for line in lines if not any(one.match(line) for one in known)]:
         return [_unknown(f"`nvidia-smi nvlink --status` says: {other[0][:100]}")]
-    return [_of_gpu(uuid, gpus, active) for uuid in gpus]
+    return [_of_gpu(uuid, gpus, links) for uuid in gpus]
 
 
 def _unknown(why: str, uuid: str | None = None) -> Says:
@@ -43,42 +53,78 @@ def _unknown(why: str, uuid: str | None = None) -> Says:
     return Says(status="unknown", detail=why, remedy=remedy, uuid=uuid)
 
 
-def _active(lines: Sequence[str]) -> dict[str, int]:
-    """UUID -> its links that are up."""
-    found: dict[str, int] = {}
+@dataclass(frozen=True)
+class _Links:
+    """UUID -> its links that are up, and what they lead to: another GPU's UUID, or an address."""
+
+    active: Mapping[str, int]
+    ends: Mapping[str, frozenset[str]]
+
+
+def _links(lines: Sequence[str]) -> _Links:
+    active: dict[str, int] = {}
+    ends: dict[str, set[str]] = {}
+    addresses: dict[str, str] = {}
     uuid = ""
     for line in lines:
         if match := _GPU.match(line):
             uuid = match[1]
-            found[uuid] = 0
+            active.setdefault(uuid, 0)
         elif uuid and _ACTIVE.match(line):
-            found[uuid] += 1
-    return found
+            active[uuid] += 1
+        elif uuid and (match := _REMOTE.match(line)):
+            ends.setdefault(uuid, set()).add(match[1].upper())
+        elif match := _ADDRESS.match(line):
+            addresses[match[2].upper()] = match[1]
+    if not addresses:
+        return _Links(active, {})
+    named = {gpu: frozenset(addresses.get(end, end) for end in all_) for gpu, all_ in ends.items()}
+    return _Links(active, named)
 
 
-def _of_gpu(uuid: str, gpus: Mapping[str, str], active: Mapping[str, int]) -> Says:
-    if uuid not in active:
+def _of_gpu(uuid: str, gpus: Mapping[str, str], links: _Links) -> Says:
+    if uuid not in links.active:
         return _unknown("`nvidia-smi nvlink --status` does not list it", uuid)
-    own = active[uuid]
-    most = max(active.get(other, 0) for other, model in gpus.items() if model == gpus[uuid])
+    own = links.active[uuid]
+    alike = [other for other, model in gpus.items() if model == gpus[uuid]]
+    whose = "another GPU of its model beside it"
+    if _bridged(gpus[uuid], alike, links):
+        whose = "a card that is bridged with it" if links.ends else whose
+        alike = [uuid, *(other for other in links.ends.get(uuid, ()) if other in gpus)]
+        if own and not links.ends:  # an old driver: those that have a bridge as well
+            alike = [other for other, model in gpus.items() if model == gpus[uuid]]
+    most = max(links.active.get(other, 0) for other in alike)
     if own < most:
-        why = f"{own} NVLinks are up, and {most} of another GPU of its model beside it"
+        why = f"{own} NVLinks are up, and {most} of {whose}"
         return Says(status="fail", detail=why, remedy=_REMEDY, uuid=uuid)
     said = f"{own} NVLinks are up" if own else "it has none"
     return Says(status="pass", detail=said, uuid=uuid)
+
+
+def _bridged(model: str, alike: Sequence[str], links: _Links) -> bool:
+    """Whether links of a model are bridges between cards, and not those of a board.
+
+    + alike: UUIDs of the GPUs of this model
+    """
+    ends = {end for uuid in alike for end in links.ends.get(uuid, ())}
+    return bool(_CARDS.search(model)) and all(end in links.active for end in ends)
 
 
 CHECK = HostCheck(
     link=Link(
         name="nvlink",
         passes="as many NVLinks are up as of its neighbours",
-        facts="`nvidia-smi nvlink --status`; only on hosts with NVLinks",
-        fails="fewer NVLinks are up than of another GPU of its model on the host",
+        facts="`nvidia-smi nvlink --status` and `-R`; only on hosts with NVLinks",
+        fails="fewer NVLinks are up than of another GPU of its model on its board, or of a card "
+        "that a bridge links with it",
         remedy="see `nvidia-smi nvlink --status`",
         subject="card",
         docker=True,
     ),
     behind="nvidia-smi",
-    command="nvidia-smi nvlink --status 2>&1",
+    # what links lead to only says more: of a driver that does not tell, nothing is read
+    command="nvidia-smi nvlink --status 2>&1 && "
+    "{ nvidia-smi nvlink -R | grep -e ^GPU -e 'Remote Device'; "
+    "nvidia-smi --query-gpu=uuid,pci.bus_id --format=csv,noheader; } 2>/dev/null",
     evaluate=_evaluate,
 )

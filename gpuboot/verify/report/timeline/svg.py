@@ -12,17 +12,19 @@ from gpuboot.verify.report.timeline.chain import longest_links
 from gpuboot.verify.report.timeline.layout import picture
 from gpuboot.verify.report.timeline.stretches import Stretch, timed
 
-WIDE, NARROW = 1096.0, 340.0  # pixels of a window on a desk, and of one in a hand
+# Pixels of a window on a desk, of half of one, and of one in a hand.
+WIDE, MIDDLE, NARROW = 1096.0, 690.0, 340.0
 
 
 def pictures(run: Mapping[str, Any]) -> list[Markup]:
-    """The picture twice, of which the page shows the one that fits the window.
+    """The picture in three widths, of which the page shows the one that fits the window.
 
     + run: as run.json has it. Of an old file there is none: an empty list
     """
     if not timed(run):
         return []
-    return [svg(run, width, name) for name, width in (("wide", WIDE), ("narrow", NARROW))]
+    widths = {"wide": WIDE, "middle": MIDDLE, "narrow": NARROW}
+    return [svg(run, width, name) for name, width in widths.items()]
 
 
 def svg(run: Mapping[str, Any], width: float, name: str) -> Markup:

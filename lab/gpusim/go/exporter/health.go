@@ -93,10 +93,28 @@ func readHealth(device nvml.Device, uuid string, trends *Trends, now time.Time) 
 	}
 	for i, watch := range healthWatches {
 		if status, set := fieldValue(device, uint32(simHealthField+i)); set {
-			health[watch] = Verdict{int(status), "DCGM_FR_UNKNOWN"}
+			health[watch] = Verdict{int(status), codeOfFault(watch)}
 		}
 	}
 	return health
+}
+
+// codeOfFault is an error code with which DCGM 4.6 fails or warns of a watch.
+func codeOfFault(watch string) string {
+	code, known := map[string]string{
+		"PCIE":    "DCGM_FR_PCI_REPLAY_RATE",
+		"NVLINK":  "DCGM_FR_NVLINK_CRC_ERROR_THRESHOLD",
+		"MEM":     "DCGM_FR_FAULTY_MEMORY",
+		"INFOROM": "DCGM_FR_CORRUPT_INFOROM",
+		"THERMAL": "DCGM_FR_CLOCK_THROTTLE_THERMAL",
+		"POWER":   "DCGM_FR_CLOCK_THROTTLE_POWER",
+		"DRIVER":  "DCGM_FR_GPU_RECOVERY_RESET",
+		"ALL":     "DCGM_FR_UNCONTAINED_ERROR",
+	}[watch]
+	if !known { // DCGM watches nothing there
+		return "DCGM_FR_UNKNOWN"
+	}
+	return code
 }
 
 var recoveryVerdicts = map[uint64]Verdict{

@@ -1,0 +1,53 @@
+"""Objects that kubeadm has made in the cluster, kept as it makes them. On the leader."""
+
+from __future__ import annotations
+
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.context import host
+
+from deploys.facts.objects import FromKubeadm
+from deploys.lib import changes
+from deploys.lib.answers import read
+from deploys.lib.commands import Commands, executing, inform, warn
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.operation import operation
+from deploys.lib.release_drift import confirm, describe, put_back, record_drift
+from deploys.operations.kubeadm import CONFIG
+from gpuboot.kubernetes.kubeadm_objects import KUBELET, decisions, kubeadm_drift
+from gpuboot.kubernetes.managed_objects import key
+
+MANAGER = "kubeadm"  # in whose name it makes objects
+_PROXY = ("ConfigMap", "kube-system", "kube-proxy")
+
+
+@operation()
+def as_made(config: str = CONFIG) -> Commands:
+    """Ensure that kubeadm's addons, RBAC and kubelets' configuration are as kubeadm makes them.
+
+    What somebody has deleted or changed is put back; a Corefile that is there stays as it is.
+
+    + config: path of kubeadm's configuration on the host
+    """
+    state = read(FromKubeadm, kubeconfig=ADMIN_CONF, config=config)
+    if state.error:
+        if executing():
+            warn(f"kubeadm's objects are not compared: {state.error}")
+        host.noop("what kubeadm would make is not known")
+        return
+    changes.respect(*decisions(state))
+    found = kubeadm_drift(state)
+    kubelet = [item for item in found if key(item.wanted) == KUBELET]
+    others = confirm([item for item in found if item not in kubelet], MANAGER)
+    if not kubelet and not others:
+        host.noop("the objects are as kubeadm makes them")
+        return
+    record_drift([*kubelet, *others], "")
+    inform(f"putting back what is not as kubeadm makes it: {describe([*kubelet, *others])}")
+    if kubelet:
+        yield StringCommand(
+            "kubeadm init phase upload-config kubelet --config", QuoteString(config)
+        )
+    if others:
+        yield from put_back(others, MANAGER)
+    if any(key(item.wanted) == _PROXY for item in others):
+        yield StringCommand(f"{KUBECTL} -n kube-system rollout restart daemonset kube-proxy")

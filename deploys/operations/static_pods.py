@@ -1,0 +1,85 @@
+"""The control plane's static pods, kept as kubeadm makes them."""
+
+from __future__ import annotations
+
+import shlex
+
+from pyinfra.api.command import StringCommand
+from pyinfra.context import host
+
+from deploys.facts.kubeadm import Cluster, Kubeadm
+from deploys.facts.static_pods import StaticPods
+from deploys.lib import changes, remote
+from deploys.lib.answers import foresee, read
+from deploys.lib.commands import Commands, executing, fail
+from deploys.lib.kubectl import ADMIN_CONF
+from deploys.lib.operation import operation
+from deploys.lib.waiting import unfinished, wait_until
+from deploys.operations import etcd_backup
+from deploys.operations.kubeadm import SOCKET
+from gpuboot.kubernetes.readiness import Progress
+from gpuboot.kubernetes.static_pods import FOLDER, changed, is_running, overrides
+from gpuboot.plan import Change, Effect
+from gpuboot.plan.differences import text_change
+
+_STARTED_S = 180
+_REMEDY = "see `crictl ps -a` and `journalctl -u kubelet` on the node, then run again"
+
+
+@operation()
+def as_made(node: str, leader: str, digest: str, version: str, config: str) -> Commands:
+    """Ensure that the manifests here are as kubeadm writes them; call it with `_serial=True`.
+
+    While an upgrade or other settings are due, the manifests are theirs.
+
+    + node: its Kubernetes name; leader: inventory name of the leader
+    + digest: of the configuration that the cluster is to have; version: of Kubernetes
+    + config: kubeadm's configuration of this host
+    """
+    foresee([(host, Kubeadm, {"socket": SOCKET}), (host, StaticPods, {"config": config})])
+    state = read(Kubeadm, socket=SOCKET)
+    if "kubelet.conf" not in state.files or state.started:
+        host.noop("there is no control plane yet")
+        return
+    target = host.state.inventory.get_host(leader)
+    cluster = remote.read_fact(target, Cluster, kubeconfig=ADMIN_CONF)
+    if (cluster.config, cluster.api_servers.get(node)) != (digest, version):
+        host.noop("the manifests are those of another configuration")
+        return
+    found = read(StaticPods, config=config)
+    changes.keep(*overrides(found))
+    wrong = {} if found.error else changed(found)
+    if not wrong:
+        host.noop(found.error or "the manifests are as kubeadm writes them")
+        return
+    for name, text in wrong.items():
+        changes.record(*_change(name, found.actual.get(name), text))
+    if "etcd.yaml" in wrong and host.name == leader:
+        yield etcd_backup.before("reconfigure")
+    for name, text in wrong.items():
+        # beside the folder first: the kubelet reads a file there as soon as it has begun
+        path, new = f"{FOLDER}/{name}", f"/etc/kubernetes/.gpuboot-{name}"
+        yield StringCommand(f"umask 077; printf %s {shlex.quote(text)} > {new} && mv {new} {path}")
+    yield from _started(config)
+
+
+def _change(name: str, old: str | None, new: str) -> list[Change | Effect]:
+    part = name.removesuffix(".yaml")
+    return [
+        text_change(f"file {FOLDER}/{name}", old, new),
+        Effect(kind="restart", target=f"static pod {part}", local=True, note="pods run on"),
+    ]
+
+
+def _started(config: str) -> Commands:
+    if not executing():
+        return
+
+    def probe() -> Progress:
+        state = remote.read_fact(host, StaticPods, config=config)
+        done = not state.error and is_running(state)
+        return Progress(done, state.error or "the kubelet starts what was changed")
+
+    end = wait_until(host, probe, _STARTED_S)
+    if not end.done:
+        yield fail(unfinished(end, _STARTED_S), _REMEDY)

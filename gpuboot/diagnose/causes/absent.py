@@ -1,0 +1,134 @@
+"""What a cluster of gpuboot must have and has not, and namespaces that do not go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.model import Cause, Confidence, Sighting
+from gpuboot.kubernetes.components import STATIC_PODS
+from gpuboot.kubernetes.managed_objects import Key
+
+_SHOWN = 12
+_GOES_S = 60.0  # a namespace may take that long to be deleted
+_AGAIN = "run deploys/site.py, which makes it again"
+_RUN = "pyinfra INVENTORY deploys/site.py"
+_FOLLOW = (
+    *("coredns-not-ready", "device-plugin-missing", "gpu-unhealthy", "operand-unlabelled"),
+    *("operator-crash-loop", "pod-crash-loop", "pending-resource", "pod-network-missing"),
+    *("prometheus-down", "prometheus-target-down", "service-monitor-missing"),
+    *("service-account-missing", "priority-class-missing", "runtime-class-missing"),
+)
+
+
+def _name(item: Key) -> str:
+    kind, namespace, name = item
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
+def _lines(names: list[str]) -> tuple[str, ...]:
+    more = len(names) - _SHOWN
+    shown = [f"{name}: there is none" for name in names[:_SHOWN]]
+    return (*shown, *([f"and {more} more"] if more > 0 else []))
+
+
+def component(facts: Facts) -> Iterator[Sighting]:
+    gone = [item for item in facts.cluster.missing.objects if item[0] != "Pod"]
+    if names := sorted(map(_name, gone)):
+        yield Sighting(evidence=_lines(names))
+
+
+def definition(facts: Facts) -> Iterator[Sighting]:
+    if names := facts.cluster.missing.definitions:
+        yield Sighting(evidence=_lines([f"CustomResourceDefinition {name}" for name in names]))
+
+
+def release(facts: Facts) -> Iterator[Sighting]:
+    if names := facts.cluster.missing.releases:
+        yield Sighting(evidence=_lines([f"Helm release {name}" for name in names]))
+
+
+def static_pod(facts: Facts) -> Iterator[Sighting]:
+    """A part of a control plane whose manifest is gone, or whose kubelet does not start it."""
+    names = {node.name for node in facts.cluster.nodes}
+    for kind, namespace, name in facts.cluster.missing.objects:
+        part = next((one for one in STATIC_PODS if name.startswith(f"{one}-")), "")
+        node = name.removeprefix(f"{part}-")
+        if kind != "Pod" or node not in names:
+            continue
+        host = next((one for one in facts.read if one.node == node), None)
+        no_manifest = host is not None and part in host.details.no_manifest
+        seen = [f"Pod {namespace}/{name}: there is none"]
+        if no_manifest:
+            seen.append(f"/etc/kubernetes/manifests/{part}.yaml is missing")
+        phase = "etcd local" if part == "etcd" else f"control-plane {part.removeprefix('kube-')}"
+        yield Sighting(
+            node=node,
+            evidence=tuple(seen),
+            confidence=Confidence.CERTAIN if no_manifest else Confidence.LIKELY,
+            values={"phase": phase},
+        )
+
+
+def namespace(facts: Facts) -> Iterator[Sighting]:
+    for one in facts.cluster.going:
+        age = facts.cluster.now - one.since
+        seen = [f"Namespace {one.name}: Terminating for {age:.0f} s", *one.waits]
+        if one.finalizers:
+            seen.append(f"finalizers of its own: {', '.join(one.finalizers)}")
+        sure = Confidence.CERTAIN if age > _GOES_S else Confidence.LIKELY
+        yield Sighting(evidence=tuple(seen), confidence=sure, values={"going": one.name})
+
+
+TABLE = (
+    Cause(
+        id="component-missing",
+        meaning="something that the cluster consists of is not there: it was deleted",
+        find=component,
+        remedy=_AGAIN,
+        command=_RUN,
+        on="here",
+        explains=_FOLLOW,
+    ),
+    Cause(
+        id="definition-missing",
+        meaning="the API server does not know a kind of objects any more, so all of them are gone",
+        find=definition,
+        remedy="run deploys/site.py, which makes definition and objects again; objects of your own "
+        "of that kind are lost",
+        command=_RUN,
+        on="here",
+        explains=("component-missing", *_FOLLOW),
+    ),
+    Cause(
+        id="release-missing",
+        meaning="Helm has no record of a release that the settings ask for",
+        find=release,
+        remedy="run deploys/site.py, which installs it, and takes over what is still there",
+        command=_RUN,
+        on="here",
+        explains=("component-missing", *_FOLLOW),
+    ),
+    Cause(
+        id="static-pod-missing",
+        meaning="a part of the control plane does not run on a control-plane node",
+        find=static_pod,
+        remedy="where its manifest is gone, make it again on the first control plane as below (on "
+        "another one, copy the manifest of a node that has it); else see why the kubelet does not "
+        "start it (journalctl -u kubelet)",
+        command="sudo kubeadm init phase {phase} --config /etc/gpuboot/kubeadm.yaml",
+        on="node",
+        explains=("control-plane-part-failing", *_FOLLOW),
+    ),
+    Cause(
+        id="namespace-terminating",
+        meaning="a namespace is being deleted and does not go: nothing can be made in it",
+        find=namespace,
+        remedy="let the controller that the finalizers name do its work; where it is gone for "
+        "good, take them off the objects. Once the namespace is gone, deploys/site.py makes it and "
+        "its contents again, where they are gpuboot's",
+        command="kubectl get namespace {going} -o jsonpath='{{.status.conditions}}'; "
+        "kubectl -n {going} get all,configmaps,secrets,pvc",
+        explains=("component-missing", *_FOLLOW),
+    ),
+)

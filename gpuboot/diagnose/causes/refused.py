@@ -1,0 +1,121 @@
+"""Why pods are not even made: what refuses them, in the words of the API server.
+
+Only owners and events tell of such pods. An owner with all its pods was refused before, and is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gpuboot.diagnose.facts import RECENT_S, Facts
+from gpuboot.diagnose.model import Cause, Confidence, Sighting
+from gpuboot.kubernetes.refusals import Kind, Refusal, refusal
+
+_EVENT_S = 180.0  # controllers try again, at growing distances
+_WEBHOOKS = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
+
+
+def refused(facts: Facts) -> Iterator[tuple[str, Refusal, str, Confidence]]:
+    """Each owner whose pods are refused: its name, by what, the words, and how sure that is."""
+    cluster = facts.cluster
+    words: dict[str, tuple[str, Confidence]] = {}
+    for one in cluster.workloads:
+        # a Deployment says what its ReplicaSet says
+        if one.kind != "Deployment" and one.failure and one.ready < one.wanted:
+            words[one.key] = f"{one.kind}: {one.failure}", Confidence.CERTAIN
+    satisfied = {one.key for one in cluster.workloads if one.ready >= one.wanted}
+    for event in sorted(cluster.events, key=lambda item: -item.at):
+        ago = cluster.now - event.at
+        if event.reason == "FailedCreate" and event.key not in satisfied and ago < RECENT_S:
+            sure = Confidence.CERTAIN if ago < _EVENT_S else Confidence.LIKELY
+            words.setdefault(event.key, (f"{event.kind}: {event.message}", sure))
+    for key, (text, sure) in words.items():
+        if named := refusal(text):
+            yield key, named, text, sure
+
+
+def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
+    def find(facts: Facts) -> Iterator[Sighting]:
+        for key, by, text, sure in refused(facts):
+            if by.kind == kind:
+                values = {"by": by.name}
+                yield Sighting(pod=key, evidence=(text,), confidence=sure, values=values)
+
+    return find
+
+
+# kind: id, meaning, remedy, command; a namespace that is being deleted tells of itself
+_CAUSES: dict[Kind, tuple[str, str, str, str]] = {
+    "webhook": (
+        "webhook-refuses",
+        "pods are not even made: an admission webhook refuses them",
+        "let its policy take these pods, or leave their namespace out of its selector",
+        f"kubectl get {_WEBHOOKS} -o yaml | grep -B 30 {{by}}",
+    ),
+    "silent-webhook": (
+        "webhook-silent",
+        "pods are not even made: an admission webhook that has to be asked does not answer",
+        "mend what is behind it, or delete its configuration",
+        f"kubectl get {_WEBHOOKS} -o yaml | grep -B 30 {{by}}",
+    ),
+    "policy": (
+        "admission-policy",
+        "pods are not even made: a ValidatingAdmissionPolicy refuses them",
+        "leave their namespace out of its binding, or change the policy",
+        "kubectl get validatingadmissionpolicy {by} -o yaml",
+    ),
+    "quota": (
+        "pending-quota",
+        "pods are not even made: the namespace's quota is used up",
+        "end something in the namespace, or raise its quota",
+        "kubectl -n {namespace} describe resourcequota",
+    ),
+    "pod-security": (
+        "pod-security",
+        "pods are not even made: the namespace enforces a Pod Security Standard against them",
+        "take the label pod-security.kubernetes.io/enforce off the namespace, or set it to "
+        "privileged",
+        "kubectl get namespace {namespace} --show-labels",
+    ),
+    "limit-range": (
+        "limit-range",
+        "pods are not even made: a LimitRange of the namespace refuses what they ask for",
+        "change it, or delete it",
+        "kubectl -n {namespace} describe limitrange",
+    ),
+    "priority-class": (
+        "priority-class-missing",
+        "pods are not even made: their PriorityClass does not exist",
+        "run deploys/site.py, which makes its own again; Kubernetes makes those that begin with "
+        "system- when an API server starts",
+        "kubectl get priorityclasses",
+    ),
+    "runtime-class": (
+        "runtime-class-missing",
+        "pods are not even made: their RuntimeClass does not exist",
+        "run deploys/site.py, which makes nvidia's again",
+        "kubectl get runtimeclasses",
+    ),
+    "service-account": (
+        "service-account-missing",
+        "pods are not even made: their ServiceAccount does not exist",
+        "run deploys/site.py, which makes those of gpuboot's parts again; others: by whoever made "
+        "the pods' owner",
+        "kubectl -n {namespace} get serviceaccounts",
+    ),
+}
+
+TABLE = tuple(
+    Cause(
+        id=name,
+        meaning=meaning,
+        find=_by(kind),
+        remedy=remedy,
+        command=command,
+        explains=(
+            *("coredns-not-ready", "device-plugin-missing", "pod-network-missing"),
+            *("prometheus-down", "prometheus-target-down"),
+        ),
+    )
+    for kind, (name, meaning, remedy, command) in _CAUSES.items()
+)

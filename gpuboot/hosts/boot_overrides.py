@@ -1,0 +1,46 @@
+"""What files of a member of the cluster do at its next boot to what a run has set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuboot.hosts import module_loading, sysctls
+from gpuboot.hosts.node_state import NodeState
+from gpuboot.plan import Kept
+
+# modules of /etc/modules-load.d/gpuboot.conf
+MODULES = ("overlay", "br_netfilter")
+
+
+def kept(state: NodeState) -> list[Kept]:
+    """Each of them, with what to do; none of a host that is no member yet: preflight refuses it."""
+    if "/etc/kubernetes/kubelet.conf" not in state.kubeconfigs:
+        return []
+    return [*_sysctls(state), *_modules(state), *_containerd(state)]
+
+
+def _sysctls(state: NodeState) -> Iterator[Kept]:
+    for key, line in sysctls.overriding(state.boot.sysctls):
+        yield Kept(
+            what=f"{line.place} sets `{line.text}` at each boot, after gpuboot's {sysctls.FILE}; "
+            f"expected {key} = {sysctls.EXPECTED[key]}",
+            why=f"a file of the administrator's; change that line to `{key} = "
+            f"{sysctls.EXPECTED[key]}`, or take it out, then `sysctl --system`",
+        )
+
+
+def _modules(state: NodeState) -> Iterator[Kept]:
+    for name, place in module_loading.kept_out(state.module_loading, MODULES):
+        yield Kept(
+            what=f"the kernel module {name} is not loaded at the next boot (by {place})",
+            why="Kubernetes' network and containers need it; take that out",
+        )
+
+
+def _containerd(state: NodeState) -> Iterator[Kept]:
+    for line in state.boot.containerd:
+        yield Kept(
+            what=f"{line.place} starts containerd by a command of its own (`{line.text}`)",
+            why=f"a file of the administrator's; take it out of {line.file}, then `systemctl "
+            "daemon-reload`; containerd's next restart is then as its package has it",
+        )

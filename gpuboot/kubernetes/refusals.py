@@ -1,0 +1,49 @@
+"""What refuses pods, by the API server's message."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal[
+    "webhook", "silent-webhook", "policy", "quota", "pod-security", "limit-range",
+    "priority-class", "runtime-class", "service-account", "namespace",
+]  # fmt: skip
+
+# Source: Kubernetes: admission/plugin/webhook/errors, plugin/pkg/admission/{resourcequota,
+# limitranger,security/podsecurity,serviceaccount}, pkg/registry/core/pod.
+_PATTERNS: tuple[tuple[Kind, str], ...] = (
+    ("webhook", r'admission webhook "(?P<name>[^"]+)" denied the request'),
+    ("silent-webhook", r'failed calling webhook "(?P<name>[^"]+)"'),
+    ("policy", r"ValidatingAdmissionPolicy '(?P<name>[^']+)'"),
+    ("quota", r"exceeded quota: (?P<name>[^,\s]+)"),
+    ("pod-security", r'violates PodSecurity "(?P<name>[^"]+)"'),
+    (
+        "limit-range",
+        r"(?P<name>(?:minimum|maximum) \S+ usage per (?:Container|Pod) is [^.,\s]+)",
+    ),
+    ("priority-class", r"no PriorityClass with name (?P<name>\S+) was found"),
+    ("runtime-class", r'RuntimeClass "(?P<name>[^"]+)" not found'),
+    ("service-account", r"serviceaccount \"?(?P<name>[\w./-]+)\"? not found"),
+    ("namespace", r"namespace (?P<name>\S+) (?:because it )?is being terminated"),
+)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a pod was not taken. + name: of what refuses it, or of what is missing"""
+
+    kind: Kind
+    name: str
+
+
+def refusal(message: str) -> Refusal | None:
+    """What refuses it; None where the message names nothing that refuses.
+
+    + message: the API server's, or an event's that quotes it
+    """
+    for kind, pattern in _PATTERNS:
+        if match := re.search(pattern, message):
+            return Refusal(kind, match["name"])
+    return None

@@ -1,0 +1,152 @@
+"""Faults of a living cluster: what is missing from it, and pods that it refuses."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.e2e.diagnose_faults import Fault, Step, kubectl, on, steps
+
+_PAUSE = "registry.k8s.io/pause:3.10"
+_MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+_HELD = {"metadata": {"finalizers": ["example.com/hold"]}}
+_BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "kubeadm:node-autoapprove-certificate-rotation"},
+    "roleRef": {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+    },
+    "subjects": [
+        {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}
+    ],
+}
+
+
+def _deployment(name: str, **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    container = {
+        "name": "main",
+        "image": _PAUSE,
+        "resources": {"limits": {"memory": "30Mi"}},
+    }
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container], **spec}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": name},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def _space(name: str, **labels: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def _selector(name: str) -> dict[str, Any]:
+    return {"matchLabels": {"kubernetes.io/metadata.name": name}}
+
+
+_WEBHOOK = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "ValidatingWebhookConfiguration",
+    "metadata": {"name": "silent"},
+    "webhooks": [
+        {
+            "name": "silent.example.com",
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "timeoutSeconds": 2,
+            "namespaceSelector": _selector("silent"),
+            "clientConfig": {"service": {"name": "nobody", "namespace": "silent"}},
+            "rules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE"],
+                    "resources": ["pods"],
+                }
+            ],
+        }
+    ],
+}
+_POLICY = (
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "never.example.com"},
+        "spec": {
+            "matchConstraints": {"resourceRules": _WEBHOOK["webhooks"][0]["rules"]},  # type: ignore[index]
+            "validations": [{"expression": "false"}],
+        },
+    },
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": "never"},
+        "spec": {
+            "policyName": "never.example.com",
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": _selector("policy")},
+        },
+    },
+)
+_LIMIT = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "small", "namespace": "narrow"},
+    "spec": {"limits": [{"type": "Container", "max": {"memory": "20Mi"}}]},
+}
+# what refuses pods comes before the Deployments whose pods it refuses
+_REFUSING = (
+    *(_space(name) for name in ("account", "priority", "runtime", "narrow", "silent", "policy")),
+    _space("secure", **{"pod-security.kubernetes.io/enforce": "restricted"}),
+    *(_LIMIT, _WEBHOOK, *_POLICY),
+    _deployment("account", serviceAccountName="no-such"),
+    _deployment("priority", priorityClassName="no-such"),
+    _deployment("runtime", runtimeClassName="no-such"),
+    *(_deployment(name) for name in ("narrow", "silent", "policy", "secure")),
+)
+
+
+def _applied(*items: Any) -> Step:
+    given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    return kubectl("apply", "-f", "-", given=given)
+
+
+def _deleted(*items: Any) -> Step:
+    given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    return kubectl("delete", "-f", "-", "--ignore-not-found", given=given)
+
+
+ABSENCE_FAULTS = (
+    Fault(
+        (
+            *("service-account-missing", "priority-class-missing", "runtime-class-missing"),
+            *("pod-security", "limit-range", "webhook-silent", "admission-policy"),
+        ),
+        _applied(*_REFUSING),
+        _deleted(*_REFUSING),
+    ),
+    Fault(("component-missing",), _deleted(_BINDING), _applied(_BINDING)),
+    Fault(
+        ("static-pod-missing",),
+        on("cp1", f"cp -p {_MANIFEST} /root/ && rm {_MANIFEST}"),
+        on("cp1", f"cp -p /root/{_MANIFEST.rpartition('/')[2]} {_MANIFEST}"),
+    ),
+    Fault(
+        ("namespace-terminating",),
+        steps(
+            kubectl("create", "namespace", "stuck"),
+            kubectl("-n", "stuck", "create", "configmap", "held"),
+            kubectl("-n", "stuck", "patch", "configmap", "held", "-p", json.dumps(_HELD)),
+            kubectl("delete", "namespace", "stuck", "--wait=false"),
+        ),
+        kubectl(
+            *("-n", "stuck", "patch", "configmap", "held", "-p"),
+            '{"metadata": {"finalizers": null}}',
+        ),
+    ),
+)

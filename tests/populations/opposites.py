@@ -1,0 +1,186 @@
+"""What if a derived value is not so? The opposite of each that a verdict depends on.
+
+Here are those by which nothing is wrong: verdicts must stay. Those by which a GPU is broken are
+faults (tests/populations/watch_faults.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from gpuboot.hosts.health_watches import Card as Kind
+from tests.populations import hopper
+from tests.populations import sources as s
+from tests.populations.common import NVLINK, THROTTLED
+from tests.populations.model import Card, Instance, Population, Source, name, values
+from tests.populations.page import Page
+
+# as B200, but for names: NVIDIA/aicr#2641 is of GB300. And two cards without a bridge, by
+# NVIDIA/NVSentinel#1481, Azure/azurehpc-health-checks#162
+GB300 = replace(
+    hopper.B200, name="gb300", title="GB300", model="NVIDIA GB300",
+    cards=tuple(
+        Card(n, f"GPU-5a1e0900-5157-4c6c-8abc-{n:012}", f"0000000{8 + n}:01:00.0") for n in (0, 1)
+    ),
+)  # fmt: skip
+A100_PCIE = replace(
+    hopper.H100, name="a100-pcie", title="A100 PCIe, no bridge", model="NVIDIA A100 80GB PCIe",
+    fabric="[N/A]", others=(),
+    idle=(*hopper.H100.idle, values(s.NO_FABRIC, FABRIC_MANAGER_STATUS=0)),
+    cards=tuple(
+        Card(n, f"GPU-5a1e0a00-5157-4c6c-8abc-{n:012}", f"00000000:{17 + n}:00.0") for n in (0, 1)
+    ),
+)  # fmt: skip
+RELATED = (GB300, A100_PCIE)
+# a replay or two an hour, and some CRC errors
+SLOW = {name(short): 0.03 for short in NVLINK.split()}
+
+
+@dataclass(frozen=True)
+class Opposite:
+    """A derived value that is not so.
+
+    + what: what is so instead; about: the derivation; of: kinds of GPUs that can show it
+    """
+
+    what: str
+    about: Source
+    of: Callable[[Population], bool]
+    page: Callable[[Page], Page]
+
+    def __str__(self) -> str:
+        return self.what
+
+
+def kind(population: Population) -> Kind:
+    return Kind(population.model, beside=len(population.cards) - 1)
+
+
+def watch(page: Page, name: str, code: str, level: int) -> Page:
+    """Every GPU's health watch says that. + code: without DCGM_FR_"""
+    more = {(card.index, name): (f"DCGM_FR_{code}", level) for card in page.of.cards}
+    return replace(page, watches={**page.watches, **more})
+
+
+def shows(page: Page, **of: float) -> Page:
+    """Every GPU shows these values; metrics without DCGM_FI_DEV_."""
+    told = {name(short): value for short, value in of.items()}
+
+    def change(card: Card, one: Instance | None, known: dict[str, float]) -> Mapping[str, float]:
+        before = page.change(card, one, known) if page.change else known
+        return {**before, **told}
+
+    return replace(page, change=change)
+
+
+def has(*shorts: str) -> Callable[[Population], bool]:
+    """Kinds that have a value of these fields."""
+    wanted = {name(short) for short in shorts}
+    return lambda one: wanted <= one.metrics(one.cards[0], None).keys()
+
+
+WELL = (
+    Opposite(
+        "NVLink counted errors since the last reset, and DCGM fails the card for that",
+        s.NO_HEALTH,
+        lambda one: kind(one).is_one_of("before Blackwell"),
+        lambda page: watch(page, "NVLINK", "NVLINK_ERROR_CRITICAL", 20),
+    ),
+    Opposite(
+        "links were recovered since the last reset, and DCGM warns of that",
+        s.NO_HEALTH,
+        lambda one: kind(one).is_one_of("Blackwell"),
+        lambda page: watch(page, "NVLINK", "NVLINK_ERROR_CRITICAL", 10),
+    ),
+    Opposite(
+        "the board has no bridge, and DCGM fails the card for links that are down",
+        s.NO_HEALTH,
+        lambda one: not kind(one).is_one_of("linked"),
+        lambda page: watch(page, "NVLINK", "NVLINK_DOWN", 20),
+    ),
+    Opposite(
+        "no IMEX daemon runs, and DCGM fails the card for that",
+        s.NO_HEALTH,
+        lambda one: True,
+        lambda page: watch(page, "NVLINK", "IMEX_UNHEALTHY", 20),
+    ),
+    Opposite(
+        "it runs at its power limit, and DCGM warns of that",
+        s.NO_HEALTH,
+        lambda one: True,
+        lambda page: watch(page, "POWER", "CLOCKS_EVENT_POWER", 10),
+    ),
+    Opposite(
+        "DCGM remembers a program's XID",
+        s.NO_HEALTH,
+        lambda one: True,
+        lambda page: watch(page, "MEM", "XID_ERROR", 10),
+    ),
+    Opposite(
+        "the driver is too old to tell of a fabric, and DCGM fails the card for that",
+        s.NO_FABRIC,
+        lambda one: has("FABRIC_MANAGER_STATUS")(one) and one.fabric != "Completed",
+        lambda page: watch(
+            shows(page, FABRIC_MANAGER_STATUS=6), "NVLINK", "FABRIC_PROBE_STATE", 20
+        ),
+    ),
+    Opposite(
+        "NVLink counted errors before",
+        s.HEALTHY,
+        has(*NVLINK.split()),
+        lambda page: shows(page, **dict.fromkeys(NVLINK.split(), 1234.0)),
+    ),
+    Opposite(
+        "it was slowed down before",
+        s.HEALTHY,
+        has(*THROTTLED.split()),
+        lambda page: shows(page, **dict.fromkeys(THROTTLED.split(), 9e12)),
+    ),
+    Opposite(
+        "energy is counted from the driver's loading",
+        s.ENERGY,
+        has("TOTAL_ENERGY_CONSUMPTION"),
+        lambda page: shows(page, TOTAL_ENERGY_CONSUMPTION=0),
+    ),
+    Opposite(
+        "the driver does tell of a recovery action: none",
+        s.OLD_DRIVER,
+        lambda one: not has("GET_GPU_RECOVERY_ACTION")(one),
+        lambda page: shows(page, GET_GPU_RECOVERY_ACTION=0),
+    ),
+)
+
+
+def all_of(page: Page) -> Page:
+    """All opposites together that this kind of GPU can show; of a watch the last."""
+    for one in WELL:
+        if one.of(page.of):
+            page = one.page(page)
+    return page
+
+
+def without_derived(population: Population) -> Callable[..., Mapping[str, float]]:
+    """Leaves out what no recording shows."""
+
+    def change(card: Card, one: Instance | None, known: dict[str, float]) -> Mapping[str, float]:
+        told = population.told(card)
+        return {metric: value for metric, value in known.items() if told[metric].source.recorded}
+
+    return change
+
+
+def rising(population: Population) -> dict[str, float]:
+    """Counters that grow slowly."""
+    return SLOW if has(*NVLINK.split())(population) else {}
+
+
+def derivations(populations: list[Population]) -> Iterator[tuple[Source, set[str]]]:
+    """Each derivation with the fields whose values, or whose absence, stand on it."""
+    found: dict[Source, set[str]] = {}
+    for one in populations:
+        for group in (*one.idle, *one.busy):
+            found.setdefault(group.source, set()).update(group.of)
+        for lack in (*one.lacks, *one.mig_lacks):
+            found.setdefault(lack.source, set()).update(lack.fields)
+    yield from ((source, fields) for source, fields in found.items() if not source.recorded)

@@ -1,0 +1,1 @@
+"""Pictures of the dashboards, drawn of a made-up cluster of recorded GPUs."""

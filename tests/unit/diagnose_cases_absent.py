@@ -1,0 +1,136 @@
+"""What is missing or refused, each beside what looks like it. Texts are the API server's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuboot.diagnose import objects
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.workloads import Workload
+from gpuboot.kubernetes.components import Missing
+from tests.unit.diagnose_site import COREDNS, Case, cluster, control, event, site
+
+NO_SCHEDULER = ("Pod", "kube-system", "kube-scheduler-cp1")
+_BINDING = "kubeadm:node-autoapprove-certificate-rotation"
+# a namespace of Kubernetes 1.36.3 whose ConfigMap has a finalizer
+STUCK = {
+    "metadata": {"name": "stuck", "deletionTimestamp": "2026-09-21T13:00:00Z"},
+    "spec": {"finalizers": ["kubernetes"]},
+    "status": {
+        "phase": "Terminating",
+        "conditions": [
+            {
+                "type": "NamespaceDeletionContentFailure",
+                "status": "False",
+                "message": "All content successfully deleted, may be waiting on finalization",
+            },
+            {
+                "type": "NamespaceContentRemaining",
+                "status": "True",
+                "message": "Some resources are remaining: configmaps. has 1 resource instances",
+            },
+            {
+                "type": "NamespaceFinalizersRemaining",
+                "status": "True",
+                "message": "Some content in the namespace has finalizers remaining: "
+                "example.com/hold in 1 resource instances",
+            },
+        ],
+    },
+}
+
+
+def _missing(*found: tuple[str, str, str], **other: tuple[str, ...]) -> Facts:
+    return site(at=cluster(missing=Missing(found, **other)))
+
+
+def going(**meta: object) -> Facts:
+    item = {**STUCK, "metadata": {**STUCK["metadata"], **meta}}
+    namespace = objects.going(item)
+    return site(at=cluster(going=(namespace,) if namespace else ()))
+
+
+def refused(message: str, ready: int = 0) -> Facts:
+    """A DaemonSet whose pods were refused, as its event says."""
+    own = Workload(kind="DaemonSet", namespace="ml", name="agent", wanted=2, ready=ready)
+    told = replace(event("agent", "FailedCreate", f"Error creating: {message}"), kind="DaemonSet")
+    return site(at=cluster(workloads=(COREDNS, own), events=(told,)))
+
+
+def _refusal(cause: str, message: str) -> Case:
+    return Case(cause, refused(message), refused(message, ready=2), message)
+
+
+CASES = (
+    Case(
+        "component-missing",
+        _missing(("Deployment", "kube-system", "coredns"), ("ClusterRoleBinding", "", _BINDING)),
+        site(),
+        f"ClusterRoleBinding {_BINDING}: there is none\n"
+        "Deployment kube-system/coredns: there is none",
+    ),
+    Case(
+        "definition-missing",
+        _missing(definitions=("servicemonitors.monitoring.coreos.com",)),
+        _missing(("ServiceMonitor", "monitoring", "x")),
+        "servicemonitors.monitoring.coreos.com: there is none",
+    ),
+    Case(
+        "release-missing",
+        _missing(releases=("gpu-operator/gpu-operator",)),
+        site(),
+        "Helm release gpu-operator/gpu-operator: there is none",
+    ),
+    Case(
+        "static-pod-missing",
+        site(
+            cp=control("no_manifest\tkube-scheduler"),
+            at=cluster(missing=Missing((NO_SCHEDULER,))),
+        ),
+        # of a node that has not joined yet
+        site(at=cluster(missing=Missing((("Pod", "kube-system", "kube-scheduler-cp2"),)))),
+        "/etc/kubernetes/manifests/kube-scheduler.yaml is missing",
+    ),
+    Case(
+        "namespace-terminating",
+        going(),
+        going(deletionTimestamp=None),
+        "NamespaceFinalizersRemaining: Some content in the namespace has finalizers remaining: "
+        "example.com/hold in 1 resource instances",
+    ),
+    _refusal(
+        "webhook-refuses",
+        'admission webhook "pods.example.com" denied the request: no pods today',
+    ),
+    _refusal(
+        "webhook-silent",
+        'Internal error occurred: failed calling webhook "pods.example.com": failed to call '
+        'webhook: Post "https://pods.x.svc:443/?timeout=10s": service "pods" not found',
+    ),
+    _refusal(
+        "admission-policy",
+        "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'signed.example.com' with binding "
+        "'all' denied request: failed expression: false",
+    ),
+    _refusal(
+        "pod-security",
+        'pods "x" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation '
+        "!= false",
+    ),
+    _refusal(
+        "limit-range",
+        'pods "x" is forbidden: maximum memory usage per Container is 20Mi, but limit is 170Mi',
+    ),
+    _refusal(
+        "priority-class-missing", 'pods "x" is forbidden: no PriorityClass with name gone was found'
+    ),
+    _refusal(
+        "runtime-class-missing",
+        'pods "x" is forbidden: pod rejected: RuntimeClass "nvidia" not found',
+    ),
+    _refusal(
+        "service-account-missing",
+        'pods "x" is forbidden: error looking up service account ml/agent: serviceaccount "agent" '
+        "not found",
+    ),
+)

@@ -1,0 +1,127 @@
+"""Each change of the table is named; a cluster that nobody has touched names nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuboot.alerting.silences import alert_rules, lasting
+from gpuboot.config.settings import Settings
+from gpuboot.fact_output import Fields
+from gpuboot.hosts import boot, boot_overrides, module_loading
+from gpuboot.kubernetes import in_force, kubelet_in_force, static_pods
+from gpuboot.kubernetes.open_rights import CLUSTER_BINDINGS, MEANT
+from gpuboot.verify.alert_path import Matcher, parse_silences
+from tests.unit import drift_plants
+from tests.unit.drift_plants import Row
+from tests.unit.drift_rows import ROWS
+from tests.unit.drift_rows_objects import OBJECT_ROWS, measured
+from tests.unit.test_preflight import CLEAN
+
+
+@pytest.mark.parametrize("row", [*ROWS, *OBJECT_ROWS], ids=str)
+def test_a_change_is_named(row: Row) -> None:
+    named = row.planted()
+    assert len(named) == 1, named
+    missing = [part for part in row.names if part not in named[0]]
+    assert not missing, named
+
+
+def test_the_table_has_each_change_once() -> None:
+    names = [str(row) for row in (*ROWS, *OBJECT_ROWS)]
+    assert len(set(names)) == len(names) >= 48
+
+
+def test_what_nobody_has_touched_is_not_named() -> None:
+    assert drift_plants.kubelet() == []
+    assert measured("cp1", "gpu1", "gpu2") == []
+    found = in_force.parse(drift_plants.lines()["in_force"])
+    assert sorted(found.kubelets) == ["cp1", "gpu1", "gpu2"]
+    assert (found.rights, found.silences, found.unanswered) == ((), (), {})
+    pods = static_pods.parse(drift_plants.lines()["static_pods"])
+    assert (pods.error, static_pods.changed(pods), static_pods.overrides(pods)) == ("", {}, [])
+    assert static_pods.is_running(pods)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row("for maintenance", lambda: drift_plants.silence(
+            Matcher(name="alertname", value="GPULost"), ends="2026-09-28T00:00:00.000Z"), ()),
+        Row("of one GPU that is known", lambda: drift_plants.silence(
+            Matcher(name="UUID", value="GPU-1")), ()),
+        Row("a larger sysctl", lambda: drift_plants.sysctl(
+            "/etc/sysctl.d/99-zzz.conf", "fs.inotify.max_user_instances = 16384"), ()),
+        Row("a proxy's drop-in", lambda: drift_plants.boot(), ()),
+        Row("a team's own rights", lambda: drift_plants.binding(
+            "ml", "edit", "Group", "ml-team", "ml"), ()),
+        Row("another module on the deny list", lambda: drift_plants.modules(
+            lines=("/etc/modprobe.d/a.conf:1:blacklist floppy",)), ()),
+        Row("a comment in a manifest", lambda: drift_plants.manifest(
+            "etcd.yaml", "apiVersion: v1", "# by hand\napiVersion: v1"), ()),
+        Row("other members of etcd", lambda: drift_plants.manifest(
+            "etcd.yaml", "--initial-cluster=cp1", "--initial-cluster=cp0=https://10.0.0.9:2380,cp1"
+        ), ()),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_right_is_not_named(row: Row) -> None:
+    assert row.planted() == []
+
+
+def test_rights_that_a_site_means_are_not_named() -> None:
+    item = {
+        "metadata": {"name": "viewers", "annotations": {MEANT: "true"}},
+        "roleRef": {"kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "Group", "name": "system:authenticated"}],
+    }
+    assert drift_plants.rights({CLUSTER_BINDINGS: {"items": [item]}}) == []
+
+
+def test_what_files_of_real_hosts_set_is_named() -> None:
+    """By /etc/default/kubelet, kubeadm's flags, a drop-in, files of sysctl.d and modprobe.d."""
+    planted = drift_plants.lines()["planted"]
+    found = in_force.parse(planted["in_force"])
+    asked = kubelet_in_force.expected(planted["config"])
+    named = []
+    for host, lines in planted["hosts"].items():
+        fields = Fields(lines)
+        state = replace(
+            CLEAN,
+            boot=boot.parse(fields),
+            module_loading=module_loading.parse(fields),
+            kubeconfigs=drift_plants.JOINED,
+        )
+        named += boot_overrides.kept(state)
+        running = found.kubelets[host]
+        named += kubelet_in_force.overrides(running, asked, state.boot.kubelet, pending=True)
+    text = "\n".join(item.what for item in named)
+    for part in (
+        "maxPods is 20, expected 110 (by /etc/default/kubelet:1",
+        "serializeImagePulls is False, expected True (by /etc/systemd/system/kubelet.service.d/20-",
+        "authentication.anonymous.enabled is True",
+        "/etc/sysctl.d/99-zzz-admin.conf:1",
+        "/run/sysctl.d/99-zzz.conf:1",
+        "br_netfilter is not loaded",
+        "overlay is not loaded",
+    ):
+        assert part in text
+    assert len(named) == 7, text  # what kubeadm's own files say, a run writes again
+
+
+def test_rights_manifests_and_silences_of_a_real_cluster_are_named() -> None:
+    planted = drift_plants.lines()["planted"]
+    found = in_force.parse(planted["in_force"])
+    assert [item.label for item in found.rights] == [
+        "ClusterRoleBinding everyone",
+        "ClusterRoleBinding permissive-binding",
+        "RoleBinding monitoring/lookers",
+        "ClusterRole system:discovery",
+    ]
+    pods = static_pods.parse(planted["static_pods"])
+    changed = [name.removesuffix(".yaml") for name in static_pods.changed(pods)]
+    assert changed == ["etcd", "kube-apiserver", "kube-controller-manager"]
+    silences = parse_silences(found.silences)
+    rules = alert_rules(Settings(), [])
+    assert len(lasting(silences, rules, "gpuboot", found.clock)) == 2
