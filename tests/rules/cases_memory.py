@@ -11,7 +11,7 @@ _FLOOD = "0+200x90 18000x400"  # in steps of 10 minutes: 28,800 a day, until min
 CASES = [
     Case(_NAME, "a flood of corrected errors, a row remapped, and quiet for a day after it",
          {dcgm(_SBE): _FLOOD, dcgm(_ROWS): "0x12 1x480"}, {160: [G0], 900: [G0]},
-         (100, 125, 2500), step=600),
+         (100, 135, 2500), step=600),
     Case(_NAME, "rows were remapped long ago, or wait for a reset",
          {dcgm(_SBE): _FLOOD, dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"): "2x480",
           dcgm(_SBE, G1): _FLOOD, dcgm("DCGM_FI_DEV_ROW_REMAP_PENDING", G1): "1x480"},
