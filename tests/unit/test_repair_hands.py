@@ -16,6 +16,7 @@ from deploys.lib.remote import RemoteError
 from deploys.operations import repair, verify
 from deploys.operations.reboot import RebootError, RebootRefusedError
 from deploys.operations.repair import Hands
+from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.diagnose.recording import Recording
@@ -44,7 +45,11 @@ class Place:
         self.answer: str | BaseException = ""
         self.proof: Any = ([], None)
         self.hands = Hands(
-            host("h0"), parse_settings(settings), cast(Any, None), NODES, lambda _: None
+            host("h0"),
+            parse_settings(settings),
+            versions.lock(parse_settings(settings)),
+            NODES,
+            lambda _: None,
         )
         monkeypatch.setattr(repair, "inventory", SimpleNamespace(get_host=host))
         monkeypatch.setattr(repair, "reach", lambda found: found.connected)

@@ -82,7 +82,7 @@ def test_six_free_gpus_are_proven_and_nothing_is_left() -> None:
     assert list(cluster.namespaces.values()) == ["Terminating"]
     assert "vectorAdd: 6 of 6 GPUs passed, 1.0 s" in said
     assert proof.versions["kubelet"] == "v1.36.3"
-    assert set(proof.evidence.durations) == {"before", "workload", "metrics", "cleanup"}
+    assert set(proof.evidence.durations) == {"read cluster", "workload", "metrics", "cleanup"}
 
 
 def test_what_fires_is_read_beside_the_proof() -> None:
