@@ -45,7 +45,7 @@ def shells(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(node_service, "run", found.run)
         monkeypatch.setattr(node_service, "_API_S", 0)
         lacks = [("kube-apiserver", "its manifest does not exist")] if found.silent else []
-        monkeypatch.setattr(node_service, "read_fact", lambda *_, **__: lacks)
+        monkeypatch.setattr(node_service, "lacks", lambda leader: lacks)
         return found
 
     return made
