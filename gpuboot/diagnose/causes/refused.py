@@ -37,11 +37,21 @@ def refused(facts: Facts) -> Iterator[tuple[str, Refusal, str, Confidence]]:
 def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
     def find(facts: Facts) -> Iterator[Sighting]:
         for key, by, text, sure in refused(facts):
-            if by.kind == kind:
-                values = {"by": by.name}
-                yield Sighting(pod=key, evidence=(text,), confidence=sure, values=values)
+            if by.kind != kind:
+                continue
+            if not _still(facts, key, by):
+                sure = Confidence.LIKELY
+            yield Sighting(pod=key, evidence=(text,), confidence=sure, values={"by": by.name})
 
     return find
+
+
+def _still(facts: Facts, key: str, by: Refusal) -> bool:
+    """Whether what refused pods when they were last tried is so now, where the cluster tells."""
+    if by.kind == "pod-security":
+        labels = facts.cluster.namespaces.get(key.partition("/")[0], {})
+        return "pod-security.kubernetes.io/enforce" in labels
+    return by.kind != "runtime-class" or by.name not in facts.cluster.runtimes
 
 
 # kind: id, meaning, remedy, command; a namespace that is being deleted tells of itself
