@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from gpuboot.diagnose.causes.followers import OF_PODS, followers
 from gpuboot.diagnose.facts import RECENT_S, Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.kubernetes.refusals import Kind, Refusal, refusal
@@ -41,7 +42,13 @@ def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
                 continue
             if not _still(facts, key, by):
                 sure = Confidence.LIKELY
-            yield Sighting(pod=key, evidence=(text,), confidence=sure, values={"by": by.name})
+            yield Sighting(
+                pod=key,
+                evidence=(text,),
+                confidence=sure,
+                values={"by": by.name},
+                explains=followers(key),
+            )
 
     return find
 
@@ -122,10 +129,7 @@ TABLE = tuple(
         find=_by(kind),
         remedy=remedy,
         command=command,
-        explains=(
-            *("coredns-not-ready", "device-plugin-missing", "pod-network-missing"),
-            *("prometheus-down", "prometheus-target-down"),
-        ),
+        explains=OF_PODS,
     )
     for kind, (name, meaning, remedy, command) in _CAUSES.items()
 )
