@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ _MANIFEST = json.dumps(
 )
 
 
-def answers(nodes: Sequence[Node], config: str) -> dict[str, list[str]]:
+def answers(nodes: Sequence[Node], config: str) -> dict[str | re.Pattern[str], list[str]]:
     """What the facts print, by a part of their commands. + config: kubeadm's"""
     return {
         "/proxy/configz": _in_force(nodes, config),
