@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyinfra.api.command import QuoteString, StringCommand
+
 from deploys.facts.details import HiddenInput
 from deploys.facts.objects import Applied
 from deploys.lib import changes
@@ -11,13 +13,19 @@ from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing
 from deploys.lib.kubectl import KUBECTL, apply_as, with_objects
 from gpuboot.kubernetes.helm import Release
-from gpuboot.kubernetes.managed_objects import ManagedObjects
+from gpuboot.kubernetes.managed_objects import ManagedObjects, Object, key
 from gpuboot.kubernetes.manifests import manifest
 from gpuboot.kubernetes.release_objects import Drift, confirmed, drifted, release_objects
 from gpuboot.plan import Change
 from gpuboot.plan.differences import field_change
 from gpuboot.plan.workloads import effects, label
 
+# Controllers whose pods were refused try again at distances that grow to a quarter of an hour, and
+# at once when their object changes (kubernetes v1.36, pkg/controller/daemon, updateDaemonset).
+_TRY_AGAIN = (
+    "annotate --overwrite daemonsets,replicasets,statefulsets --all "
+    'gpuboot.io/tried-again="$(date +%s)"'
+)
 MANAGER = "helm"  # in whose name Helm applies objects
 
 
@@ -40,10 +48,11 @@ def confirm(found: Sequence[Drift], manager: str) -> list[Drift]:
     return confirmed(found, made)
 
 
-def put_back(found: Sequence[Drift], manager: str) -> Commands:
+def put_back(found: Sequence[Drift], manager: str, namespace: str = "") -> Commands:
     """Commands that make the objects again as they are wanted.
 
     + manager: in whose name; what others have added goes first, since to apply leaves it
+    + namespace: of the release
     """
     if cleaned := [it for item in found if not item.remade and (it := item.cleaned)]:
         yield with_objects(f"{KUBECTL} replace --field-manager {manager} -f", cleaned)
@@ -51,6 +60,19 @@ def put_back(found: Sequence[Drift], manager: str) -> Commands:
         yield with_objects(f"{KUBECTL} replace --force --field-manager {manager} -f", remade)
     if applied := [item.wanted for item in found if not item.remade]:
         yield with_objects(apply_as(manager), applied)
+    for name in sorted({_of_pods(item.wanted, namespace) for item in found} - {""}):
+        yield StringCommand(KUBECTL, "-n", QuoteString(name), _TRY_AGAIN)
+
+
+def _of_pods(item: Object, namespace: str) -> str:
+    """Where pods were refused for want of an object; "" where none were."""
+    kind, own, name = key(item)
+    return {
+        "Namespace": name,  # its labels enforce a Pod Security Standard
+        "ServiceAccount": own,
+        "RuntimeClass": namespace,
+        "PriorityClass": namespace,
+    }.get(kind, "")
 
 
 def record_drift(found: Sequence[Drift], namespace: str) -> None:

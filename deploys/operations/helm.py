@@ -241,7 +241,7 @@ def _as_released(live: Release, release: str, namespace: str) -> Commands:
         )  # fmt: skip
     if found:
         inform(f"{release}: putting back what is not as it was released: {describe(found)}")
-        yield from put_back(found, MANAGER)
+        yield from put_back(found, MANAGER, namespace)
     if {item.wanted["kind"] for item in found} & _MONITORS:
         yield SCRAPE_NOW
 

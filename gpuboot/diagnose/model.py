@@ -35,6 +35,7 @@ class Sighting:
     + node, pod: where; "" for the whole cluster. pod: `namespace/name`
     + evidence: what was seen, a line each, with the values
     + values: for the remedy's command, beside node, host, pod, namespace and name
+    + explains: which of the causes that may follow do from this place; None: all
     """
 
     node: str = ""
@@ -42,6 +43,7 @@ class Sighting:
     evidence: tuple[str, ...]
     confidence: Confidence = Confidence.CERTAIN
     values: Mapping[str, str] = field(default_factory=dict)
+    explains: tuple[str, ...] | None = None
 
     @property
     def where(self) -> str:
@@ -188,6 +190,7 @@ def _follows(one: Finding, found: Sequence[Finding]) -> tuple[str, ...]:
         for other in found
         if one.cause.id in other.cause.explains
         and one.cause.id != other.cause.id
+        and any(item.explains is None or one.cause.id in item.explains for item in other.sightings)
         and (
             not (theirs := {item.node for item in other.sightings} - {""})
             or not nodes

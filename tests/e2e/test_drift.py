@@ -14,6 +14,7 @@ LAB = ("test-drift", "--gpus", "1")
 STACK = "kube-prometheus-stack"
 MONITOR = "servicemonitors.monitoring.coreos.com"
 RULES = "prometheusrules.monitoring.coreos.com"
+ROTATION = "kubeadm:node-autoapprove-certificate-rotation"
 HELM = "helm --kubeconfig /etc/kubernetes/admin.conf"
 
 
@@ -53,12 +54,20 @@ def test_objects_that_were_deleted_come_back(site: Lab) -> None:
     site.kubectl("-n", "gpu-operator", "delete", MONITOR, "nvidia-dcgm-exporter")
     site.kubectl("-n", "monitoring", "delete", "configmap", board)
     site.kubectl("-n", "monitoring", "delete", "service", f"{STACK}-prometheus")
+    site.kubectl("-n", "kube-system", "delete", "deployment", "coredns")
+    site.kubectl("delete", "clusterrolebinding", ROTATION)
     told = planned(site)
+    assert "~ Deployment kube-system/coredns: deleted → created again" in told
+    assert f"~ ClusterRoleBinding {ROTATION}: deleted → created again" in told
     assert "~ ServiceMonitor gpu-operator/nvidia-dcgm-exporter: deleted → created again" in told
     assert f"~ Service monitoring/{STACK}-prometheus: deleted → created again" in told
     assert f"+ ConfigMap monitoring/{board}: created" in told
-    assert len(told) == 3
-    repaired(site, "Deploy gpu-operator", f"Deploy {STACK}", "Apply rules, dashboards")
+    assert len(told) == 5
+    repaired(
+        site,
+        *("Deploy gpu-operator", f"Deploy {STACK}", "Apply rules, dashboards"),
+        "Keep kubeadm's objects",
+    )
     site.kubectl("-n", "gpu-operator", "get", MONITOR, "nvidia-dcgm-exporter")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuboot.diagnose.causes.followers import ALL, followers
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.kubernetes.components import STATIC_PODS
@@ -13,12 +14,6 @@ _SHOWN = 12
 _GOES_S = 60.0  # a namespace may take that long to be deleted
 _AGAIN = "run deploys/site.py, which makes it again"
 _RUN = "pyinfra INVENTORY deploys/site.py"
-_FOLLOW = (
-    *("coredns-not-ready", "device-plugin-missing", "gpu-unhealthy", "operand-unlabelled"),
-    *("operator-crash-loop", "pod-crash-loop", "pending-resource", "pod-network-missing"),
-    *("prometheus-down", "prometheus-target-down", "service-monitor-missing"),
-    *("service-account-missing", "priority-class-missing", "runtime-class-missing"),
-)
 
 
 def _name(item: Key) -> str:
@@ -35,17 +30,19 @@ def _lines(names: list[str]) -> tuple[str, ...]:
 def component(facts: Facts) -> Iterator[Sighting]:
     gone = [item for item in facts.cluster.missing.objects if item[0] != "Pod"]
     if names := sorted(map(_name, gone)):
-        yield Sighting(evidence=_lines(names))
+        yield Sighting(evidence=_lines(names), explains=followers(*names))
 
 
 def definition(facts: Facts) -> Iterator[Sighting]:
     if names := facts.cluster.missing.definitions:
-        yield Sighting(evidence=_lines([f"CustomResourceDefinition {name}" for name in names]))
+        lines = _lines([f"CustomResourceDefinition {name}" for name in names])
+        yield Sighting(evidence=lines, explains=followers(*names))
 
 
 def release(facts: Facts) -> Iterator[Sighting]:
     if names := facts.cluster.missing.releases:
-        yield Sighting(evidence=_lines([f"Helm release {name}" for name in names]))
+        lines = _lines([f"Helm release {name}" for name in names])
+        yield Sighting(evidence=lines, explains=followers(*names))
 
 
 def static_pod(facts: Facts) -> Iterator[Sighting]:
@@ -77,7 +74,11 @@ def namespace(facts: Facts) -> Iterator[Sighting]:
         if one.finalizers:
             seen.append(f"finalizers of its own: {', '.join(one.finalizers)}")
         sure = Confidence.CERTAIN if age > _GOES_S else Confidence.LIKELY
-        yield Sighting(evidence=tuple(seen), confidence=sure, values={"going": one.name})
+        inside = any(space == one.name for _, space, _ in facts.cluster.missing.objects)
+        explains = (*followers(one.name), *(("component-missing",) if inside else ()))
+        yield Sighting(
+            evidence=tuple(seen), confidence=sure, values={"going": one.name}, explains=explains
+        )
 
 
 TABLE = (
@@ -88,7 +89,7 @@ TABLE = (
         remedy=_AGAIN,
         command=_RUN,
         on="here",
-        explains=_FOLLOW,
+        explains=ALL,
     ),
     Cause(
         id="definition-missing",
@@ -98,7 +99,7 @@ TABLE = (
         "of that kind are lost",
         command=_RUN,
         on="here",
-        explains=("component-missing", *_FOLLOW),
+        explains=ALL,
     ),
     Cause(
         id="release-missing",
@@ -107,7 +108,7 @@ TABLE = (
         remedy="run deploys/site.py, which installs it, and takes over what is still there",
         command=_RUN,
         on="here",
-        explains=("component-missing", *_FOLLOW),
+        explains=ALL,
     ),
     Cause(
         id="static-pod-missing",
@@ -118,7 +119,7 @@ TABLE = (
         "start it (journalctl -u kubelet)",
         command="sudo kubeadm init phase {phase} --config /etc/gpuboot/kubeadm.yaml",
         on="node",
-        explains=("control-plane-part-failing", *_FOLLOW),
+        explains=("control-plane-part-failing", *ALL),
     ),
     Cause(
         id="namespace-terminating",
@@ -129,6 +130,6 @@ TABLE = (
         "its contents again, where they are gpuboot's",
         command="kubectl get namespace {going} -o jsonpath='{{.status.conditions}}'; "
         "kubectl -n {going} get all,configmaps,secrets,pvc",
-        explains=("component-missing", *_FOLLOW),
+        explains=("component-missing", *ALL),
     ),
 )

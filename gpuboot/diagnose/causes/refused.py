@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from gpuboot.diagnose.causes.followers import OF_PODS, followers
 from gpuboot.diagnose.facts import RECENT_S, Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.kubernetes.refusals import Kind, Refusal, refusal
@@ -37,11 +38,27 @@ def refused(facts: Facts) -> Iterator[tuple[str, Refusal, str, Confidence]]:
 def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
     def find(facts: Facts) -> Iterator[Sighting]:
         for key, by, text, sure in refused(facts):
-            if by.kind == kind:
-                values = {"by": by.name}
-                yield Sighting(pod=key, evidence=(text,), confidence=sure, values=values)
+            if by.kind != kind:
+                continue
+            if not _still(facts, key, by):
+                sure = Confidence.LIKELY
+            yield Sighting(
+                pod=key,
+                evidence=(text,),
+                confidence=sure,
+                values={"by": by.name},
+                explains=followers(key),
+            )
 
     return find
+
+
+def _still(facts: Facts, key: str, by: Refusal) -> bool:
+    """Whether what refused pods when they were last tried is so now, where the cluster tells."""
+    if by.kind == "pod-security":
+        labels = facts.cluster.namespaces.get(key.partition("/")[0], {})
+        return "pod-security.kubernetes.io/enforce" in labels
+    return by.kind != "runtime-class" or by.name not in facts.cluster.runtimes
 
 
 # kind: id, meaning, remedy, command; a namespace that is being deleted tells of itself
@@ -112,10 +129,7 @@ TABLE = tuple(
         find=_by(kind),
         remedy=remedy,
         command=command,
-        explains=(
-            *("coredns-not-ready", "device-plugin-missing", "pod-network-missing"),
-            *("prometheus-down", "prometheus-target-down"),
-        ),
+        explains=OF_PODS,
     )
     for kind, (name, meaning, remedy, command) in _CAUSES.items()
 )
