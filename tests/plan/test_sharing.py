@@ -23,12 +23,12 @@ def test_a_node_is_labelled_before_it_is_waited_for() -> None:
 
 
 def test_what_is_wrong_in_settings_and_inventory_is_told_at_once() -> None:
-    wrong = {"gpu9": {"time_slices": 2, "mps": 2}, "gpu1": {"mig": "all-1g.99gb"}}
+    wrong = {"gpu9": {"time_slices": 2, "mps": 2}, "gpu1": {"mig": "thirds"}}
     done = plan(settings={"sharing": wrong})
     said = " ".join((done.stdout + done.stderr).split())
     assert done.returncode != 0
     assert "3 problems; nothing was changed" in said
-    for words in ("exclude each other", "all-1g.99gb is no MIG layout", "sharing names 'gpu9'"):
+    for words in ("exclude each other", "thirds is no MIG layout", "sharing names 'gpu9'"):
         assert words in said
 
 

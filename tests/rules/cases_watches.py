@@ -175,6 +175,16 @@ def _by_host(watch: str, code: str, of: Mapping[str, str] = G0) -> list[Mapping[
 
 
 _ASKED_TWICE = values((0, 10), (20, 20), (0, 10))
+_PCIE = "NVIDIA A100 80GB PCIe"
+_LOST = values((0, 10), (20, 30), (0, 10))
+# the exporter, which has seen the bridge in use, is away for four minutes
+_RESTARTED = {
+    dcgm(_HEALTH, health_watch="NVLINK", health_error_code="DCGM_FR_OK", modelName=_PCIE):
+        values((0, 10), (None, 1)),
+    dcgm(_HEALTH, health_watch="NVLINK", health_error_code=f"DCGM_FR_{_DOWN}", modelName=_PCIE):
+        values((None, 14), (20, 36)),
+    dcgm(_TRAFFIC, modelName=_PCIE): values((900, 10), (None, 4), (0, 36)),
+}  # fmt: skip
 _ON_HOSTS = [
     *[
         Case(f"DCGMHealth{what}", f"an answer of a card that is well: {code} of {model}",
@@ -215,5 +225,11 @@ _ON_HOSTS = [
          _host("PCIE", "PCI_REPLAY_RATE", "10x40")
          | _host("THERMAL", "CLOCKS_EVENT_THERMAL", "20x40")
          | _host("POWER", "CLOCKS_EVENT_POWER", "20x40", of=G1), quiet=(9, 19)),
+    Case("DCGMHealthFail", "a bridge that was used is lost: people look at it; the exporter restarts",
+         _RESTARTED | _host("NVLINK", _DOWN, _LOST, _PCIE), quiet=_LONG, restart=True),
+    Case("DCGMHealthWarn", "a bridge that was used is lost, and the exporter restarts",
+         _RESTARTED | _host("NVLINK", _DOWN, _LOST, _PCIE),
+         {23: _by_host("NVLINK", _DOWN), 39: _by_host("NVLINK", _DOWN)}, (9, 20, 41),
+         restart=True),
 ]  # fmt: skip
 CASES = [*_BRIDGES, *_SINCE_RESET, *_NO_LINKS, *_NOT_OURS, *_REAL, *_WARNED, *_ON_HOSTS]

@@ -109,11 +109,9 @@ class Host:
 @contextlib.contextmanager
 def host() -> Iterator[Host]:
     """A host below /tmp: the folders of pytest are closed to apt's own user."""
-    folder = Path(tempfile.mkdtemp(prefix="gpuboot-apt-"))
-    try:
-        yield Host(folder)
-    finally:
-        shutil.rmtree(folder)
+    # a gpg-agent that ends removes its sockets while the folder is being removed
+    with tempfile.TemporaryDirectory(prefix="gpuboot-apt-", ignore_cleanup_errors=True) as folder:
+        yield Host(Path(folder))
 
 
 class Repository:

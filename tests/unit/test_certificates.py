@@ -142,7 +142,7 @@ def backups(age_h: float, failed: str = "", ca: str = "c1") -> Backups:
 @pytest.mark.parametrize(
     ("found", "status", "said"),
     [
-        (backups(2), "pass", "1, the newest 2.0 h old"),
+        (backups(2), "pass", "1 backup, the newest 2.0 h old"),
         (backups(25), "fail", "the newest is 25 h old, more than 24 h"),
         (backups(-30), "fail", "the newest is of 30 h from now"),
         (backups(2, failed="exit-code"), "fail", "the timer's last one failed (exit-code)"),
