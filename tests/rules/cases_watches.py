@@ -225,7 +225,7 @@ _ON_HOSTS = [
          _host("PCIE", "PCI_REPLAY_RATE", "10x40")
          | _host("THERMAL", "CLOCKS_EVENT_THERMAL", "20x40")
          | _host("POWER", "CLOCKS_EVENT_POWER", "20x40", of=G1), quiet=(9, 19)),
-    Case("DCGMHealthFail", "a bridge that was used is lost: people look at it; the exporter restarts",
+    Case("DCGMHealthFail", "people look at a bridge that is lost; the exporter restarts",
          _RESTARTED | _host("NVLINK", _DOWN, _LOST, _PCIE), quiet=_LONG, restart=True),
     Case("DCGMHealthWarn", "a bridge that was used is lost, and the exporter restarts",
          _RESTARTED | _host("NVLINK", _DOWN, _LOST, _PCIE),
