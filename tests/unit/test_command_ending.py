@@ -110,9 +110,11 @@ def test_a_report_whose_pages_cannot_be_written_is_shown(folder: Path, make: Any
 
 
 def gpuboot(*arguments: str, **how: Any) -> subprocess.Popen[str]:
+    """Start the command. A shell's background job, as the tests may be one, ignores SIGINT."""
     return subprocess.Popen(
         [sys.executable, "-c", "from gpuboot.cli import app; app()", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, stderr=subprocess.PIPE, **how,
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **how,
     )  # fmt: skip
 
 
