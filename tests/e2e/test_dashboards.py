@@ -85,6 +85,8 @@ LACKS: dict[tuple[str, str, str], str] = {
     **{("gpu-applications", title, "A"): NO_APPLICATION for title in UNCOUNTED},
     # of the table all columns but the pod's GPUs and their activity
     **{("gpu-applications", "Pods", column): NO_APPLICATION for column in "BCDEFGHI"},
+    ("gpu-cluster", "Free GPUs by node", "B"): "a GPU node that is not ready",
+    ("gpu-cluster", "Free GPUs by node", "D"): "a GPU node that gpuboot's taint closes",
     ("gpu-health", "Memory and links", "I"): "retired pages end with Ampere; it simulates Hopper",
     ("gpu-namespace", "Held and idle now", "A"): "it takes a GPU that was idle for an hour",
 }
