@@ -141,11 +141,11 @@ class Reading:
     """A GPU's or slice's values in one place. Unit: °C, W, MiB, mJ; None: it has no such value.
 
     + node: the `node` label (Prometheus), or the node of the exporter's pod
-    + pod: `namespace/name` that the series names, or ""
+    + pod: `namespace/name` that the series names, or ""; pods: all, in the exporter's own answer
     + age_s: age of the sample in Prometheus; None in the exporter's own answer
     + slice: its GPU_I_ID under MIG; "" for a whole GPU
-    + share: the container, the share of the GPU (`vgpu`) and the HPC job that the series names: the
-      exporter has a series for each (dcgm-exporter 4.8.4, internal/pkg/transformation)
+    + share: container, share of the GPU (`vgpu`) and HPC job that the series names, of which each
+      has one (dcgm-exporter 4.8.4, internal/pkg/transformation)
     + anchored: one of `gpuboot.telemetry.anchor.ANCHORS` has a value
     """
 
@@ -159,6 +159,7 @@ class Reading:
     age_s: float | None = None
     slice: str = ""
     share: tuple[str, ...] = ()
+    pods: frozenset[str] = frozenset()
     anchored: bool = True
 
     @property

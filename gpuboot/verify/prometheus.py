@@ -241,10 +241,11 @@ def _merged(samples: Sequence[Sample], node: str) -> Reading:
     memory = (
         [values[name] for name in MEMORY if name in values] if {FREE, USED} <= set(values) else []
     )
-    pod = next((name for sample in samples if (name := _pod(sample.labels))), "")
+    pods = [name for sample in samples if (name := _pod(sample.labels))]
     return replace(
         _reading(samples[0].labels, node),
-        pod=pod,
+        pod=pods[0] if pods else "",
+        pods=frozenset(pods),
         temperature=values.get(TEMPERATURE),
         power=values.get(POWER),
         memory=sum(memory) if memory else None,

@@ -72,10 +72,11 @@ class Cluster(FakeCluster):
             shown = dict(before(card, one, known)) if before else dict(known)
             return shown | {name: shown[name] + self.energy for name in (_ENERGY,) if name in shown}
 
-        ours = {
-            uuid: (self._newest, pod) for (pod, _), held in self._current().items() for uuid in held
-        }
-        return replace(self.page, holders={**self.page.holders, **ours}, change=risen).text()
+        holders = {uuid: list(held) for uuid, held in self.page.holders.items()}
+        for (pod, _), held in self._current().items():
+            for uuid in held:
+                holders.setdefault(uuid, []).append((self._newest, pod))
+        return replace(self.page, holders=holders, change=risen).text()
 
     def _prometheus(self, path: str, query: dict[str, str]) -> Any:
         data: Any
@@ -95,16 +96,24 @@ class Cluster(FakeCluster):
     def _query(self, expression: str) -> list[dict[str, Any]]:
         """The newest sample of the series that the expression names, one for each set of labels.
 
-        That is what `timestamp(a) or timestamp(b)` gives, whose value is the sample's time.
+        That is what `timestamp(a) or on (UUID, …) timestamp(b)` gives, whose value is the sample's
+        time: of each device those of the first metric that it has.
         """
-        wanted = metric_names(expression)
+        wanted = sorted(metric_names(expression), key=expression.index)
+        if self.exporter != "Running":
+            return []
         found: dict[str, dict[str, Any]] = {}
-        if self.exporter == "Running":
-            for sample in parse_exposition(self._metrics(self.of.node)):
-                if sample.name in wanted:
-                    labels = {**sample.labels, "node": self.of.node}
-                    value = [NOW, str(NOW - self.age)]
-                    found.setdefault(json.dumps(labels), {"metric": labels, "value": value})
+        first: dict[tuple[str, str], str] = {}
+        samples = list(parse_exposition(self._metrics(self.of.node)))
+        for sample in sorted(
+            (sample for sample in samples if sample.name in wanted),
+            key=lambda sample: wanted.index(sample.name),
+        ):
+            device = sample.labels.get("UUID", ""), sample.labels.get("GPU_I_ID", "")
+            if first.setdefault(device, sample.name) == sample.name:
+                labels = {**sample.labels, "node": self.of.node}
+                value = [NOW, str(NOW - self.age)]
+                found.setdefault(json.dumps(labels), {"metric": labels, "value": value})
         return list(found.values())
 
     def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import floor
@@ -62,8 +63,10 @@ class Course:
         if late and not (self.scraped and self.target):
             return None
         busy = minute >= self.idle
-        holders = {uuid: ("ml", f"train-{n}") for n, uuid in enumerate(devices(self.of))}
-        page = Page(self.of, holders if busy else {}, busy, self.blanks)
+        held: dict[str, list[tuple[str, str]]] = {}
+        for uuid, pod, _ in _held(self.of):
+            held.setdefault(uuid, []).append(("ml", pod))
+        page = Page(self.of, held if busy else {}, busy, self.blanks)
         return self.changed(page) if late else page
 
 
@@ -224,15 +227,26 @@ def _node(course: Course, time: Time) -> Iterator[tuple[str, Points]]:
             yield _name(f"kube_node_status_{what}", given), points
 
 
+def _held(of: Population) -> Iterator[tuple[str, str, str]]:
+    """Each device or share in use: UUID, pod, resource. Of a shared GPU the second pod has two."""
+    for number, (uuid, resource) in enumerate(devices(of).items()):
+        yield uuid, f"train-{number}", resource
+        if of.shares > 1:
+            for _ in range(2):
+                yield uuid, f"train-{number}-two", resource
+
+
 def _pods(course: Course, time: Time) -> Iterator[tuple[str, Points]]:
     """kube-state-metrics on the pods that hold the devices."""
     held = time.points((0, None), (course.idle, 1.0))
-    for number, resource in enumerate(devices(course.of).values()):
-        pod = {"namespace": "ml", "pod": f"train-{number}", "node": course.of.node}
+    counts = Counter((pod, resource) for _, pod, resource in _held(course.of))
+    for (name, resource), count in counts.items():
+        pod = {"namespace": "ml", "pod": name, "node": course.of.node}
         asked = {"container": "main", "resource": _safe(resource), "unit": "integer"}
+        units = time.points((0, None), (course.idle, float(count)))
         yield _name("kube_pod_info", pod), held
         yield _name("kube_pod_status_phase", {**pod, "phase": "Running"}), held
-        yield _name("kube_pod_container_resource_requests", {**pod, **asked}), held
+        yield _name("kube_pod_container_resource_requests", {**pod, **asked}), units
 
 
 def _safe(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpuboot.telemetry import BY_NAME
@@ -24,6 +24,9 @@ WATCHES = [
     "DRIVER",
     "ALL",
 ]
+# Of a shared GPU they have a series of the device beside those of its pods, which tell of the pod
+# alone (dcgm-exporter 4.8.3, kubernetes.go, createPerProcessMetrics).
+BY_PROCESS = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED")
 Device = tuple[Card, Instance | None]
 Change = Callable[[Card, Instance | None, dict[str, float]], Mapping[str, float]]
 
@@ -32,7 +35,8 @@ Change = Callable[[Card, Instance | None, dict[str, float]], Mapping[str, float]
 class Page:
     """What the exporter of a population shows.
 
-    + holders: UUID of a GPU or MIG instance -> namespace and pod that hold it
+    + holders: UUID of a GPU or MIG instance -> namespace and pod that hold it, or each of its
+      shares
     + busy: the GPUs are at work
     + blanks: print blank values rather than leave them out
     + gone: indices of GPUs that the exporter does not see
@@ -42,7 +46,7 @@ class Page:
     """
 
     of: Population
-    holders: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    holders: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     busy: bool = False
     blanks: bool = False
     gone: frozenset[int] = frozenset()
@@ -76,18 +80,39 @@ class Page:
         for card, one in self.devices:
             known = self.of.metrics(card, one, self.busy)
             known = dict(self.change(card, one, known)) if self.change else known
-            labels = self.labels(card, one)
-            for metric in ASKED:
-                if metric == "DCGM_EXP_GPU_HEALTH_STATUS":
-                    continue
-                if metric in known:
-                    yield metric, labels, known[metric]
-                elif self.blanks and metric.startswith("DCGM_FI_DEV_"):
-                    yield metric, labels, BLANK
-            for (index, xid), count in self.xids.items():
-                if index == card.index:
-                    yield "DCGM_EXP_XID_ERRORS_TOTAL", {**labels, "xid": str(xid)}, count
+            whole = self.labels(card, one)
+            shares = [{**whole, **held} for held in self._held(card, one)] or [whole]
+            if self.of.shares > 1 and shares != [whole]:
+                for metric in BY_PROCESS:
+                    if metric in known:
+                        yield metric, whole, known[metric]
+            for labels in shares:
+                yield from self._of(card, known, labels)
         yield from self._health()
+
+    def _of(
+        self, card: Card, known: Mapping[str, float], labels: dict[str, str]
+    ) -> Iterator[tuple[str, dict[str, str], float]]:
+        """The series of a device, or of one of its shares."""
+        for metric in ASKED:
+            if metric == "DCGM_EXP_GPU_HEALTH_STATUS":
+                continue
+            if metric in BY_PROCESS and metric in known and "vgpu" in labels:
+                yield metric, {**labels, "pod_uid": labels["pod"]}, 0
+            elif metric in known:
+                yield metric, labels, known[metric]
+            elif self.blanks and metric.startswith("DCGM_FI_DEV_"):
+                yield metric, labels, BLANK
+        for (index, xid), count in self.xids.items():
+            if index == card.index:
+                yield "DCGM_EXP_XID_ERRORS_TOTAL", {**labels, "xid": str(xid)}, count
+
+    def _held(self, card: Card, one: Instance | None) -> Iterator[dict[str, str]]:
+        """What series say of who holds a device; several of one that is shared."""
+        uuid = one.uuid if one else card.uuid if not card.instances else ""
+        for share, (namespace, pod) in enumerate(self.holders.get(uuid, ())):
+            named = {"container": "main", "namespace": namespace, "pod": pod}
+            yield named | ({"vgpu": str(share)} if self.of.shares > 1 else {})
 
     def _health(self) -> Iterator[tuple[str, dict[str, str], float]]:
         """One verdict for each GPU and watch, whatever the GPU is cut into."""
@@ -96,7 +121,9 @@ class Page:
                 for watch in WATCHES:
                     code, level = self.watches.get((card.index, watch), ("DCGM_FR_OK", 0))
                     more = {"health_watch": watch, "health_error_code": code}
-                    yield "DCGM_EXP_GPU_HEALTH_STATUS", {**self.labels(card, None), **more}, level
+                    for held in list(self._held(card, None)) or [{}]:
+                        labels = {**self.labels(card, None), **held, **more}
+                        yield "DCGM_EXP_GPU_HEALTH_STATUS", labels, level
 
     def labels(self, card: Card, one: Instance | None) -> dict[str, str]:
         """Labels of a series, in the exporter's order (render_metrics.go)."""
@@ -109,11 +136,7 @@ class Page:
         }
         if one is not None:
             found |= {"GPU_I_PROFILE": one.profile, "GPU_I_ID": str(one.gi)}
-        found |= {
+        return found | {
             "hostname": f"nvidia-dcgm-exporter-{self.of.name}",
             "DCGM_FI_DRIVER_VERSION": self.of.driver,
         }
-        holder = self.holders.get(one.uuid if one else card.uuid if not card.instances else "")
-        if holder is not None:
-            found |= {"container": "main", "namespace": holder[0], "pod": holder[1]}
-        return found

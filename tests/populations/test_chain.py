@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from gpuboot.verify.findings import verdict
 from tests.populations.chain import SETTINGS, clock, judged, told
 from tests.populations.cluster import Cluster
 from tests.populations.machine import Machine
-from tests.populations.model import Population
+from tests.populations.model import Card, Instance, Population
 from tests.populations.offers import devices
 from tests.populations.opposites import RELATED, WELL, Opposite, all_of, without_derived
 from tests.populations.page import Page
@@ -75,12 +76,28 @@ def test_it_is_proven_where_all_derived_values_are_otherwise(population: Populat
     assert "DCGM says: " in health.detail, "what DCGM says stays visible"
 
 
-def test_shared_gpus_compute_and_whose_series_they_are_is_not_covered() -> None:
+def test_shared_gpus_are_proven_with_each_pod_named() -> None:
     sliced = {**WAYS["default"], "gpu_operator": {"time_slices": SLICED.shares}}
     findings = judged(Machine(SLICED), Cluster(of=SLICED, page=all_of(Page(SLICED))), **sliced)
-    assert verdict(findings) == "not_covered", told(findings)
-    open_ = [found for found in findings if found.status != "pass"]
-    assert {found.link for found in open_} == {"attribution"}, told(findings)
+    assert verdict(findings) == "proven", told(findings)
+    (named,) = [found for found in findings if found.link == "attribution"]
+    assert [f"(share {number})" in named.detail for number in range(5)] == [True] * 4 + [False]
+
+
+class LastPod(Page):
+    """An exporter without KUBERNETES_VIRTUAL_GPUS: the last pod stands for all that share a GPU."""
+
+    def _held(self, card: Card, one: Instance | None) -> Iterator[dict[str, str]]:
+        for held in list(super()._held(card, one))[-1:]:
+            yield {key: value for key, value in held.items() if key != "vgpu"}
+
+
+def test_an_exporter_that_names_one_pod_of_several_fails() -> None:
+    sliced = {**WAYS["default"], "gpu_operator": {"time_slices": SLICED.shares}}
+    findings = judged(Machine(SLICED), Cluster(of=SLICED, page=LastPod(SLICED)), **sliced)
+    failed = [found for found in findings if found.status == "fail"]
+    assert [found.link for found in failed] == ["attribution"], told(findings)
+    assert "KUBERNETES_VIRTUAL_GPUS" in failed[0].remedy
 
 
 @pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)

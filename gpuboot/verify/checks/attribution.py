@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gpuboot.verify.checks.kubernetes import effective_strategy
@@ -12,6 +14,13 @@ from gpuboot.verify.devices import Device, SeriesKey
 from gpuboot.verify.evidence import VERIFY_PREFIX, Evidence, Host
 from gpuboot.verify.findings import Finding, FindingBuilder
 
+_NOBODY = "no pod of this verification held it, so there was no name to check"
+_SHARES = (
+    "the exporter needs KUBERNETES_VIRTUAL_GPUS=true and DCGM_EXPORTER_KUBERNETES=true, and the "
+    "kubelet's pod-resources socket; the ServiceMonitor must drop the target's own pod and "
+    "namespace labels"
+)
+
 
 def attribution(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     """Series name the pod that holds the GPU or MIG device; what nobody holds names no pod."""
@@ -19,13 +28,6 @@ def attribution(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]
     series = evidence.metrics.series
     if series is None:
         return []
-    if limits.slices > 1:
-        # with KUBERNETES_VIRTUAL_GPUS, which gpuboot sets, every share has a series of its own
-        reason = "GPUs are shared: their series name every pod that shares them, not one each"
-        remedy = "verify before they are shared"
-        return [
-            builder.not_covered(reason, remedy, device.uuid) for device in monitored_devices(host)
-        ]
     strategy = effective_strategy(evidence.nodes.get(host.node), limits.strategy)
     ours = _our_pods_by_series(host, evidence)
     other_pods = {pod.key for pod in evidence.gpu_pods if pod.node == host.node}
@@ -33,6 +35,8 @@ def attribution(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]
     findings = [
         _strategy_none(device, builder)
         if strategy == "none" and device.instance
+        else _shared_finding(device, _shares(device, host, evidence, ours), evidence, builder)
+        if host.shared(device.resource(strategy), limits.slices) > 1
         else _device_finding(device, evidence, ours, other_pods, builder)
         for device in sorted(host.devices, key=lambda item: item.uuid)
         if device.key in series_keys
@@ -75,8 +79,12 @@ def _device_finding(
             return builder.passed(
                 f"its series name {', '.join(sorted(named))}, which holds it", uuid
             )
-        if stored := _named_before_the_next_sample(device, evidence, our_pods, named):
-            return builder.passed(stored, uuid)
+        exported = _exported(device, evidence)
+        ended = all(name.startswith(VERIFY_PREFIX) for name in named)
+        if exported and exported <= our_pods and ended:
+            stored = _named_before_the_next_sample(device, evidence, exported)
+            if stored:
+                return builder.passed(stored, uuid)
         others = ", ".join(sorted(named)) or "no pod"
         return builder.failed(
             f"{held} holds it, its series name {others}",
@@ -86,30 +94,121 @@ def _device_finding(
         )
     if named and named <= other_pods:
         return builder.passed(f"its series name {', '.join(named)}, which holds a GPU here", uuid)
-    return builder.not_covered(
-        "no pod of this verification held it, so there was no name to check", "", uuid
+    return builder.not_covered(_NOBODY, "", uuid)
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Who holds shares of a device, by its series and by what is known of pods.
+
+    + named: pod, container and number of each share that series name
+    + ours, elsewhere: our pods that hold it, and that hold others
+    + others: pods of others that hold something of the node
+    + alike: devices that have these series: compute instances of one GPU instance
+    """
+
+    named: frozenset[tuple[str, ...]]
+    ours: Set[str]
+    elsewhere: Set[str]
+    others: Set[str]
+    alike: int
+
+    @property
+    def pods(self) -> set[str]:
+        return {pod for pod, *_ in self.named}
+
+    @property
+    def unknown(self) -> set[str]:
+        """Named pods of which nothing is known; other verifications' have just ended."""
+        pods = self.pods - self.ours - self.elsewhere - self.others
+        return {name for name in pods if not name.startswith(VERIFY_PREFIX)}
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with the names; "" when nothing is."""
+        if missing := self.ours - self.pods:
+            return f"{_listed(missing)} holds a share of it, its series name {_listed(self.pods)}"
+        if wrong := self.pods & self.elsewhere:
+            return f"its series name {_listed(wrong)}, which holds a share of another GPU"
+        if unnumbered := {pod for pod, _, number in self.named if not number}:
+            return f"its series name {_listed(unnumbered)} without saying which share"
+        numbers = Counter(number for _, _, number in self.named)
+        if twice := sorted(number for number, count in numbers.items() if count > self.alike):
+            pods = {pod for pod, _, number in self.named if number == twice[0]}
+            return f"its series give share {twice[0]} to several containers, of {_listed(pods)}"
+        return ""
+
+
+def _shares(
+    device: Device, host: Host, evidence: Evidence, ours: Mapping[SeriesKey | None, set[str]]
+) -> _Shares:
+    our_pods = ours.get(device.key, set())
+    return _Shares(
+        named=frozenset(
+            (item.pod, *(*item.share, "", "")[:2])  # beside that there may be an HPC job
+            for item in evidence.metrics.series or ()
+            if item.key == device.key and item.pod
+        ),
+        ours=our_pods,
+        elsewhere={pod for pods in ours.values() for pod in pods} - our_pods,
+        others={pod.key for pod in evidence.gpu_pods if pod.node == host.node},
+        alike=sum(other.key == device.key for other in host.devices),
     )
 
 
-def _named_before_the_next_sample(
-    device: Device, evidence: Evidence, our_pods: set[str], named: set[str]
-) -> str:
-    """How it is known that Prometheus' next sample will name the pod; "" when it is not.
+def _shared_finding(
+    device: Device, shares: _Shares, evidence: Evidence, builder: FindingBuilder
+) -> Finding:
+    """Of a GPU that pods share: each share that is held has a series, with its pod and number.
 
-    The exporter names it already, and what the exporter names Prometheus keeps: it has stored the
-    name of an earlier verification's pod with this GPU, and its configuration is the same since.
-
-    + named: pods that Prometheus' series name now
+    The exporter makes one for each share that the kubelet says a container holds, where it runs
+    with KUBERNETES_VIRTUAL_GPUS, as gpuboot has it run; else the last of the pods stands for all
+    (dcgm-exporter 4.8.4, internal/pkg/transformation/kubernetes.go, toDeviceToSharingPods and
+    toDeviceToPod). What our pods hold is known from what they saw; of others' pods, only that they
+    hold something of this node.
     """
-    stored = evidence.earlier_names.get(device.key) if device.key else None
-    exported = {
-        reading.pod
+    uuid = device.uuid
+    exported = _exported(device, evidence)
+    if shares.ours - shares.pods and shares.ours <= exported and not exported & shares.elsewhere:
+        stored = _named_before_the_next_sample(device, evidence, shares.ours)
+        if stored and not shares.unknown:
+            return builder.passed(stored, uuid)
+    if shares.problem:
+        return builder.failed(shares.problem, _SHARES, uuid)
+    if shares.unknown:
+        why = f"its series name {_listed(shares.unknown)}, which held no GPU when this began"
+        return builder.not_covered(why, "verify again: it may be a new pod", uuid)
+    if not shares.ours and not shares.named:
+        return builder.not_covered(_NOBODY, "", uuid)
+    each = (f"{pod} (share {number})" for pod, _, number in sorted(shares.named))
+    return builder.passed(f"its series name {', '.join(each)}", uuid)
+
+
+def _listed(pods: Set[str]) -> str:
+    return ", ".join(sorted(pods)) or "no pod"
+
+
+def _exported(device: Device, evidence: Evidence) -> set[str]:
+    """The pods that the exporter itself names for it now; with "" where it names none."""
+    return {
+        pod
         for answer in evidence.metrics.exporters
         for reading in answer.readings
         if reading.key == device.key
+        for pod in (reading.pod, *reading.pods)
     }
-    current = all(name.startswith(VERIFY_PREFIX) for name in named)
-    if stored is None or not current or not exported or not exported <= our_pods:
+
+
+def _named_before_the_next_sample(device: Device, evidence: Evidence, exported: Set[str]) -> str:
+    """How it is known that Prometheus' next sample will name the pods; "" when it is not.
+
+    The exporter names them already, and what the exporter names Prometheus keeps: it has stored the
+    name of an earlier verification's pod with this GPU, and its configuration is the same since.
+
+    + exported: pods that the exporter names, which hold it
+    """
+    stored = evidence.earlier_names.get(device.key) if device.key else None
+    if stored is None:
         return ""
     when = datetime.fromtimestamp(stored, UTC)
     return (

@@ -111,9 +111,11 @@ _OWN: tuple[Link, ...] = (
     ),
     Link(
         name="attribution",
-        passes="its series name the pod that holds it, and no other",
+        passes="its series name the pod that holds it, and no other; where pods share it, each of "
+        "them with its share",
         facts="labels of the series and of the exporter's answer; the pods that hold GPUs",
-        fails="the series name no pod, or another one; an idle GPU's name one",
+        fails="the series name no pod, or another one, or one of several that share it; an idle "
+        "GPU's name one",
         remedy="the exporter needs DCGM_EXPORTER_KUBERNETES=true",
         subject="device",
         docker=False,
