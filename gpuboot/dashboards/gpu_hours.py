@@ -9,6 +9,7 @@ from __future__ import annotations
 from gpuboot.config.settings import Cost
 from gpuboot.dashboards.variables import HELD_BY
 from gpuboot.rules.promql import DEVICE, shown_by_exporter
+from gpuboot.rules.recording_use import part_of_device
 
 GPU_HOURS = "suffix:GPU h"  # Grafana's own unit of hours would call 48 of them "2 days"
 IN = 'namespace=~"$namespace"'
@@ -47,9 +48,6 @@ NODE_PRICE = (
     f"avg by (node) (0 * {shown_by_exporter('node, UUID, modelName')}"
     " + on (modelName) group_left () gpu:price_per_hour)"
 )
-_SHARED_BY = (
-    f'count by ({DEVICE}) (max by (namespace, pod, {DEVICE}) (gpu:engine_active:avg5m{{pod!=""}}))'
-)
 # Pods that share a GPU or MIG instance all show all of its activity: each gets its part.
 USED = (
     f"max by (namespace, pod, {DEVICE}) ("
@@ -58,7 +56,7 @@ USED = (
         'GPU_I_PROFILE=""',
         'GPU_I_PROFILE=~"%s[.].+"',
     )
-    + f") / on ({DEVICE}) group_left () {_SHARED_BY}"
+    + f") * on (namespace, pod, {DEVICE}) group_left () {part_of_device()}"
 )
 # Recorded: what pods share is divided among them. The meter itself stands on every MIG slice.
 POWER = f"namespace:gpu_power:sum{NAMESPACES}"

@@ -102,13 +102,16 @@ def engine(function: str, window: str, matchers: str = "") -> str:
 
     GPUs without profiling fields (GeForce) answer with GPU_UTIL, the share of time in which any
     kernel ran. While somebody profiles a GPU its fields pause: that is no reason to take GPU_UTIL,
-    which means something else, so the field must be gone for an hour.
+    which means something else, so the field must be gone for an hour. Of a GPU that pods share,
+    GPU_UTIL has the whole device's series and one of each pod's own work, which is less.
 
     + function: one of PromQL's `*_over_time`
     """
+    own = now_and(function, UTIL, matchers, window)
+    device = f"max by ({DEVICE}) ({now_and(function, UTIL, '', window)})"
     return (
         f"max by ({HOLDER}) ({now_and(function, ENGINE, matchers, window)})\n"
-        f"or max by ({HOLDER}) ({now_and(function, UTIL, matchers, window)} / 100\n"
+        f"or max by ({HOLDER}) ((0 * {own} + on ({DEVICE}) group_left () {device}) / 100\n"
         f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK})"
     )
 

@@ -30,7 +30,7 @@ from gpuboot.rules.promql import (
 )
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording_applications import applications
-from gpuboot.rules.recording_use import activity, allocation, power
+from gpuboot.rules.recording_use import activity, allocation, power, shares
 from gpuboot.rules.recording_xid import VISIBLE, xids
 from gpuboot.rules.requirements import Requirement
 from gpuboot.rules.watches import records as watches
@@ -242,6 +242,7 @@ def recordings(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Reco
             *xids(settings),
             *gpus(settings),
             *links(),
+            shares(),
             *activity(),
             *power(),
         ],

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuboot.rules.promql import DEVICE, RESOURCES, engine, known, now_and
+from gpuboot.rules.promql import (
+    DEVICE,
+    RESOURCES,
+    engine,
+    known,
+    now_and,
+    shown_by_exporter,
+)
 from gpuboot.rules.record import Record
 from gpuboot.rules.requirements import Requirement
 
@@ -64,21 +71,48 @@ def _of_pods(series: str) -> str:
     return f"avg by (namespace, pod) (max by (namespace, pod, {DEVICE}) ({series}))"
 
 
+# a container has a series for each share that it holds, with the share's number in `vgpu`
+_EACH_SHARE = f"namespace, pod, container, vgpu, {DEVICE}"
+_SHARES = "gpu:shares_held:count"
+
+
+def shares() -> Record:
+    """How many shares of a GPU each pod holds."""
+    each = shown_by_exporter(_EACH_SHARE, _HELD)
+    return Record(
+        _SHARES,
+        f"count by (namespace, pod, {DEVICE}) ({each})",
+        "Shares of a GPU or MIG instance that a pod holds; 1 of what is not shared.",
+        requires=Requirement.POD_LABELS,
+    )
+
+
+def part_of_device() -> str:
+    """PromQL of the part of each GPU or MIG instance that is a pod's, 0 to 1, by held shares.
+
+    Labels: namespace, pod and `DEVICE`. Of times in which shares were not recorded, pods count
+    alike.
+    """
+    held = f"max by (namespace, pod, {DEVICE}) (gpu:engine_active:avg5m{{{_HELD}}})"
+    own = f"({_SHARES} or on (namespace, pod, {DEVICE}) (0 * {held} + 1))"
+    return f"({own} / on ({DEVICE}) group_left () sum by ({DEVICE}) ({own}))"
+
+
 def held_power(by: str) -> str:
-    """PromQL of the watts of GPUs that pods hold. What pods share is divided evenly among them.
+    """PromQL of the watts of GPUs that pods hold. What is shared is divided by shares.
 
     + by: labels, e.g. `namespace, pod`
     """
     held = known("DCGM_FI_DEV_POWER_USAGE", 'namespace!=""')
-    shares = f"max by (namespace, pod, {DEVICE}) ({known('DCGM_FI_DEV_POWER_USAGE')})"
+    all_shares = f"max by ({_EACH_SHARE}) ({known('DCGM_FI_DEV_POWER_USAGE')})"
     return (
-        f"sum by ({by}) (max by (namespace, pod, {DEVICE}) ({held})\n"
-        f"  / on (node, UUID) group_left count by (node, UUID) ({shares}))"
+        f"sum by ({by}) (max by ({_EACH_SHARE}) ({held})\n"
+        f"  / on (node, UUID) group_left () count by (node, UUID) ({all_shares}))"
     )
 
 
 def power() -> list[Record]:
-    """Watts. What pods share (MIG, time-slicing) is divided evenly among all that share it."""
+    """Watts. What pods share is divided by the MIG instances and the shares that they hold."""
     watts = known("DCGM_FI_DEV_POWER_USAGE")
     return [
         Record(

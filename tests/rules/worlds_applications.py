@@ -100,7 +100,9 @@ APPLICATIONS = [
         "a pod holds three shares of a GPU in two containers, and another GPU whole",
         {
             dcgm(metric, gpu, namespace="ml", pod="a", **held): f"{value}x300"
-            for metric in ("DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_SM_ACTIVE")
+            for metric in (
+                "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_SM_CLOCK",
+            )
             for gpu, value, held in (
                 (G0, 0.8, {"container": "main", "vgpu": "0"}),
                 (G0, 0.8, {"container": "main", "vgpu": "1"}),
@@ -113,6 +115,9 @@ APPLICATIONS = [
             "namespace_pod:engine_active:avg2m": [({"namespace": "ml", "pod": "a"}, 0.5)],
             "namespace_pod:sm_active:avg2m": [({"namespace": "ml", "pod": "a"}, 0.5)],
             "namespace:engine_active:avg": [({"namespace": "ml"}, 0.5)],
+            "gpu:shares_held:count": [
+                ({"node": "gpu1", "UUID": gpu["UUID"], "namespace": "ml", "pod": "a"}, count)
+                for gpu, count in ((G0, 3), (G1, 1))],
         },
     ),
     World(

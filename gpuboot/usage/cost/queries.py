@@ -8,7 +8,7 @@ and would bill a pod of one hour for the whole day.
 from __future__ import annotations
 
 from gpuboot.rules.promql import BLANK_NS, DEVICE, RESOURCES, closed_nodes, shown_by_exporter
-from gpuboot.rules.recording_use import held_power
+from gpuboot.rules.recording_use import held_power, part_of_device
 
 RESOLUTION_S = 60
 _CARD = "node, UUID, modelName"
@@ -24,9 +24,7 @@ _EACH = f"max by (namespace, pod, {DEVICE}, modelName, GPU_I_PROFILE)"
 _ACTIVITY = f"{_EACH} ({_HELD})"
 _SM_ACTIVITY = f'{_EACH} (gpu:sm_active:avg5m{{pod!=""}})'
 # pods that share a GPU all show the whole GPU's activity: each gets its part of it
-_SHARERS = (
-    f"on ({DEVICE}) group_left () count by ({DEVICE}) (max by (namespace, pod, {DEVICE}) ({_HELD}))"
-)
+_PART = f"on (namespace, pod, {DEVICE}) group_left () {part_of_device()}"
 _BY_POD = "sum by (namespace, pod, node, modelName, GPU_I_PROFILE)"
 _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 
@@ -42,9 +40,9 @@ EACH_MINUTE = {
     "devices": "count by (node, modelName, GPU_I_PROFILE) ("
     f"{shown_by_exporter(f'{DEVICE}, modelName, GPU_I_PROFILE')})",
     "seen": f"group by (node) ({shown_by_exporter(_CARD)})",
-    "used": f"{_BY_POD} ({_ACTIVITY} / {_SHARERS})",
-    "sm": f"{_BY_POD} ({_SM_ACTIVITY} / {_SHARERS})",
-    "measured": f"{_BY_POD} ((0 * {_ACTIVITY} + 1) / {_SHARERS})",
+    "used": f"{_BY_POD} ({_ACTIVITY} * {_PART})",
+    "sm": f"{_BY_POD} ({_SM_ACTIVITY} * {_PART})",
+    "measured": f"{_BY_POD} ((0 * {_ACTIVITY} + 1) * {_PART})",
     "power_pod": held_power("namespace, pod, node"),
     "power_node": "node:gpu_power:sum",
     "teams": 'max by (namespace, label_team) (kube_namespace_labels{label_team!=""})',
