@@ -208,4 +208,33 @@ _ETCD = [
     ),
 ]  # fmt: skip
 
-ALERTS = [*_NODES, *_CERTIFICATES, *_ETCD]
+_CLUSTERS = [
+    Alert(
+        name="ClusterNameNotUnique",
+        severity="warning",
+        component="cluster",
+        action="none",
+        expr='count by () (count_values by () ("created", '
+        'kube_namespace_created{namespace="kube-system"})) > 1',
+        hold_for="15m",
+        summary="{{ $value }} clusters send series with one cluster name "
+        "({{ with $labels.cluster }}{{ . }}{{ else }}none{{ end }})",
+        description="Nodes of the same name hide each other's faults, and alerts do not say which "
+        "of the clusters they are about.",
+        meaning="Several namespaces kube-system, made at different times, have one label "
+        "`cluster`, or none: series of several clusters in one Prometheus under one name.",
+        why="Rules tell clusters apart by that label alone. What aggregates by node takes two "
+        "machines for one: the fault of one is hidden by the other.",
+        check=("Where the series come from: "
+               '`kube_namespace_created{namespace="kube-system"}` and `kube_node_info`',
+               "`cluster.name` in the settings of each site; its default is the same for all"),
+        remedy=("Give each cluster a `cluster.name` of its own and run "
+                "`pyinfra INVENTORY deploys/site.py` for it.",
+                "A cluster that was made anew under its old name: the alert ends by itself when "
+                "the old series are five minutes old."),
+        requires=Requirement.KUBE_STATE_METRICS,
+        source="A namespace kube-system is made once, with its cluster, and cannot be deleted",
+    ),
+]  # fmt: skip
+
+ALERTS = [*_NODES, *_CERTIFICATES, *_ETCD, *_CLUSTERS]

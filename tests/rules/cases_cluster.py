@@ -250,4 +250,27 @@ _BACKUPS = [
          quiet=(17 * 60, 20 * 60), step=1800),
 ]  # fmt: skip
 
-CASES = [*_NODES, *_CERTIFICATES, *_STORE, *_BACKUPS, *_SERVICES]
+
+def _made(text: str, instance: str = "a:8080", **more: str) -> dict[str, str]:
+    """When a cluster's kube-system was made, as its kube-state-metrics tells."""
+    about = {"namespace": "kube-system", "instance": instance, **more}
+    return {series("kube_namespace_created", **about): text}
+
+
+_CLUSTERS = [
+    Case("ClusterNameNotUnique", "a second cluster begins to send series, until it is renamed",
+         _made("1790000000x150")
+         | _made(values((None, 10), (1795000000, 40), (None, 20)), "b:8080"),
+         {27: [{}], 48: [{}]}, (5, 20, 60)),
+    Case("ClusterNameNotUnique", "two kube-state-metrics of one cluster, and a team's namespace",
+         _made("1790000000x150") | _made("1790000000x150", "b:8080")
+         | _made("1795000000x150", namespace="ml"), quiet=(20, 60)),
+    Case("ClusterNameNotUnique", "kube-state-metrics is restarted",
+         _made(values((1790000000, 30), (None, 40)))
+         | _made(values((None, 31), (1790000000, 40)), "b:8080"), quiet=(29, 32, 60)),
+    Case("ClusterNameNotUnique", "the cluster is made anew under its name: old series last 5 min",
+         _made("1790000000x60") | _made(values((None, 30), (1795000000, 40)), "b:8080"),
+         quiet=(31, 40, 60)),
+]  # fmt: skip
+
+CASES = [*_NODES, *_CERTIFICATES, *_STORE, *_BACKUPS, *_SERVICES, *_CLUSTERS]

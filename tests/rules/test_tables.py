@@ -24,7 +24,8 @@ RULES = [rule for group in all_rules().values() for rule in group]
 KUBE_STATE_METRICS = {
     "kube_configmap_info", "kube_node_info", "kube_node_labels", "kube_node_status_capacity",
     "kube_node_status_allocatable", "kube_node_status_condition", "kube_node_spec_unschedulable",
-    "kube_node_spec_taint", "kube_namespace_labels", "kube_pod_info", "kube_pod_created",
+    "kube_node_spec_taint", "kube_namespace_labels", "kube_namespace_created", "kube_pod_info",
+    "kube_pod_created",
     "kube_pod_owner", "kube_pod_status_phase", "kube_pod_status_unschedulable",
     "kube_pod_container_resource_requests", "kube_resourcequota",
     "kube_pod_container_status_restarts_total",
