@@ -74,7 +74,8 @@ class Cut(Page):
         return whole[: int(len(whole) * self.share)]
 
 
-# each within a field: a page that ends between two is that of an exporter without the later ones
+# Each within a field: one that ends between two is that of an exporter without the later ones. That
+# a page was cut there on its way is seen before, as tests/unit/test_cut_answers.py shows.
 @pytest.mark.parametrize("share", [0, 0.01, 0.1, 0.3, 0.61])
 def test_a_page_of_the_exporter_that_ends_early_is_named(share: float) -> None:
     population = POPULATIONS["h100-sxm"]
