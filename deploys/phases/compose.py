@@ -6,6 +6,7 @@ from pyinfra.api.exceptions import DeployError
 
 from deploys.lib.operation import phase
 from deploys.operations import compose as operations
+from deploys.phases import parts
 from deploys.run.context import current
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import SettingsError
@@ -20,7 +21,10 @@ def compose() -> None:
     """
     context = current()
     try:
-        compose_project = project(context.node, context.nodes, context.settings, context.lock)
+        compose_project = project(
+            context.node, context.nodes, context.settings, context.lock,
+            nvswitches=parts.nvswitches(context) == "nvswitch",
+        )  # fmt: skip
     except SettingsError as error:
         raise DeployError(str(error)) from None
     except (OSError, ValueError) as error:

@@ -52,7 +52,7 @@ def drivers() -> None:
             _load(context, version)
         if units_to_start := services(context):
             units.running(name="Start the driver's services", units=units_to_start)
-    if parts.nvswitches(context) == "nvswitch" and context.node.role != "docker":
+    if parts.nvswitches(context) == "nvswitch":
         nvswitches.watched(
             name="Tell Prometheus of fatal errors of NVSwitches",
             program=nvswitch_errors.program(),

@@ -15,6 +15,7 @@ from gpuboot.rules.alert import (
     Alert,
 )
 from gpuboot.rules.promql import BLANK, GPU, age, level, over
+from gpuboot.rules.recording_xid import REPAIRED
 from gpuboot.rules.requirements import Requirement
 from gpuboot.rules.sxid_lines import ALWAYS_FATAL
 
@@ -100,8 +101,17 @@ _NVLINK = [
     ),
 ]  # fmt: skip
 
-_ERRORS = f"max by (node, switch, sxid) ({age(METRIC)})"
 _REBOOTS = "|".join(map(str, sorted(ALWAYS_FATAL)))
+_ERRORS = f"max by (node, switch, sxid) ({age(METRIC)})"
+_BY_RESET = f'{METRIC}{{sxid!~"{_REBOOTS}"}}'  # those that a reset ends
+# Switches are reset together with all GPUs that reach each other through them, never with one.
+_ALL_RESET = (
+    f"max by (node) (time() - {REPAIRED})"
+    f" and on (node) count by (node) ({REPAIRED}) >= on (node) node:gpu_visible:count"
+)
+_RESET = (
+    f"max by (node, switch, sxid) ({age(_BY_RESET)})\n  > on (node) group_left () ({_ALL_RESET})"
+)
 _SWITCHES = [
     Alert(
         name="NVSwitchFatalError",
@@ -109,9 +119,10 @@ _SWITCHES = [
         component="gpu",
         action=f'{{{{ if match "^({_REBOOTS})$" $labels.sxid }}}}reboot'
         "{{ else }}reset{{ end }}",
-        expr=f"{_ERRORS} < 3600 * {{threshold}}",
+        expr=f"{_ERRORS} < 3600 * {{threshold}}\nunless ({_RESET})",
         threshold=24,
-        unit="hours since the error; it ends earlier when the driver is loaded again",
+        unit="hours since the error; it ends earlier when the driver is loaded again, or all GPUs "
+        "are reset",
         summary="NVSwitch {{ $labels.switch }} of {{ $labels.node }} has a fatal error, SXid "
         "{{ $labels.sxid }}",
         description="Jobs whose traffic went through it have failed; "
@@ -134,8 +145,9 @@ _SWITCHES = [
             VERIFY,
             "The same switch or link again: have the baseboard tested, with the output of "
             "`nvidia-bug-report.sh`.",
-            "Repaired without loading the driver: the alert ends a day after the error; silence "
-            "it until then.",
+            "The alert ends when the driver was loaded again or, but for those that need a reboot, "
+            "all GPUs of the node were reset after the error. A reset that no counter of the GPUs "
+            "shows ends it a day after the error.",
         ),
         requires=Requirement.NVSWITCH_ERRORS,
         source="NVIDIA's Fabric Manager User Guide (2025-11-14), NVSwitch errors, tables 21 to 24; "

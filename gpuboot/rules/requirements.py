@@ -29,7 +29,9 @@ class Requirement(Flag):
 
 
 IN_CLUSTER = ~Requirement.NOTHING
-ON_DOCKER_HOSTS = Requirement.DCGM_ON_HOSTS | Requirement.NODE_EXPORTER
+ON_DOCKER_HOSTS = (
+    Requirement.DCGM_ON_HOSTS | Requirement.NODE_EXPORTER | Requirement.NVSWITCH_ERRORS
+)
 
 
 def offered(site: Requirement, settings: Settings) -> Requirement:

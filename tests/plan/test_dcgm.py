@@ -48,9 +48,13 @@ def test_a_port_in_use_ends_the_run_before_anything_is_touched() -> None:
     assert "TCP port 5555 is in use by python3" in done.stdout + done.stderr
 
 
-def test_nodes_with_nvswitches_get_a_timer_that_tells_of_their_errors() -> None:
+@pytest.mark.parametrize(("inventory", "deploy"), [("site", "site"), ("docker", "standalone")])
+def test_hosts_with_nvswitches_get_a_timer_that_tells_of_their_errors(
+    inventory: str, deploy: str
+) -> None:
     name = "Drivers | Tell Prometheus of fatal errors of NVSwitches"
-    done = plan({"gpu1": ["pci 0000:05:00.0 0x22a3 0x068000"]})
+    switch = {"gpu1": ["pci 0000:05:00.0 0x22a3 0x068000"]}
+    done = plan(switch, inventory=inventory, deploy=deploy)
     assert done.returncode == 0, done.stderr
     [step] = [step for step in json.loads(done.stdout)["plan"] if step["name"] == name]
     assert hosts(step) == {"gpu1"}

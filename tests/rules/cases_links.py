@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.rules.model import G0, HELD, STEP_S, Case, counter, dcgm, level, series, values
+from tests.rules.model import G0, G1, HELD, STEP_S, Case, counter, dcgm, level, series, values
 
 _WIDTH, _GEN = "DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_LINK_GEN"
 _MOST = "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"
 _REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
+_ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 
 _LINKS = [
     *counter("GPUNvlinkErrors", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
@@ -183,6 +184,28 @@ def _fatal(sxid: int, action: str) -> list[dict[str, str]]:
     return [{"node": "gpu1", "switch": "nvswitch0", "sxid": str(sxid), "gpu_action": action}]
 
 
+_FATAL = _fatal(20034, "reset")
+
+
+def _energy(*resets: float) -> dict[str, str]:
+    """Counters of energy of the node's GPUs, each with the minute at which it is reset.
+
+    As node-exporter tells, the host booted at 0.
+    """
+    found = {
+        series("node_boot_time_seconds", **_HOST, node="gpu1"): "0x400",
+        series("node_time_seconds", **_HOST, node="gpu1"): "0+30x400",
+    }
+    for number, minute in enumerate(resets):
+        gpu = (G0, G1)[number]
+        rises = 6e6  # mJ a minute, at 100 W
+        before = (9e8, min(minute, 100), rises)
+        course = values(before, (1e6, 60, rises)) if minute < 100 else values(before)
+        found[dcgm(_ENERGY, gpu)] = course
+        found[dcgm("DCGM_FI_DEV_SM_CLOCK", gpu)] = "1980x300"
+    return found
+
+
 _SWITCHES = [
     Case("NVSwitchFatalError", "a link's training fails; the node is rebooted an hour later",
          _error(20034, values((None, 10), (600, 60), (None, 30))),
@@ -190,6 +213,23 @@ _SWITCHES = [
     Case("NVSwitchFatalError", "one that only a reboot ends, and nobody reboots for days",
          _error(12020, "0x300"), {60: _fatal(12020, "reboot"), 23 * 60: _fatal(12020, "reboot")},
          (25 * 60,), step=600),
+    Case("NVSwitchFatalError", "all GPUs are reset half an hour later, and the driver stays loaded",
+         _error(20034, values((None, 10), (600, 80))) | _energy(40, 40), {11: _FATAL, 39: _FATAL},
+         (42, 60, 85)),
+    Case("NVSwitchFatalError", "one of two GPUs is reset, which resets no switch",
+         _error(20034, values((None, 10), (600, 80))) | _energy(40, 200),
+         {39: _FATAL, 45: _FATAL, 80: _FATAL}),
+    Case("NVSwitchFatalError", "all are reset, and it is one that only a reboot ends",
+         _error(12020, values((None, 10), (600, 80))) | _energy(40, 40),
+         {39: _fatal(12020, "reboot"), 60: _fatal(12020, "reboot")}),
+    Case("NVSwitchFatalError", "the exporter is restarted, which repairs nothing",
+         _error(20034, values((None, 10), (600, 80))) | _energy(200, 200) | {
+             dcgm(metric, gpu): values((9e8, 20, 6e6), (None, 3), (9e8 + 23 * 6e6, 60, 6e6))
+             for metric in (_ENERGY, "DCGM_FI_DEV_SM_CLOCK") for gpu in (G0, G1)},
+         {20: _FATAL, 26: _FATAL, 40: _FATAL}, restart=True),
+    Case("NVSwitchFatalError", "it comes again after the reset",
+         _error(20034, values((None, 10), (600, 40), (3000, 40))) | _energy(40, 40),
+         {39: _FATAL, 51: _FATAL, 80: _FATAL}, (45,)),
     Case("NVSwitchFatalError", "one of last week, on a host whose clock is a day slow",
          _error(20034, "-691200x40")
          | {series("node_time_seconds", **_HOST): "-86400+30x40"}, quiet=(5, 15)),

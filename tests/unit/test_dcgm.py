@@ -201,11 +201,13 @@ def test_only_hosts_with_an_engine_of_their_own_have_its_alerts() -> None:
 
 
 def test_node_exporter_of_a_docker_host_reads_what_timers_leave() -> None:
-    def arguments(settings: dict[str, Any]) -> list[str]:
+    def arguments(settings: dict[str, Any], nvswitches: bool = False) -> list[str]:
         parsed = parse_settings(settings)
-        found = services.node_exporter(GPU1, parsed, versions.lock(parsed))["command"]
+        locked = versions.lock(parsed)
+        found = services.node_exporter(GPU1, parsed, locked, nvswitches)["command"]
         return [one for one in found if "textfile" in one]
 
     told = "--collector.textfile.directory=/host/var/lib/node_exporter/textfile_collector"
     assert arguments(ON) == [told]
     assert arguments({}) == []
+    assert arguments({}, nvswitches=True) == [told]

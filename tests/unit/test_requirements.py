@@ -26,6 +26,7 @@ S3 = {"bucket": "etcd", "access_key": "AKIA", "secret_key": {"file": "secret"}}
 NODE_EXPORTER = {
     *("node_uname_info", "node_cpu_seconds_total", "node_time_seconds", "node_boot_time_seconds"),
     *("node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"),
+    "gpuboot_nvswitch_fatal_timestamp_seconds",  # left for it by a timer
 }
 KUBERNETES_ONLY = {
     *("kube_node_info", "kube_pod_info", "kube_pod_container_status_restarts_total"),

@@ -16,7 +16,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.docker.compose import grafana, prometheus, services
-from gpuboot.docker.compose.files import COMPOSE, NAME, File, Project, without_variables
+from gpuboot.docker.compose.files import COMPOSE, NAME, File, Project, Reload, without_variables
 from gpuboot.docker.compose.services import GRAFANA, NOBODY
 from gpuboot.telemetry.collectors import collectors
 
@@ -32,15 +32,26 @@ class _Plain(yaml.SafeDumper):
         return True
 
 
-def project(node: Node, nodes: Sequence[Node], settings: Settings, lock: Lock) -> Project:
+_TAKES_FILES_BY: dict[str, Reload] = {
+    "dcgm-exporter": "restart",
+    "prometheus": "SIGHUP",
+    "alertmanager": "SIGHUP",
+    "grafana": "restart",
+}
+
+
+def project(
+    node: Node, nodes: Sequence[Node], settings: Settings, lock: Lock, nvswitches: bool = False
+) -> Project:
     """All that one host has to have.
 
     + nodes: every Docker host of the inventory, with addresses; Prometheus runs on the monitor
+    + nvswitches: a timer of this host leaves their errors for node-exporter
 
     Raises `SettingsError` for secrets that cannot be read, OSError for a collectors file that
     cannot, `telemetry.UnknownField` for an unknown counter.
     """
-    definitions = {"node-exporter": services.node_exporter(node, settings, lock)}
+    definitions = {"node-exporter": services.node_exporter(node, settings, lock, nvswitches)}
     files: list[File] = []
     if node.gpus:
         definitions["dcgm-exporter"] = services.dcgm_exporter(node, settings, lock)
@@ -63,12 +74,7 @@ def project(node: Node, nodes: Sequence[Node], settings: Settings, lock: Lock) -
         tuple(definitions),
         (File(COMPOSE, compose), *files),
         {path: users[service] for path, service in folders.items() if service in definitions},
-        {
-            "dcgm-exporter": "restart",
-            "prometheus": "SIGHUP",
-            "alertmanager": "SIGHUP",
-            "grafana": "restart",
-        },
+        _TAKES_FILES_BY,
     )
 
 

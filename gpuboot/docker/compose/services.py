@@ -67,8 +67,11 @@ def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
     )
 
 
-def node_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
-    """The host's metrics, seen from the host's own name spaces."""
+def node_exporter(node: Node, settings: Settings, lock: Lock, nvswitches: bool) -> Object:
+    """The host's metrics, seen from the host's own name spaces.
+
+    + nvswitches: a timer leaves their errors for it
+    """
     address = host_port(node.address, settings.standalone.node_exporter_port)
     told = f"--collector.textfile.directory=/host{METRICS_FOLDER}"
     return _service(
@@ -83,7 +86,7 @@ def node_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
             "--path.rootfs=/host",
             "--collector.filesystem.mount-points-exclude="
             "^/(dev|proc|run|sys|var/lib/(docker|containerd))($|/)",
-            *([told] if settings.dcgm == "host" else []),
+            *([told] if settings.dcgm == "host" or nvswitches else []),
         ],
         volumes=[bind_mount("/", "/host", propagation="rslave")],
     )
