@@ -30,7 +30,7 @@ SETTINGS = settings.parse_settings(
         "alerts": {"rules": {"GPUDriverVersionSkew": {"threshold": 99}}},
     }
 )
-_FIRED = re.compile(r'\{alertname="(\w+)", node="([^"]*)"\}|\{alertname="(\w+)"\}')
+_FIRED = re.compile(r'\{alertname="(\w+)"(?:, node="([^"]*)")?\} ([-+.\dE]+)')
 Points = list[float | None]
 Samples = list[tuple[str, dict[str, str], float]]
 
@@ -93,6 +93,11 @@ class Time:
 
 def fired(folder: Path, courses: Iterable[Course], time: Time) -> dict[str, set[str]]:
     """Node ("" for none) -> alerts that fired at any time, with all courses in one cluster."""
+    return {node: set(alerts) for node, alerts in first_fired(folder, courses, time).items()}
+
+
+def first_fired(folder: Path, courses: Iterable[Course], time: Time) -> dict[str, dict[str, float]]:
+    """The same, with the minute at which each fired first."""
     found = list(courses)
     groups = rules.groups(SETTINGS, [Machine(course.of).node for course in found])
     kept = [
@@ -112,8 +117,8 @@ def fired(folder: Path, courses: Iterable[Course], time: Time) -> dict[str, set[
             for name, points in _series(course, time)
             if name.partition("{")[0] in read
         }
-    firing = f'ALERTS{{alertstate="firing"}}[{time.minutes}m]'
-    ask = f"count by (alertname, node) (count_over_time({firing}))"
+    firing = f'timestamp(ALERTS{{alertstate="firing"}})[{time.minutes}m:{time.step}s]'
+    ask = f"min by (alertname, node) (min_over_time({firing}))"
     test = {
         "interval": f"{time.step}s",
         "input_series": [{"series": name, "values": text} for name, text in series.items()],
@@ -128,12 +133,12 @@ def fired(folder: Path, courses: Iterable[Course], time: Time) -> dict[str, set[
     return _alerts(run("test", "rules", folder / "suite.yml"))
 
 
-def _alerts(ran: CompletedProcess[str]) -> dict[str, set[str]]:
+def _alerts(ran: CompletedProcess[str]) -> dict[str, dict[str, float]]:
     """promtool expected no series, and tells those that there are."""
     assert ", err: " not in ran.stdout, ran.stdout
-    found: dict[str, set[str]] = {}
-    for name, node, bare in _FIRED.findall(ran.stdout):
-        found.setdefault(node, set()).add(name or bare)
+    found: dict[str, dict[str, float]] = {}
+    for name, node, second in _FIRED.findall(ran.stdout):
+        found.setdefault(node, {})[name] = float(second) / 60
     assert found or ran.returncode == 0, ran.stdout
     return found
 

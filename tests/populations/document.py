@@ -31,9 +31,10 @@ Kubernetes node and dcgm-exporter say. Then:
 - the [proof](reports.md) runs, and every GPU and MIG instance must be proven;
 - every [alert](runbooks/README.md) must stay silent on idle GPUs, under load, and for 26 hours,
   while NVLink's counters grow slowly, no IMEX daemon runs, and DCGM's health watches fail what is
-  well ([dcgm.md](dcgm.md#what-a-result-means)); shared GPUs and two more models (GB300, A100 PCIe
-  without a bridge) as well;
-- one fault of each family is made, and the proof and the alerts must name it.
+  well ([dcgm.md](dcgm.md#what-a-result-means)); shared GPUs in use and more models (GB200, GB300,
+  L40S, RTX PRO 6000, A100 PCIe without a bridge) as well;
+- one fault of each family is made, and the proof and the alerts must name it, each alert within the
+  time that it waits by itself and six minutes.
 
 ## What is tried
 
@@ -119,22 +120,22 @@ def _lacks(kinds: list[Population]) -> Iterator[str]:
         for lack in _own(one):
             how = "recorded" if lack.source.recorded else lack.source.where
             found.setdefault((lack.what, lack.fields, how), []).append(one.name)
-    readers = _readers(kinds[0])
+    by_field = readers(kinds[0])
     for (what, names, how), where in found.items():
         fields = ", ".join(f"`{_short(name)}`" for name in ASKED if name in names)
-        alerts = ", ".join(sorted({alert for name in names for alert in readers.get(name, ())}))
+        alerts = ", ".join(sorted({alert for name in names for alert in by_field.get(name, ())}))
         yield f"| {what} | {', '.join(where)} | {fields} | {alerts or 'none'} | {how} |\n"
 
 
 def _derived(kinds: list[Population]) -> Iterator[str]:
     """A line for each derivation, with what stands on it and what is tried instead."""
-    readers = _readers(kinds[0])
+    by_field = readers(kinds[0])
     found: dict[str, set[str]] = {}
     for source, names in derivations(kinds):
         found.setdefault(source.where, set()).update(names)
     for why, names in found.items():
         fields = ", ".join(f"`{_short(name)}`" for name in ASKED if name in names)
-        alerts = ", ".join(sorted({alert for name in names for alert in readers.get(name, ())}))
+        alerts = ", ".join(sorted({alert for name in names for alert in by_field.get(name, ())}))
         links = "health" if names & METRICS else "none"
         tried = [one.what for one in WELL if one.about.where == why] + BROKEN.get(why, [])
         told = alerts or "none"
@@ -154,7 +155,7 @@ def _own(one: Population) -> Iterator[Lack]:
             yield Lack(lack.what, lack.source, rest)
 
 
-def _readers(one: Population) -> dict[str, set[str]]:
+def readers(one: Population) -> dict[str, set[str]]:
     """Field -> alerts that read it, themselves or by recording rules."""
     groups = rules.groups(SETTINGS, [Machine(one).node])
     records: dict[str, set[str]] = {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from gpuboot.hosts.health_watches import Card as Kind
 from tests.populations import hopper
 from tests.populations import sources as s
-from tests.populations.common import NVLINK, THROTTLED
+from tests.populations.common import NO_NVLINK, NVLINK, THROTTLED
 from tests.populations.model import Card, Instance, Population, Source, name, values
 from tests.populations.page import Page
 
@@ -32,7 +32,32 @@ A100_PCIE = replace(
         Card(n, f"GPU-5a1e0a00-5157-4c6c-8abc-{n:012}", f"00000000:{17 + n}:00.0") for n in (0, 1)
     ),
 )  # fmt: skip
-RELATED = (GB300, A100_PCIE)
+GB200 = replace(
+    GB300, name="gb200", title="GB200", model="NVIDIA GB200", device="0x2941",
+    cards=tuple(
+        Card(n, f"GPU-5a1e0b00-5157-4c6c-8abc-{n:012}", f"0000000{8 + n}:01:00.0") for n in (0, 1)
+    ),
+)  # fmt: skip
+# PCIe cards without links: as the A10G, with the interface of a driver that tells all
+_CARD = replace(
+    hopper.H100, fabric="[N/A]", others=(), mig="[N/A]",
+    idle=(*hopper.H100.idle, values(s.NO_FABRIC, FABRIC_MANAGER_STATUS=0)),
+    lacks=(*hopper.H100.lacks, NO_NVLINK),
+)  # fmt: skip
+L40S = replace(
+    _CARD, name="l40s", title="L40S", model="NVIDIA L40S", device="0x26b9", memory="46068",
+    cards=tuple(
+        Card(n, f"GPU-5a1e0c00-5157-4c6c-8abc-{n:012}", f"00000000:{27 + n}:00.0") for n in (0, 1)
+    ),
+)  # fmt: skip
+RTX_PRO_6000 = replace(
+    _CARD, name="rtx-pro-6000", title="RTX PRO 6000", device="0x2bb5", memory="97887",
+    model="NVIDIA RTX PRO 6000 Blackwell Server Edition",
+    cards=tuple(
+        Card(n, f"GPU-5a1e0d00-5157-4c6c-8abc-{n:012}", f"00000000:{37 + n}:00.0") for n in (0, 1)
+    ),
+)  # fmt: skip
+RELATED = (GB300, GB200, L40S, RTX_PRO_6000, A100_PCIE)
 # a replay or two an hour, and some CRC errors
 SLOW = {name(short): 0.03 for short in NVLINK.split()}
 
@@ -72,6 +97,33 @@ def shows(page: Page, **of: float) -> Page:
         return {**before, **told}
 
     return replace(page, change=change)
+
+
+def fills(page: Page, **of: float) -> Page:
+    """GPUs that have no value of these show one."""
+    told = {name(short): value for short, value in of.items()}
+
+    def change(card: Card, one: Instance | None, known: dict[str, float]) -> Mapping[str, float]:
+        before = page.change(card, one, known) if page.change else known
+        return {**told, **before}
+
+    return replace(page, change=change)
+
+
+def rests_on(source: Source) -> Callable[[Population], bool]:
+    """Kinds of which a value, or its absence, stands on this."""
+    return lambda one: any(found == source for found, _ in derivations([one]))
+
+
+def profiled(busy: bool) -> dict[str, float]:
+    """What GPUs show that can be profiled, idle or at work."""
+    active = "GR_ENGINE_ACTIVE SM_ACTIVE SM_OCCUPANCY PIPE_TENSOR_ACTIVE DRAM_ACTIVE"
+    return {f"PROF_{short}": 0.9 if busy else 0.0 for short in active.split()}
+
+
+SLOT = {"PCIE_MAX_LINK_GEN": 4.0, "PCIE_LINK_GEN": 4.0} | dict.fromkeys(
+    ("PCIE_MAX_LINK_WIDTH", "PCIE_LINK_WIDTH"), 8.0
+)
 
 
 def has(*shorts: str) -> Callable[[Population], bool]:
@@ -136,6 +188,53 @@ WELL = (
         s.HEALTHY,
         has(*THROTTLED.split()),
         lambda page: shows(page, **dict.fromkeys(THROTTLED.split(), 9e12)),
+    ),
+    Opposite(
+        "it works, and is not at its power limit",
+        s.LOADED,
+        has("POWER_USAGE", "CLOCKS_EVENT_REASONS"),
+        lambda page: shows(page, CLOCKS_EVENT_REASONS=0, POWER_USAGE=90),
+    ),
+    Opposite(
+        "its memory has a sensor",
+        s.NO_MEMORY_SENSOR,
+        rests_on(s.NO_MEMORY_SENSOR),
+        lambda page: shows(page, MEMORY_TEMP=61),
+    ),
+    Opposite(
+        "the slot has 8 lanes of generation 4",
+        s.HOPPER,
+        lambda one: rests_on(s.HOPPER)(one) and has(*SLOT)(one),
+        lambda page: shows(page, **SLOT, PCIE_REPLAY_COUNTER=12, MEMORY_TEMP=64),
+    ),
+    Opposite(
+        "NVLink 5 counts in the old fields as well",
+        s.NVLINK_5,
+        rests_on(s.NVLINK_5),
+        lambda page: fills(page, **dict.fromkeys(NVLINK.split(), 1234.0)),
+    ),
+    Opposite(
+        "it does tell of clocks, limits, slot, fabric and recovery",
+        s.UNKNOWN,
+        rests_on(s.UNKNOWN),
+        lambda page: fills(
+            page,
+            **SLOT,
+            **dict.fromkeys(THROTTLED.split(), 9e12),
+            CLOCKS_EVENT_REASONS=1,
+            MEM_MAX_OP_TEMP=95,
+            GPU_TEMP_LIMIT=40,
+            POWER_MGMT_LIMIT=300,
+            ENFORCED_POWER_LIMIT=300,
+            FABRIC_MANAGER_STATUS=0,
+            GET_GPU_RECOVERY_ACTION=0,
+        ),
+    ),
+    Opposite(
+        "it can be profiled",
+        s.NO_PROFILING,
+        rests_on(s.NO_PROFILING),
+        lambda page: fills(page, **profiled(page.busy)),
     ),
     Opposite(
         "energy is counted from the driver's loading",

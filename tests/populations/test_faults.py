@@ -6,19 +6,31 @@ from typing import Any
 
 import pytest
 
+from gpuboot.config.settings.base import seconds
+from gpuboot.rules import all_alerts
 from tests.populations.chain import clock, judged, told
 from tests.populations.cluster import Cluster
-from tests.populations.course import Course, Time, fired
+from tests.populations.course import SETTINGS, Course, Time, first_fired
 from tests.populations.faults import FAULTS, Fault
 from tests.populations.model import Population
+from tests.populations.opposites import RELATED
 from tests.populations.page import Page
-from tests.populations.table import POPULATIONS
+from tests.populations.table import POPULATIONS, SLICED
 from tests.populations.watch_faults import WATCH_FAULTS
 
+KINDS = (*POPULATIONS.values(), *RELATED)
+SINCE = 3  # minutes: when the fault begins
+# what an alert's window and two evaluations take beside the time that it waits by itself
+WINDOW, WINDOWS = 6, {"GPUMetricsFrozen": 16}
+HOLDS = {
+    alert.name: seconds(alert.hold_for) / 60
+    for group in all_alerts(SETTINGS).values()
+    for alert in group
+}
 CASES = [
     pytest.param(fault, one, id=f"{one}: {fault}")
     for fault in (*FAULTS, *WATCH_FAULTS)
-    for one in POPULATIONS.values()
+    for one in KINDS
     if fault.expressible(one)
 ]
 __all__ = ["clock"]
@@ -45,21 +57,31 @@ def test_the_verdict(fault: Fault, population: Population) -> None:
 )
 def shown(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Fault, dict[str, set[str]]]:
-    """A fault, and the alerts that fired by the node's name, with a node of each kind."""
+) -> tuple[Fault, dict[str, dict[str, float]]]:
+    """A fault, and when which alerts fired by the node's name, with a node of each kind."""
     fault: Fault = request.param
     courses = []
-    for one in filter(fault.expressible, POPULATIONS.values()):
+    for one in filter(fault.expressible, (*KINDS, SLICED)):
         given: dict[str, Any] = dict(fault.course)
         if fault.offered:
             given["offered"] = fault.offered(one.small())
         given |= {"changed": fault.page, "rising": fault.rising}
-        courses.append(Course(one.small(), since=3, **given))
-    return fault, fired(tmp_path_factory.mktemp("fault"), courses, Time(minutes=28, step=60))
+        courses.append(Course(one.small(), since=SINCE, **given))
+    folder = tmp_path_factory.mktemp("fault")
+    return fault, first_fired(folder, courses, Time(minutes=28, step=60))
 
 
-@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
-def test_the_alerts(population: Population, shown: tuple[Fault, dict[str, set[str]]]) -> None:
+@pytest.mark.parametrize("population", [*KINDS, SLICED], ids=str)
+def test_the_alerts_come_within_their_time(
+    population: Population, shown: tuple[Fault, dict[str, dict[str, float]]]
+) -> None:
     fault, alerts = shown
     if fault.expressible(population):
-        assert alerts.get(population.node, set()) == fault.firing(population)
+        found = alerts.get(population.node, {})
+        assert found.keys() == fault.firing(population)
+        late = {
+            name: minute
+            for name, minute in found.items()
+            if minute > SINCE + HOLDS[name] + WINDOWS.get(name, WINDOW)
+        }
+        assert not late, "minutes, of which the fault began at 3"

@@ -8,12 +8,15 @@ from gpuboot.config import versions
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import fabric, gpu_models, loaded_driver
 from gpuboot.hosts.node_state import parse
+from gpuboot.verify.checks.health import METRICS
 from gpuboot.verify.prometheus import parse_exposition
-from tests.populations import document
+from tests.populations import document, opposites
+from tests.populations.faults import FAULTS
 from tests.populations.machine import Machine
 from tests.populations.model import ASKED, Population
 from tests.populations.page import WATCHES, Page
 from tests.populations.table import POPULATIONS
+from tests.populations.watch_faults import BROKEN, WATCH_FAULTS
 
 KINDS = pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
 HEALTH = "DCGM_EXP_GPU_HEALTH_STATUS"
@@ -94,6 +97,19 @@ def test_mig_devices_are_listed_as_the_recording_has_them() -> None:
     assert lines[0].startswith("GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-")
     assert lines[1].startswith("  MIG 3g.40gb     Device  0: (UUID: MIG-")
     assert lines[2].startswith("  MIG 2g.20gb     Device  1: (UUID: MIG-")
+
+
+def test_every_derived_value_that_a_verdict_stands_on_has_its_opposite() -> None:
+    """What alerts or the link `health` read; its bare absence is another test."""
+    readers = document.readers(next(iter(POPULATIONS.values())))
+    tried = {one.about for one in opposites.WELL}
+    faults = {fault.name for fault in (*FAULTS, *WATCH_FAULTS)}
+    for source, names in opposites.derivations([*POPULATIONS.values(), *opposites.RELATED]):
+        if names & METRICS or any(readers.get(name) for name in names):
+            assert source in tried or BROKEN.get(source.where), (source, names)
+        assert set(BROKEN.get(source.where, ())) <= faults
+    shown = [*POPULATIONS.values(), *opposites.RELATED]
+    assert all(any(map(one.of, shown)) for one in opposites.WELL), "no kind can show it"
 
 
 def test_the_page_of_kinds_is_up_to_date() -> None:

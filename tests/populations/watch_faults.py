@@ -77,5 +77,7 @@ BROKEN: dict[str, list[str]] = {
     s.OLD_DRIVER.where: ["a GPU requires a reset"],
     s.FIRST.where: ["an XID of a program", "a fatal XID, and the plugin takes the GPU away"],
     s.NVML.where: ["a remap waits for a reset, under MIG"],
+    s.LOADED.where: ["the PCIe link is at generation 1 under load", "heat slows a GPU down"],
+    s.HOPPER.where: ["the fabric is not ready", "the PCIe link is at generation 1 under load"],
     s.ENERGY.where: ["the exporter's values stand still"],
 }
