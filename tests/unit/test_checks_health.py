@@ -58,7 +58,10 @@ WELL = (
     f'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{{{UUID="{OTHER}"}}}} 0',
 )
 FAULTS = {
-    'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{UUID="{}"}} 2': ("2 uncorrected memory errors", "--gpu-reset"),
+    'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{UUID="{}"}} 2': (
+        "uncorrected memory errors since its last reset: 2",
+        "--gpu-reset",
+    ),
     'DCGM_FI_DEV_ROW_REMAP_FAILURE{{UUID="{}"}} 1': ("could not be remapped", "replaced"),
     'DCGM_FI_DEV_ROW_REMAP_PENDING{{UUID="{}"}} 1': ("remap waits", "--gpu-reset"),
     'DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG{{UUID="{}"}} 1': ("unrepairable", "replaced"),

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from gpuboot.verify.evidence import Rule
 from gpuboot.verify.findings import CLUSTER_LINKS, ROW_LINKS
 from gpuboot.verify.history.files import note
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
 from gpuboot.verify.report.timeline.svg import WIDE
-from tests.unit.evidence import control_plane, evidence, workload_result
+from tests.unit.evidence import control_plane, evidence, host, metrics, workload_result
 from tests.unit.reports import report, text
 from tests.unit.test_checks_monitoring_objects import judged
 
@@ -60,6 +61,28 @@ def test_every_result_of_the_cluster_says_what_it_is_of() -> None:
     results = [item.detail for item in found if item.link in CLUSTER_LINKS]
     assert "kube-state-metrics is up" in results
     assert not [detail for detail in results if _OF_NOTHING.match(detail)]
+
+
+def test_one_of_something_is_no_plural() -> None:
+    few = metrics(rules=(Rule(name="GPULost", health="ok"),), targets=metrics().targets[:1])
+    seen = evidence(hosts=(host(count=1),), metrics=few)
+    made = report(seen)
+    said = " ".join(item.detail for item in made.findings) + html(made).split("</style>")[1]
+    assert {"1 rule, none with an error", "1 target up"} <= {f.detail for f in made.findings}
+    assert not re.findall(r"(?<!of )\b1 (?:rules|targets|GPUs|errors|findings|faults)\b", said)
+    assert "<b>1</b><span>GPU</span>" in said
+
+
+@pytest.mark.parametrize("count", range(1, len(ROW_LINKS) + 1))
+def test_the_chain_leaves_no_link_alone_in_a_row(count: int) -> None:
+    made = report(evidence())
+    links = dict.fromkeys(list(ROW_LINKS)[:count], "pass")
+    rows = tuple(replace(row, links=links) for row in made.gpus)
+    chain = html(replace(made, gpus=rows)).split('<ol class="chain"')[1].split("</ol>")[0]
+    (a_row,) = map(int, re.findall(r"--a-row:(\d+)", chain))
+    shown = chain.count("<li>")
+    assert a_row <= 9
+    assert shown <= a_row or shown % a_row in {0, a_row - 1}, (shown, a_row)
 
 
 @pytest.mark.parametrize("count", [9, 10, len(ROW_LINKS)])

@@ -60,7 +60,7 @@ SIGNS: Sequence[Sign] = (
     Sign(
         "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
         _over(0),
-        "{value:g} uncorrected memory errors since its last reset",
+        "uncorrected memory errors since its last reset: {value:g}",
         "reset",
     ),
     Sign("DCGM_FI_DEV_ROW_REMAP_PENDING", _is(1), "a row remap waits for a reset", "reset"),

@@ -50,7 +50,7 @@ def targets(active: Sequence[Target], builder: FindingBuilder, remedies: Remedie
         return [builder.failed("Prometheus has no target at all", remedies.prometheus)]
     red = [target for target in active if target.health != "up"]
     if not red:
-        return [builder.passed(f"{len(active)} targets up")]
+        return [builder.passed(f"{len(active)} target{'s'[: len(active) != 1]} up")]
     return [
         FindingBuilder("targets", "all targets up", target.node).failed(
             f"{target.job} {target.url} is {target.health}: {target.error or 'not scraped yet'}",
@@ -69,7 +69,7 @@ def rules(loaded: Sequence[Rule], builder: FindingBuilder, remedies: Remedies) -
         return [
             builder.failed(f"{rule.name}: {rule.error}", remedies.rule_broken) for rule in broken
         ]
-    return [builder.passed(f"{len(loaded)} rules, none with an error")]
+    return [builder.passed(f"{len(loaded)} rule{'s'[: len(loaded) != 1]}, none with an error")]
 
 
 def alertmanager(metrics: Metrics, remedies: Remedies) -> list[Finding]:
