@@ -217,7 +217,7 @@ def test_whose_share_it_is_cannot_be_known_while_nobody_holds_one() -> None:
 WRONG: dict[str, tuple[list[Reading], str]] = {
     "one of ours is missing": (shares("train-1"), "ml/train-0 holds a share of it"),
     "all are missing": (in_prometheus(exported(GPU, ())), "its series name no pod"),
-    "it names the exporter": (shares("nvidia-dcgm-exporter-x"), "ml/train-0, ml/train-1 holds"),
+    "it names the exporter": (shares("nvidia-dcgm-exporter-x"), "ml/train-0, ml/train-1 hold a"),
     "it names one of ours that holds another": (
         shares(*TWO_PODS, "elsewhere"), "ml/elsewhere, which holds a share of another GPU",
     ),

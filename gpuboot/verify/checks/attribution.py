@@ -18,7 +18,8 @@ _NOBODY = "no pod of this verification held it, so there was no name to check"
 _SHARES = (
     "the exporter needs KUBERNETES_VIRTUAL_GPUS=true and DCGM_EXPORTER_KUBERNETES=true, and the "
     "kubelet's pod-resources socket; the ServiceMonitor must drop the target's own pod and "
-    "namespace labels"
+    "namespace labels; where a plugin of your own offers shared GPUs as nvidia.com/gpu.shared, the "
+    "exporter needs NVIDIA_RESOURCE_NAMES=nvidia.com/gpu.shared as well"
 )
 
 
@@ -74,7 +75,6 @@ def _device_finding(
     series = evidence.metrics.series or ()
     named = {reading.pod for reading in series if reading.key == device.key} - {""}
     if our_pods := ours.get(device.key):
-        held = ", ".join(sorted(our_pods))
         if named and named <= our_pods:
             return builder.passed(
                 f"its series name {', '.join(sorted(named))}, which holds it", uuid
@@ -87,7 +87,7 @@ def _device_finding(
                 return builder.passed(stored, uuid)
         others = ", ".join(sorted(named)) or "no pod"
         return builder.failed(
-            f"{held} holds it, its series name {others}",
+            f"{_holding(our_pods)} it, its series name {others}",
             "the exporter needs DCGM_EXPORTER_KUBERNETES=true and the kubelet's pod-resources "
             "socket; the ServiceMonitor must drop the target's own pod and namespace labels",
             uuid,
@@ -127,7 +127,7 @@ class _Shares:
     def problem(self) -> str:
         """What is wrong with the names; "" when nothing is."""
         if missing := self.ours - self.pods:
-            return f"{_listed(missing)} holds a share of it, its series name {_listed(self.pods)}"
+            return f"{_holding(missing)} a share of it, its series name {_listed(self.pods)}"
         if wrong := self.pods & self.elsewhere:
             return f"its series name {_listed(wrong)}, which holds a share of another GPU"
         if unnumbered := {pod for pod, _, number in self.named if not number}:
@@ -182,6 +182,10 @@ def _shared_finding(
         return builder.not_covered(_NOBODY, "", uuid)
     each = (f"{pod} (share {number})" for pod, _, number in sorted(shares.named))
     return builder.passed(f"its series name {', '.join(each)}", uuid)
+
+
+def _holding(pods: Set[str]) -> str:
+    return f"{_listed(pods)} {'holds' if len(pods) == 1 else 'hold'}"
 
 
 def _listed(pods: Set[str]) -> str:
