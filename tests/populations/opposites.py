@@ -110,6 +110,18 @@ def fills(page: Page, **of: float) -> Page:
     return replace(page, change=change)
 
 
+def _unlimited(page: Page) -> Page:
+    """At work without a reason for lower clocks, so at the highest."""
+
+    def change(card: Card, one: Instance | None, known: dict[str, float]) -> Mapping[str, float]:
+        before = page.change(card, one, known) if page.change else known
+        clock = before[name("MAX_SM_CLOCK")]
+        told = {"SM_CLOCK": clock, "CLOCKS_EVENT_REASONS": 0.0, "POWER_USAGE": 90.0}
+        return {**before, **{name(short): value for short, value in told.items()}}
+
+    return replace(page, change=change)
+
+
 def rests_on(source: Source) -> Callable[[Population], bool]:
     """Kinds of which a value, or its absence, stands on this."""
     return lambda one: any(found == source for found, _ in derivations([one]))
@@ -190,10 +202,10 @@ WELL = (
         lambda page: shows(page, **dict.fromkeys(THROTTLED.split(), 9e12)),
     ),
     Opposite(
-        "it works, and is not at its power limit",
+        "it works at its highest clock, and is not at its power limit",
         s.LOADED,
-        has("POWER_USAGE", "CLOCKS_EVENT_REASONS"),
-        lambda page: shows(page, CLOCKS_EVENT_REASONS=0, POWER_USAGE=90),
+        has("POWER_USAGE", "CLOCKS_EVENT_REASONS", "SM_CLOCK", "MAX_SM_CLOCK"),
+        _unlimited,
     ),
     Opposite(
         "its memory has a sensor",
@@ -202,10 +214,10 @@ WELL = (
         lambda page: shows(page, MEMORY_TEMP=61),
     ),
     Opposite(
-        "the slot has 8 lanes of generation 4",
+        "its memory is warmer, and PCIe had replays before",
         s.HOPPER,
-        lambda one: rests_on(s.HOPPER)(one) and has(*SLOT)(one),
-        lambda page: shows(page, **SLOT, PCIE_REPLAY_COUNTER=12, MEMORY_TEMP=64),
+        rests_on(s.HOPPER),
+        lambda page: shows(page, PCIE_REPLAY_COUNTER=12, MEMORY_TEMP=64, GPU_TEMP_LIMIT=30),
     ),
     Opposite(
         "NVLink 5 counts in the old fields as well",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.verify.evidence import Rule
+from gpuboot.verify.evidence import Rule, Target
 from gpuboot.verify.findings import CLUSTER_LINKS, ROW_LINKS
 from gpuboot.verify.history.files import note
 from gpuboot.verify.report.html import html
@@ -64,7 +64,10 @@ def test_every_result_of_the_cluster_says_what_it_is_of() -> None:
 
 
 def test_one_of_something_is_no_plural() -> None:
-    few = metrics(rules=(Rule(name="GPULost", health="ok"),), targets=metrics().targets[:1])
+    few = metrics(
+        rules=(Rule(name="GPULost", health="ok"),),
+        targets=(Target(job="dcgm", node="gpu1", health="up"),),
+    )
     seen = evidence(hosts=(host(count=1),), metrics=few)
     made = report(seen)
     said = " ".join(item.detail for item in made.findings) + html(made).split("</style>")[1]
@@ -76,8 +79,8 @@ def test_one_of_something_is_no_plural() -> None:
 @pytest.mark.parametrize("count", range(1, len(ROW_LINKS) + 1))
 def test_the_chain_leaves_no_link_alone_in_a_row(count: int) -> None:
     made = report(evidence())
-    links = dict.fromkeys(list(ROW_LINKS)[:count], "pass")
-    rows = tuple(replace(row, links=links) for row in made.gpus)
+    names = list(ROW_LINKS)[:count]
+    rows = tuple(replace(row, links=dict.fromkeys(names, "pass")) for row in made.gpus)
     chain = html(replace(made, gpus=rows)).split('<ol class="chain"')[1].split("</ol>")[0]
     (a_row,) = map(int, re.findall(r"--a-row:(\d+)", chain))
     shown = chain.count("<li>")
