@@ -17,11 +17,12 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("webhook", r'admission webhook "(?P<name>[^"]+)" denied the request'),
     ("silent-webhook", r'failed calling webhook "(?P<name>[^"]+)"'),
     ("policy", r"ValidatingAdmissionPolicy '(?P<name>[^']+)'"),
-    ("quota", r"exceeded quota: (?P<name>[^,\s]+)"),
+    ("quota", r"(?:exceeded|failed|status unknown for) quota: (?P<name>[^,:\s]+)"),
     ("pod-security", r'violates PodSecurity "(?P<name>[^"]+)"'),
     (
         "limit-range",
-        r"(?P<name>(?:minimum|maximum) \S+ usage per (?:Container|Pod) is [^.,\s]+)",
+        r"(?P<name>(?:(?:minimum|maximum) \S+ usage|\S+ max limit to request ratio) "
+        r"per (?:Container|Pod) is [^.,\s]+)",
     ),
     ("priority-class", r"no PriorityClass with name (?P<name>\S+) was found"),
     ("runtime-class", r'RuntimeClass "(?P<name>[^"]+)" not found'),

@@ -22,8 +22,9 @@ _REMEDIES: dict[Kind, str] = {
         "its binding, then verify again"
     ),
     "quota": (
-        "the quota {name} is used up: `kubectl get resourcequota -A` shows it; something makes it "
-        "in new namespaces: leave gpuboot-verify-* out, or raise it, then verify again"
+        "the quota {name} is used up, or wants limits: `kubectl get resourcequota -A` shows it; "
+        "something makes it in new namespaces: leave gpuboot-verify-* out, or raise it, then "
+        "verify again"
     ),
     "pod-security": (
         "the Pod Security Standard {name} is enforced in new namespaces: leave out "

@@ -30,7 +30,7 @@ def _deployment(name: str, **spec: Any) -> dict[str, Any]:
     container = {
         "name": "main",
         "image": _PAUSE,
-        "resources": {"limits": {"memory": "30Mi"}},
+        "resources": {"limits": {"memory": "30Mi"}, "requests": {"cpu": "2m"}},
     }
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container], **spec}}
     return {
@@ -93,21 +93,30 @@ _POLICY = (
         },
     },
 )
-_LIMIT = {
-    "apiVersion": "v1",
-    "kind": "LimitRange",
-    "metadata": {"name": "small", "namespace": "narrow"},
-    "spec": {"limits": [{"type": "Container", "max": {"memory": "20Mi"}}]},
-}
+
+
+def _limits(namespace: str, **limit: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": "small", "namespace": namespace},
+        "spec": {"limits": [{"type": "Container", **limit}]},
+    }
+
+
+_LIMITS = (
+    _limits("narrow", max={"memory": "20Mi"}),
+    _limits("low", default={"cpu": "1m"}),  # less than its pods request
+)
 # what refuses pods comes before the Deployments whose pods it refuses
 _REFUSING = (
-    *(_space(name) for name in ("account", "priority", "runtime", "narrow", "silent", "policy")),
+    *map(_space, ("account", "priority", "runtime", "narrow", "low", "silent", "policy")),
     _space("secure", **{"pod-security.kubernetes.io/enforce": "restricted"}),
-    *(_LIMIT, _WEBHOOK, *_POLICY),
+    *(*_LIMITS, _WEBHOOK, *_POLICY),
     _deployment("account", serviceAccountName="no-such"),
     _deployment("priority", priorityClassName="no-such"),
     _deployment("runtime", runtimeClassName="no-such"),
-    *(_deployment(name) for name in ("narrow", "silent", "policy", "secure")),
+    *map(_deployment, ("narrow", "low", "silent", "policy", "secure")),
 )
 
 
@@ -125,7 +134,7 @@ ABSENCE_FAULTS = (
     Fault(
         (
             *("service-account-missing", "priority-class-missing", "runtime-class-missing"),
-            *("pod-security", "limit-range", "webhook-silent", "admission-policy"),
+            *("pod-security", "limit-range", "pods-refused", "webhook-silent", "admission-policy"),
         ),
         _applied(*_REFUSING),
         _deleted(*_REFUSING),

@@ -122,6 +122,22 @@ CASES = (
         "limit-range",
         'pods "x" is forbidden: maximum memory usage per Container is 20Mi, but limit is 170Mi',
     ),
+    # Kubernetes 1.36.3: limitranger/admission.go, resourcequota/controller.go
+    _refusal(
+        "limit-range",
+        'pods "x" is forbidden: memory max limit to request ratio per Container is 1, but provided '
+        "ratio is 2.428571",
+    ),
+    _refusal(
+        "pending-quota",
+        'pods "x" is forbidden: failed quota: team: must specify limits.cpu for: main',
+    ),
+    # a default of a LimitRange below what the pod requests
+    _refusal(
+        "pods-refused",
+        'Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "100m": must be '
+        "less than or equal to cpu limit of 50m",
+    ),
     _refusal(
         "priority-class-missing", 'pods "x" is forbidden: no PriorityClass with name gone was found'
     ),

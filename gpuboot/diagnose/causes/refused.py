@@ -16,8 +16,11 @@ _EVENT_S = 180.0  # controllers try again, at growing distances
 _WEBHOOKS = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
 
 
-def refused(facts: Facts) -> Iterator[tuple[str, Refusal, str, Confidence]]:
-    """Each owner whose pods are refused: its name, by what, the words, and how sure that is."""
+def refused(facts: Facts) -> Iterator[tuple[str, Refusal | None, str, Confidence]]:
+    """Each owner whose pods are refused: its name, by what, the words, and how sure that is.
+
+    By what is None where the words name nothing that refuses.
+    """
     cluster = facts.cluster
     words: dict[str, tuple[str, Confidence]] = {}
     for one in cluster.workloads:
@@ -31,14 +34,13 @@ def refused(facts: Facts) -> Iterator[tuple[str, Refusal, str, Confidence]]:
             sure = Confidence.CERTAIN if ago < _EVENT_S else Confidence.LIKELY
             words.setdefault(event.key, (f"{event.kind}: {event.message}", sure))
     for key, (text, sure) in words.items():
-        if named := refusal(text):
-            yield key, named, text, sure
+        yield key, refusal(text), text, sure
 
 
 def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
     def find(facts: Facts) -> Iterator[Sighting]:
         for key, by, text, sure in refused(facts):
-            if by.kind != kind:
+            if by is None or by.kind != kind:
                 continue
             if not _still(facts, key, by):
                 sure = Confidence.LIKELY
@@ -59,6 +61,15 @@ def _still(facts: Facts, key: str, by: Refusal) -> bool:
         labels = facts.cluster.namespaces.get(key.partition("/")[0], {})
         return "pod-security.kubernetes.io/enforce" in labels
     return by.kind != "runtime-class" or by.name not in facts.cluster.runtimes
+
+
+def otherwise(facts: Facts) -> Iterator[Sighting]:
+    """Owners whose pods the API server does not take, in words that name nothing that refuses."""
+    for key, by, text, _ in refused(facts):
+        if by is None:
+            seen = (text,)
+            sure = Confidence.LIKELY
+            yield Sighting(pod=key, evidence=seen, confidence=sure, explains=followers(key))
 
 
 # kind: id, meaning, remedy, command; a namespace that is being deleted tells of itself
@@ -83,7 +94,7 @@ _CAUSES: dict[Kind, tuple[str, str, str, str]] = {
     ),
     "quota": (
         "pending-quota",
-        "pods are not even made: the namespace's quota is used up",
+        "pods are not even made: the namespace's quota is used up, or wants limits that they lack",
         "end something in the namespace, or raise its quota",
         "kubectl -n {namespace} describe resourcequota",
     ),
@@ -122,14 +133,27 @@ _CAUSES: dict[Kind, tuple[str, str, str, str]] = {
     ),
 }
 
-TABLE = tuple(
+TABLE = (
+    *(
+        Cause(
+            id=name,
+            meaning=meaning,
+            find=_by(kind),
+            remedy=remedy,
+            command=command,
+            explains=OF_PODS,
+        )
+        for kind, (name, meaning, remedy, command) in _CAUSES.items()
+    ),
     Cause(
-        id=name,
-        meaning=meaning,
-        find=_by(kind),
-        remedy=remedy,
-        command=command,
+        id="pods-refused",
+        meaning="pods are not even made: the API server refuses them, in its own words",
+        find=otherwise,
+        remedy="correct what they name: a field of the pods, a default that a LimitRange or a "
+        "webhook puts into them, or rights of the controller that makes them",
+        command="kubectl -n {namespace} get events --field-selector reason=FailedCreate; "
+        "kubectl -n {namespace} describe limitrange",
+        fallback=True,
         explains=OF_PODS,
-    )
-    for kind, (name, meaning, remedy, command) in _CAUSES.items()
+    ),
 )
