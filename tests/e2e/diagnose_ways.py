@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tests.e2e.diagnose_faults import Fault, bent, on
 
+_CONFIG = "kubectl -n kube-system get configmap coredns"
+_RESTART = "kubectl -n kube-system rollout restart deployment/coredns"
+
 WAY_FAULTS = (
     Fault(
         ("api-firewalled",),
@@ -45,6 +48,16 @@ WAY_FAULTS = (
             "iptables -S FORWARD | sed -n 's/^-A \\(FORWARD -[sd] 10.244.*\\)/-D \\1/p' | "
             "xargs -r -L 1 iptables",
         ),
+    ),
+    Fault(
+        ("dns-upstream",),
+        # CoreDNS itself asks for a name as it starts
+        on(
+            "cp1",
+            f"{_CONFIG} -o json >/root/coredns.json; sed 's#forward . [^ ]*#forward . "
+            f"10.255.255.1#' /root/coredns.json | kubectl replace -f -; {_RESTART}; sleep 15",
+        ),
+        on("cp1", f"kubectl replace --force -f /root/coredns.json; {_RESTART}"),
     ),
     Fault(
         ("control-plane-part-failing",),

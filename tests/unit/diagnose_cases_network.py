@@ -118,6 +118,11 @@ RUNTIME = (
     ),
 )
 
+NO_UPSTREAM = (
+    "[ERROR] plugin/errors: 2 example.com. A: read udp 10.244.0.5:48557->10.255.255.1:53: i/o "
+    "timeout"
+)
+
 NETWORK = (
     Case(
         "api-server-down",
@@ -242,6 +247,15 @@ NETWORK = (
         ),
         site(cp=control("resolv\tnameserver 127.0.0.53")),
         "Loop (127.0.0.1",
+    ),
+    Case(
+        "dns-upstream",
+        # CoreDNS 1.14, plugin/forward
+        site(at=cluster(logs={"kube-system/coredns-x/coredns": (NO_UPSTREAM,) * 3})),
+        # one name whose own servers are slow
+        site(at=cluster(logs={"kube-system/coredns-x/coredns": (NO_UPSTREAM,)})),
+        f"10.255.255.1 did not answer 3 questions, the last: {NO_UPSTREAM}\n"
+        "/run/systemd/resolve/resolv.conf of cp1 names 10.0.0.2",
     ),
     Case(
         "dns-search-path",

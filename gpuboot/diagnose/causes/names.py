@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.facts import Facts, Host
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 
 _NAMESPACE = "kube-system"
+# a question that CoreDNS had no answer to: the name, and whom it asked
+_UNANSWERED = re.compile(
+    r"plugin/errors: \d+ \S+ \w+: (?:.*->|dial (?:tcp|udp) )\[?(?P<server>[\da-f.:]+?)\]?:53: "
+)
+_LEAST = 3  # one may be about a name whose own servers are slow
 _LOOP = re.compile(r"Loop \([^)]*\) detected for zone")
 # Kubernetes adds three to a pod's search path; glibc before 2.26 and musl read six of them, 32 is
 # the kubelet's limit (kubernetes v1.36, pkg/apis/core/validation: MaxDNSSearchPaths)
@@ -52,6 +57,33 @@ def dns_loop(facts: Facts) -> Iterator[Sighting]:
             yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
 
 
+def dns_upstream(facts: Facts) -> Iterator[Sighting]:
+    """CoreDNS runs, and those that it asks for other names do not answer it."""
+    for pod in facts.cluster.pods:
+        if pod.labels.get("k8s-app") != "kube-dns":
+            continue
+        asked: dict[str, list[str]] = {}
+        for line in facts.cluster.log(pod, "plugin/errors"):
+            if match := _UNANSWERED.search(line):
+                asked.setdefault(match["server"], []).append(line)
+        host = next((one for one in facts.read if one.node == pod.node), None)
+        for server, lines in asked.items():
+            if len(lines) < _LEAST:
+                continue
+            seen = (
+                f"{server} did not answer {len(lines)} questions, the last: {lines[-1]}",
+                *(_named_elsewhere(host, server) if host else []),
+            )
+            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=Confidence.LIKELY)
+
+
+def _named_elsewhere(host: Host, server: str) -> list[str]:
+    """That it is not the node's resolv.conf which names a server."""
+    own = [line.split()[-1] for line in _servers(host)]
+    text = f"{host.details.resolv_file} of {host.node} names {', '.join(own)}"
+    return [text] if own and server not in own else []
+
+
 def dns_search_path(facts: Facts) -> Iterator[Sighting]:
     """Too many domains or servers, or a wildcard: what is beyond the limit is left out."""
     for host in facts.read:
@@ -61,7 +93,7 @@ def dns_search_path(facts: Facts) -> Iterator[Sighting]:
             if line.startswith("search")
             for word in line.split()[1:]
         ]
-        servers = [line for line in host.details.resolv if line.startswith("nameserver")]
+        servers = _servers(host)
         seen = []
         if len(domains) + _OWN > _MOST or len(" ".join(domains)) > _MOST_LENGTH - 128:
             seen.append(f"{host.details.resolv_file}: {len(domains)} search domains")
@@ -77,6 +109,10 @@ def dns_search_path(facts: Facts) -> Iterator[Sighting]:
                 confidence=sure,
                 values={"file": host.details.resolv_file or "/etc/resolv.conf"},
             )
+
+
+def _servers(host: Host) -> list[str]:
+    return [line for line in host.details.resolv if line.startswith("nameserver")]
 
 
 def _told(facts: Facts, node: str) -> list[str]:
@@ -110,6 +146,15 @@ TABLE = (
         "/run/NetworkManager/no-stub-resolv.conf /etc/resolv.conf",
         on="node",
         explains=("coredns-not-ready", "pod-crash-loop"),
+    ),
+    Cause(
+        id="dns-upstream",
+        meaning="CoreDNS gets no answer about names outside of the cluster from whom it asks",
+        find=dns_upstream,
+        remedy="correct `forward` in its Corefile, where that names the server, or the node's "
+        "resolv.conf; else see why the server does not answer the node's pods",
+        command="kubectl -n kube-system get configmap coredns -o jsonpath='{{.data.Corefile}}'",
+        explains=("pod-crash-loop",),
     ),
     Cause(
         id="dns-search-path",

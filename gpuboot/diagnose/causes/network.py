@@ -161,7 +161,7 @@ TABLE = (
         on="node",
         explains=(
             *("api-from-pods", "coredns-not-ready", "pod-crash-loop", "operator-crash-loop"),
-            *("prometheus-target-down", "prometheus-down"),
+            *("prometheus-target-down", "prometheus-down", "dns-upstream"),
         ),
     ),
 )
