@@ -39,10 +39,12 @@ def build_all(
     `LabError` with the end of the log when a build fails. Nothing half-made stays in the store.
     """
     chosen = [*choose(recipes(), names), *also]
-    with lock(f"builds-{digest(str(cache_dir()))}"):  # the machine's cores serve one at a time
-        folders, missing = _in_store(chosen)
-        if missing:
-            _build(missing, folders, progress)
+    folders, missing = _in_store(chosen)
+    if missing:
+        with lock(f"builds-{digest(str(cache_dir()))}"):  # the machine's cores serve one at a time
+            folders, missing = _in_store(chosen)
+            if missing:
+                _build(missing, folders, progress)
     return outputs(chosen, folders)
 
 
