@@ -17,6 +17,7 @@ from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import SOCKET
+from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.kubernetes.readiness import Progress
 from gpuboot.kubernetes.static_pods import FOLDER, changed, is_running, overrides
 from gpuboot.plan import Change, Effect
@@ -30,7 +31,9 @@ _REMEDY = "see `crictl ps -a` and `journalctl -u kubelet` on the node, then run 
 def as_made(node: str, leader: str, digest: str, version: str, config: str) -> Commands:
     """Ensure that the manifests here are as kubeadm writes them; call it with `_serial=True`.
 
-    While an upgrade or other settings are due, the manifests are theirs.
+    While an upgrade or other settings are due, the manifests are theirs. Where this host's API
+    server is not there to tell, manifests that are gone are made again by what the host itself has
+    in force.
 
     + node: its Kubernetes name; leader: inventory name of the leader
     + digest: of the configuration that the cluster is to have; version: of Kubernetes
@@ -43,24 +46,33 @@ def as_made(node: str, leader: str, digest: str, version: str, config: str) -> C
         return
     target = host.state.inventory.get_host(leader)
     cluster = remote.read_fact(target, Cluster, kubeconfig=ADMIN_CONF)
-    if (cluster.config, cluster.api_servers.get(node)) != (digest, version):
+    confirmed = (cluster.config, cluster.api_servers.get(node)) == (digest, version)
+    if not confirmed and (node in cluster.api_servers or not _has(state, digest, version)):
         host.noop("the manifests are those of another configuration")
         return
     found = read(StaticPods, config=config)
     changes.respect(*overrides(found))
     wrong = {} if found.error else changed(found)
+    if not confirmed:
+        wrong = {name: text for name, text in wrong.items() if name not in found.actual}
     if not wrong:
         host.noop(found.error or "the manifests are as kubeadm writes them")
         return
     for name, text in wrong.items():
         changes.record(*_change(name, found.actual.get(name), text))
-    if "etcd.yaml" in wrong and host.name == leader:
+    if "etcd.yaml" in wrong and host.name == leader and confirmed:
         yield etcd_backup.before("reconfigure")
     for name, text in wrong.items():
         # beside the folder first: the kubelet reads a file there as soon as it has begun
         path, new = f"{FOLDER}/{name}", f"/etc/kubernetes/.gpuboot-{name}"
         yield StringCommand(f"umask 077; printf %s {shlex.quote(text)} > {new} && mv {new} {path}")
     yield from _started(config)
+
+
+def _has(state: KubeadmState, digest: str, version: str) -> bool:
+    """Whether this host's own kubelet is of this configuration and version."""
+    installed = state.packages.get("kubelet", "").partition("-")[0]
+    return (state.kubelet_config, installed) == (digest, version)
 
 
 def _change(name: str, old: str | None, new: str) -> list[Change | Effect]:

@@ -92,6 +92,8 @@ def _initialize(context: Context, config: Configuration) -> None:
         digest=config.digest,
         kubelet=config.digest,
     )
+    # nothing else can tell or change anything while the API server has no manifest
+    _keep_static_pods(context, config, "Put back what the API server runs by")
     rollout.api_answers(name="Wait for the API server")
     kubeadm_changes.immutable_settings_kept(
         name="Check settings that a cluster cannot change", settings=config.immutable
@@ -225,13 +227,20 @@ def _reconfigure(context: Context, config: Configuration) -> str:
         _serial=True,
     )
     if controls:
-        static_pods.as_made(
-            name="Keep static pods as kubeadm makes them",
-            node=node.name,
-            leader=context.leader.host,
-            digest=config.digest,
-            version=context.lock.kubernetes.version,
-            config=init_config(context.settings, context.lock, context.nodes, node=node),
-            _serial=True,
-        )
+        title = "Keep static pods as kubeadm makes them"
+        _keep_static_pods(context, config, title, _serial=True)
     return digest
+
+
+def _keep_static_pods(
+    context: Context, config: Configuration, title: str, **arguments: Any
+) -> None:
+    static_pods.as_made(
+        name=title,
+        node=context.node.name,
+        leader=context.leader.host,
+        digest=config.digest,
+        version=context.lock.kubernetes.version,
+        config=init_config(context.settings, context.lock, context.nodes, node=context.node),
+        **arguments,
+    )

@@ -18,6 +18,8 @@ from tests.unit.recordings import in_force
 PLANTED = parse(in_force()["planted"]["static_pods"])
 MEMBER = KubeadmState(files=("kubelet.conf", "admin.conf"), kubelet_config="d1")
 CLUSTER = ClusterState(config="d1", api_servers={"cp1": "1.36.3"})
+AS_INSTALLED = replace(MEMBER, packages={"kubelet": "1.36.3-1.1"})
+SILENT = ClusterState(error="connection refused")
 
 
 class Host:
@@ -115,6 +117,28 @@ def test_while_they_are_right_or_somebody_else_s_they_stay(
     found = run(monkeypatch, *facts)
     assert (found.commands, found.recorded) == ([], [])
     assert len(found.noops) == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "cluster", "parts"),
+    [
+        (AS_INSTALLED, SILENT, ["kube-apiserver"]),
+        # of three control planes another one answers
+        (AS_INSTALLED, replace(CLUSTER, api_servers={"cp2": "1.36.3"}), ["kube-apiserver"]),
+        # an upgrade, or other settings, are due
+        (replace(AS_INSTALLED, packages={"kubelet": "1.35.4-1.1"}), SILENT, []),
+        (replace(AS_INSTALLED, kubelet_config="d0"), SILENT, []),
+    ],
+)
+def test_without_its_api_server_a_host_gets_back_what_is_gone(
+    monkeypatch: pytest.MonkeyPatch, state: KubeadmState, cluster: ClusterState, parts: list[str]
+) -> None:
+    actual = {name: PLANTED.actual[name] for name in PLANTED.actual if "apiserver" not in name}
+    found = run(monkeypatch, state, cluster, replace(PLANTED, actual=actual))
+    # what somebody has changed waits until the cluster tells what it is to be
+    assert [command.rpartition("/")[2] for command in found.commands] == [
+        f"{part}.yaml" for part in parts
+    ]
 
 
 def test_a_member_of_etcd_keeps_what_it_joined_by(monkeypatch: pytest.MonkeyPatch) -> None:
