@@ -101,6 +101,13 @@ for file in /proc/sys/net/ipv4/conf/*/rp_filter; do
 done
 find /etc/cni/net.d -name '*.conf*' 2>/dev/null | named cni
 
+# --- parts of the control plane that the kubelet is told nothing of
+if [ -e /etc/kubernetes/kubelet.conf ] && [ -e /etc/kubernetes/pki/ca.key ]; then
+  for part in kube-apiserver etcd kube-controller-manager kube-scheduler; do
+    [ -e "/etc/kubernetes/manifests/$part.yaml" ] || put no_manifest "$part"
+  done
+fi
+
 # --- the API server as this host reaches it, and what it and etcd said last where it does not answer
 server=$(sed -n 's/^ *server: *//p' /etc/kubernetes/kubelet.conf 2>/dev/null | head -n 1)
 if [ -n "$server" ] && has curl; then
@@ -115,8 +122,6 @@ if [ -n "$server" ] && has curl; then
   esac
   if [ "$code" != 200 ] && [ "$code" != 401 ]; then
     for part in kube-apiserver etcd; do
-      [ -e /etc/kubernetes/pki/ca.key ] && [ ! -e "/etc/kubernetes/manifests/$part.yaml" ] &&
-        put no_manifest "$part"
       # a container that has just been started has said nothing yet
       last=$(find /var/log/pods/ -path "*kube-system_$part-*" -name '*.log' -size +0 \
         -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d ' ' -f 2)

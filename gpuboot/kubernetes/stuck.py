@@ -99,7 +99,8 @@ def of_nodes(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
             f"node {node.name}",
             node.message if not node.ready and node.message else "its kubelet does not report",
             UNCERTAIN_S,
-            f"see `systemctl status kubelet containerd` and `journalctl -u kubelet` on {node.name}",
+            f"see `systemctl status kubelet containerd` and `journalctl -u kubelet` on {node.name};"
+            " `gpuboot diagnose INVENTORY` names what refuses its reports",
         )
         for node in state.nodes
         if node.name in names

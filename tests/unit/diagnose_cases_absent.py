@@ -11,6 +11,13 @@ from gpuboot.diagnose.workloads import Workload
 from gpuboot.kubernetes.components import Missing
 from tests.unit.diagnose_site import COREDNS, Case, cluster, control, event, site
 
+# Kubernetes 1.36.3, a webhook for */* whose service does not exist
+EVERYTHING_REFUSED = (
+    "GET /api/v1/namespaces/monitoring/services/prometheus-operated:9090/proxy/api/v1/targets: 500 "
+    'Internal error occurred: failed calling webhook "gone.corp.example.com": failed to call '
+    'webhook: Post "https://policy.default.svc:443/?timeout=10s": service "policy" not found'
+)
+NO_CLASS = 'pods "x" is forbidden: no PriorityClass with name gone was found'
 NO_SCHEDULER = ("Pod", "kube-system", "kube-scheduler-cp1")
 _BINDING = "kubeadm:node-autoapprove-certificate-rotation"
 # a namespace of Kubernetes 1.36.3 whose ConfigMap has a finalizer
@@ -56,6 +63,12 @@ def refused(message: str, ready: int = 0) -> Facts:
     own = Workload(kind="DaemonSet", namespace="ml", name="agent", wanted=2, ready=ready)
     told = replace(event("agent", "FailedCreate", f"Error creating: {message}"), kind="DaemonSet")
     return site(at=cluster(workloads=(COREDNS, own), events=(told,)))
+
+
+def deleted_since(message: str) -> Facts:
+    """The same, and nobody wants such pods any more."""
+    other = Workload(kind="DaemonSet", namespace="ml", name="other", wanted=2, ready=2)
+    return site(at=cluster(workloads=(COREDNS, other), events=refused(message).cluster.events))
 
 
 def _refusal(cause: str, message: str) -> Case:
@@ -108,6 +121,13 @@ CASES = (
         'Internal error occurred: failed calling webhook "pods.example.com": failed to call '
         'webhook: Post "https://pods.x.svc:443/?timeout=10s": service "pods" not found',
     ),
+    # one that is asked about everything: not even an event can be made
+    Case(
+        "webhook-silent",
+        site(at=cluster(targets=None, errors={"targets": EVERYTHING_REFUSED})),
+        site(at=cluster(targets=None, errors={"targets": "503 no endpoints available"})),
+        EVERYTHING_REFUSED,
+    ),
     _refusal(
         "admission-policy",
         "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'signed.example.com' with binding "
@@ -138,8 +158,12 @@ CASES = (
         'Pod "x" is invalid: spec.containers[0].resources.requests: Invalid value: "100m": must be '
         "less than or equal to cpu limit of 50m",
     ),
-    _refusal(
-        "priority-class-missing", 'pods "x" is forbidden: no PriorityClass with name gone was found'
+    _refusal("priority-class-missing", NO_CLASS),
+    Case(
+        "priority-class-missing",
+        refused(NO_CLASS),
+        deleted_since(NO_CLASS),
+        NO_CLASS,
     ),
     _refusal(
         "runtime-class-missing",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from deploys.facts.api_server import SCRIPT
+from deploys.facts.recording import SCRIPT as DIAGNOSE
 from deploys.lib.api_silence import explained
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.readiness import Progress
@@ -67,6 +68,26 @@ def test_a_manifest_that_is_gone_is_named(host: Path, name: str) -> None:
     manifest = host / f"manifests/{name}.yaml"
     manifest.unlink()
     assert lacks(host) == [[name, f"{manifest} does not exist"]]
+
+
+def test_a_diagnosis_sees_a_manifest_that_is_gone_though_the_api_server_answers(host: Path) -> None:
+    for name in ("kubelet.conf", "pki/ca.key"):
+        (host / name).parent.mkdir(exist_ok=True)
+        (host / name).write_text("")
+    for name in ("kube-controller-manager", "kube-scheduler"):
+        (host / f"manifests/{name}.yaml").write_text("")
+
+    def gone() -> list[str]:
+        script = DIAGNOSE.replace("/etc/kubernetes", str(host)).partition("# --- the API server")[0]
+        part = script[script.index("# --- parts of the control plane") :]
+        put = 'put() { printf \'%s\\t%s\\n\' "$1" "$2"; }\n'
+        return subprocess.check_output(["sh", "-c", put + part], text=True).splitlines()
+
+    assert gone() == []
+    (host / "manifests/kube-scheduler.yaml").unlink()
+    assert gone() == ["no_manifest\tkube-scheduler"]
+    (host / "pki/ca.key").unlink()  # of a worker
+    assert gone() == []
 
 
 def test_etcd_elsewhere_needs_no_manifest(host: Path) -> None:

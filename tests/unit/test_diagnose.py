@@ -185,6 +185,15 @@ def test_two_causes_at_once_are_both_named_and_the_root_first() -> None:
     assert told[1].follows == ()
 
 
+def test_refused_pods_explain_nothing_where_no_part_of_the_cluster_makes_them() -> None:
+    down = {"pool": "x", "labels": {"job": "x"}, "health": "down", "error": "refused", "url": "x"}
+    told = diagnose_cases_absent.refused(diagnose_cases_absent.NO_CLASS)
+    targets = told.cluster.targets or ()
+    facts = replace(told, cluster=replace(told.cluster, targets=(*targets, down)))
+    [follower] = [one for one in findings(facts) if one.cause.id == "prometheus-target-down"]
+    assert follower.follows == ()
+
+
 def test_it_works_without_the_api_server_and_with_a_silent_host() -> None:
     off = site(
         gpu_host(error="did not answer within 40 s", state=None),

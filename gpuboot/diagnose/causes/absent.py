@@ -114,9 +114,9 @@ TABLE = (
         id="static-pod-missing",
         meaning="a part of the control plane does not run on a control-plane node",
         find=static_pod,
-        remedy="where its manifest is gone, make it again on the first control plane as below (on "
-        "another one, copy the manifest of a node that has it); else see why the kubelet does not "
-        "start it (journalctl -u kubelet)",
+        remedy="where its manifest is gone, run deploys/site.py, which makes it again (by hand on "
+        "the first control plane: as below); else see why the kubelet does not start it "
+        "(journalctl -u kubelet)",
         command="sudo kubeadm init phase {phase} --config /etc/gpuboot/kubeadm.yaml",
         on="node",
         explains=("control-plane-part-failing", *ALL),

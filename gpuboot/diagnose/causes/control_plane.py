@@ -188,7 +188,8 @@ TABLE = (
         id="api-server-down",
         meaning="the API server does not answer, not even on the control plane itself",
         find=api_server_down,
-        remedy="read what kube-apiserver and etcd said last; the kubelet starts both",
+        remedy="where a manifest is missing, run deploys/site.py, which makes it again; else read "
+        "what kube-apiserver and etcd said last; the kubelet starts both",
         command="sudo crictl ps -a --name 'kube-apiserver|etcd'; sudo find /var/log/pods/ "
         "-path '*kube-apiserver*.log' -size +0 -exec tail -n 20 {{}} +",
         on="node",

@@ -31,3 +31,12 @@ def followers(*names: str) -> tuple[str, ...]:
     """Ids of the causes that may follow from these objects' absence. + names: kind, path or both"""
     text = " ".join(names)
     return tuple(cause for part, causes in _FOLLOW if re.search(part, text) for cause in causes)
+
+
+def of_refused(owner: str) -> tuple[str, ...]:
+    """Ids of what may follow where pods are refused; () where no part of the cluster makes them.
+
+    + owner: of the pods, as `namespace/name`
+    """
+    found, of_any = followers(owner), _FOLLOW[-1][1]
+    return found if len(found) > len(of_any) else ()

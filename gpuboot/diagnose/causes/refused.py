@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpuboot.diagnose.causes.followers import OF_PODS, followers
+from gpuboot.diagnose.causes.followers import OF_PODS, of_refused
 from gpuboot.diagnose.facts import RECENT_S, Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.kubernetes.refusals import Kind, Refusal, refusal
@@ -28,8 +28,12 @@ def refused(facts: Facts) -> Iterator[tuple[str, Refusal | None, str, Confidence
         if one.kind != "Deployment" and one.failure and one.ready < one.wanted:
             words[one.key] = f"{one.kind}: {one.failure}", Confidence.CERTAIN
     satisfied = {one.key for one in cluster.workloads if one.ready >= one.wanted}
+    present = {(one.kind, one.key) for one in cluster.workloads}
+    kinds = {kind for kind, _ in present}
     for event in sorted(cluster.events, key=lambda item: -item.at):
         ago = cluster.now - event.at
+        if event.kind in kinds and (event.kind, event.key) not in present:
+            continue  # it has been deleted since
         if event.reason == "FailedCreate" and event.key not in satisfied and ago < RECENT_S:
             sure = Confidence.CERTAIN if ago < _EVENT_S else Confidence.LIKELY
             words.setdefault(event.key, (f"{event.kind}: {event.message}", sure))
@@ -49,10 +53,21 @@ def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
                 evidence=(text,),
                 confidence=sure,
                 values={"by": by.name},
-                explains=followers(key),
+                explains=of_refused(key),
             )
+        for name, text in _own_requests(facts, kind).items():
+            yield Sighting(evidence=(text,), values={"by": name})
 
     return find
+
+
+def _own_requests(facts: Facts, kind: Kind) -> dict[str, str]:
+    """What refuses what was asked for this diagnosis, and the first answer that says so."""
+    found: dict[str, str] = {}
+    for text in facts.cluster.errors.values():
+        if (by := refusal(text)) and by.kind == kind:
+            found.setdefault(by.name, text)
+    return found
 
 
 def _still(facts: Facts, key: str, by: Refusal) -> bool:
@@ -69,7 +84,7 @@ def otherwise(facts: Facts) -> Iterator[Sighting]:
         if by is None:
             seen = (text,)
             sure = Confidence.LIKELY
-            yield Sighting(pod=key, evidence=seen, confidence=sure, explains=followers(key))
+            yield Sighting(pod=key, evidence=seen, confidence=sure, explains=of_refused(key))
 
 
 # kind: id, meaning, remedy, command; a namespace that is being deleted tells of itself
@@ -82,7 +97,8 @@ _CAUSES: dict[Kind, tuple[str, str, str, str]] = {
     ),
     "silent-webhook": (
         "webhook-silent",
-        "pods are not even made: an admission webhook that has to be asked does not answer",
+        "nothing of its kind is made or changed: an admission webhook that has to be asked does "
+        "not answer",
         "mend what is behind it, or delete its configuration",
         f"kubectl get {_WEBHOOKS} -o yaml | grep -B 30 {{by}}",
     ),
@@ -141,7 +157,8 @@ TABLE = (
             find=_by(kind),
             remedy=remedy,
             command=command,
-            explains=OF_PODS,
+            # what refuses everything refuses what kubelets report as well
+            explains=("node-not-ready", *OF_PODS),
         )
         for kind, (name, meaning, remedy, command) in _CAUSES.items()
     ),
