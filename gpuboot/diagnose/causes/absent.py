@@ -74,8 +74,13 @@ def namespace(facts: Facts) -> Iterator[Sighting]:
         if one.finalizers:
             seen.append(f"finalizers of its own: {', '.join(one.finalizers)}")
         sure = Confidence.CERTAIN if age > _GOES_S else Confidence.LIKELY
-        inside = any(space == one.name for _, space, _ in facts.cluster.missing.objects)
-        explains = (*followers(one.name), *(("component-missing",) if inside else ()))
+        missing = facts.cluster.missing
+        lost = {
+            "component-missing": {space for _, space, _ in missing.objects},
+            "release-missing": {name.partition("/")[0] for name in missing.releases},
+        }
+        inside = (cause for cause, spaces in lost.items() if one.name in spaces)
+        explains = (*followers(one.name), *inside)
         yield Sighting(
             evidence=tuple(seen), confidence=sure, values={"going": one.name}, explains=explains
         )
@@ -130,6 +135,6 @@ TABLE = (
         "its contents again, where they are gpuboot's",
         command="kubectl get namespace {going} -o jsonpath='{{.status.conditions}}'; "
         "kubectl -n {going} get all,configmaps,secrets,pvc",
-        explains=("component-missing", *ALL),
+        explains=("component-missing", "release-missing", *ALL),
     ),
 )
