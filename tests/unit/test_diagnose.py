@@ -12,7 +12,6 @@ from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.causes.pending import reasons
 from gpuboot.diagnose.facts import Facts, of
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, from_json
-from gpuboot.kubernetes.components import Missing
 from tests.e2e.diagnose_absence import ABSENCE_FAULTS
 from tests.e2e.diagnose_faults import HOST_FAULTS
 from tests.e2e.diagnose_operands import OPERAND_FAULTS
@@ -184,24 +183,6 @@ def test_two_causes_at_once_are_both_named_and_the_root_first() -> None:
     ]  # fmt: skip
     assert told[2].follows == ("kubelet-stopped",)
     assert told[1].follows == ()
-
-
-def test_refused_pods_explain_nothing_where_no_part_of_the_cluster_makes_them() -> None:
-    down = {"pool": "x", "labels": {"job": "x"}, "health": "down", "error": "refused", "url": "x"}
-    told = diagnose_cases_absent.refused(diagnose_cases_absent.NO_CLASS)
-    targets = told.cluster.targets or ()
-    facts = replace(told, cluster=replace(told.cluster, targets=(*targets, down)))
-    [follower] = [one for one in findings(facts) if one.cause.id == "prometheus-target-down"]
-    assert follower.follows == ()
-
-
-@pytest.mark.parametrize(("space", "follows"), [("stuck", ("namespace-terminating",)), ("x", ())])
-def test_a_release_went_with_its_namespace(space: str, follows: tuple[str, ...]) -> None:
-    gone = Missing(releases=(f"{space}/gpu-operator",))
-    told = diagnose_cases_absent.going()
-    facts = replace(told, cluster=replace(told.cluster, missing=gone))
-    [release] = [one for one in findings(facts) if one.cause.id == "release-missing"]
-    assert release.follows == follows
 
 
 def test_it_works_without_the_api_server_and_with_a_silent_host() -> None:
