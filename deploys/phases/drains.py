@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
@@ -58,10 +61,16 @@ def _operator_may_go_first(run: context.Run) -> bool:
         )
     except PyinfraError:
         return False
-    return live.status == "deployed" and all(
-        live.config.get("dcgmExporter", {}).get(key) == values["dcgmExporter"].get(key)
-        for key in ("enabled", "serviceMonitor")
-    )
+    return live.status == "deployed" and _switches(live.config) == _switches(values)
+
+
+def _switches(values: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Whether the operator's exporter is enabled, and whether its ServiceMonitor is.
+
+    These need what other phases make; another scrape interval, for example, does not.
+    """
+    exporter = values.get("dcgmExporter") or {}
+    return exporter.get("enabled"), (exporter.get("serviceMonitor") or {}).get("enabled")
 
 
 def _leader(run: context.Run) -> Host:

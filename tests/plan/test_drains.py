@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
@@ -43,11 +44,17 @@ def test_a_budget_that_is_busy_is_a_note_and_in_the_plan() -> None:
     assert kept not in living("--dry", PLAN_DRIVER="590.1.1", PLAN_SECOND="1").stderr
 
 
-@pytest.mark.parametrize(("cluster", "driver"), [("1.35.4", "590.1.1"), ("", "590.1.1")])
-def test_gpus_come_to_be_shared_otherwise_in_the_same_stay(cluster: str, driver: str) -> None:
+@pytest.mark.parametrize(
+    ("cluster", "more"),
+    [("1.35.4", {}), ("", {}), ("", {"exporter": {"scrape_interval": "30s"}})],
+)
+def test_gpus_come_to_be_shared_otherwise_in_the_same_stay(
+    cluster: str, more: dict[str, Any]
+) -> None:
     """The GPU Operator goes first, so that labels find what they name."""
+    settings = {**SHARED, **more}
     done = living(
-        "--dry", settings=SHARED, PLAN_KUBERNETES=cluster, PLAN_DRIVER=driver, PLAN_SECOND="1"
+        "--dry", settings=settings, PLAN_KUBERNETES=cluster, PLAN_DRIVER="590.1.1", PLAN_SECOND="1"
     )
     said = "\n".join(shown(done))
     for name in ("gpu1", "gpu2"):
