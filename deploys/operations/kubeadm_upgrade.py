@@ -22,7 +22,7 @@ from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, planned_packages
 from deploys.lib.answers import read
 from deploys.lib.api_silence import looked
-from deploys.lib.commands import Commands, executing, fail
+from deploys.lib.commands import Commands, fail
 from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.long_command import long_command
@@ -180,11 +180,12 @@ def _refused(cluster: ClusterState, version: str) -> tuple[str, str] | None:
 def too_early(leader: str, version: str, worker: bool) -> tuple[str, str] | None:
     """Cause and remedy when a node may not be upgraded yet; None when it may.
 
-    A kubelet must never be newer than an API server.
+    A kubelet must never be newer than an API server. Before the run executes it always may: the
+    control planes come first.
 
     + worker: it comes after all control planes, not the leader's alone
     """
-    if not executing():
+    if not host.state.is_executing:
         return None
     target = host.state.inventory.get_host(leader)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
 from typing import Any
@@ -104,6 +105,7 @@ def test_each_node_is_drained_once(busy: Lab) -> None:
     rows = {tuple(line.split()) for line in busy.ssh("cp1", "cat /run/watched").splitlines()}
     pods = Counter(row[1] for row in rows if len(row) == 3)
     print(Counter(row[1:] for row in rows if len(row) == 3))
+    print(*re.findall("draining .*", done.text), sep="\n")
     # two replicas, each evicted at most once from each node
     assert max(pods.values()) <= 2 + 2 * 2, pods
     assert allocatable(busy, "gpu1") == {"nvidia.com/gpu": "8"}

@@ -222,8 +222,8 @@ class LivingCluster:
         return packed({**answers, **self._workloads()})
 
     def _record(self) -> dict[str, Any]:
-        parts = yaml.safe_load_all(self.config.text)
-        return next(item for item in parts if item["kind"] == "ClusterConfiguration")
+        parts = {item["kind"]: item for item in yaml.safe_load_all(self.config.text)}
+        return {**parts["ClusterConfiguration"], "kubernetesVersion": f"v{self.release}"}
 
     def _managed(self) -> list[str]:
         """What the releases' manifests hold, and our own objects."""

@@ -21,6 +21,9 @@ def test_a_budget_that_lets_no_pod_go_ends_the_run_before_it_begins() -> None:
     kept = "ml/serve-gpu1 (Deployment serve) on gpu1; ml/serve-gpu2 (Deployment serve) on gpu2"
     assert f"so this run cannot drain nodes gpu1, gpu2, where it keeps {kept}" in said
     assert "remedy: have the budget spare a pod" in said
+    newer = living("--dry", PLAN_KUBERNETES="1.35.4", PLAN_SECOND="1", PLAN_BUDGET="2 2 2")
+    kubelets = " ".join(newer.stderr.split())
+    assert "so this run cannot drain nodes gpu1, gpu2, where" in kubelets, "for their kubelets"
     again = living("--dry", PLAN_SECOND="1", PLAN_BUDGET="2 2 2")
     assert "Nothing to do" in again.stderr, "nothing is drained"
     sharing = {"sharing": {"gpu1": {"time_slices": 4}}}
