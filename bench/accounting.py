@@ -41,7 +41,7 @@ class Group:
 
     def clear(self) -> int:
         """End every process in the group; returns how many there were."""
-        ended: set[int] = set()
+        killed: set[int] = set()
         deadline = time.monotonic() + 10
         while pids := _members(self.cpu):
             if time.monotonic() > deadline:
@@ -49,9 +49,9 @@ class Group:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            ended |= pids
+            killed |= pids
             time.sleep(0.02)
-        return len(ended)
+        return len(killed)
 
     def _folders(self) -> list[Path]:
         return list(dict.fromkeys((self.cpu, self.memory)))
@@ -65,21 +65,21 @@ def group(name: str, root: Path = _ROOT) -> Iterator[Group]:
     + root: where cgroups are mounted
     """
     if (root / "cgroup.controllers").exists():
-        made = Group(root / name, root / name)
+        created_group = Group(root / name, root / name)
         for controller in ("cpu", "memory"):
             (root / "cgroup.subtree_control").write_text(f"+{controller}")
     else:
-        made = Group(root / "cpuacct" / name, root / "memory" / name)
-    for folder in made._folders():
+        created_group = Group(root / "cpuacct" / name, root / "memory" / name)
+    for folder in created_group._folders():
         if folder.exists():  # of a benchmark that was killed: its counts are not ours
-            made.clear()
+            created_group.clear()
             folder.rmdir()
         folder.mkdir()
     try:
-        yield made
+        yield created_group
     finally:
-        made.clear()
-        for folder in made._folders():
+        created_group.clear()
+        for folder in created_group._folders():
             _remove(folder)
 
 

@@ -15,7 +15,7 @@ import typer.main
 from bench import machines, measure, network, report, whole_site
 from bench.growth import measure as growth
 from bench.growth import page as growth_page
-from bench.matrix import ALONE, DEFAULT, parse
+from bench.matrix import DEFAULT, GPUBOOT_ONLY, parse
 from bench.matrix import full as every_cell
 from bench.results import Results
 from bench.runner import Runner
@@ -39,19 +39,19 @@ def up(count: int) -> None:
     """Boot the first COUNT machines."""
     say = progress()
     lab = machines.ensure(say)
-    machines.boot(lab, count, machines.FRESH, say)
+    machines.boot(lab, count, machines.DELIVERED, say)
     for machine in lab.machines[:count]:
         print(f"{machine.name} {machine.address}")
     total = machines.memory_mib(lab, count)
     say(f"memory: {sum(total.values()):.0f} MiB in all, {max(total.values()):.0f} at most")
 
 
-@light.command()
-def fresh(count: int) -> None:
+@light.command("fresh")
+def reset_machines(count: int) -> None:
     """Put the first COUNT machines back to how they are delivered."""
     say = progress()
     lab = machines.ensure(say)
-    machines.reset(lab, lab.machines[:count], machines.FRESH, say)
+    machines.reset(lab, lab.machines[:count], machines.DELIVERED, say)
 
 
 @light.command()
@@ -83,9 +83,9 @@ def measure_all(folder: _Folder = _RESULTS) -> None:
         lab = machines.ensure(say)
         results.begin()
         Runner(lab, SIDES, results, ENOUGH, say).measure(DEFAULT, None)
-        alone = {"gpuboot": SIDES["gpuboot"]}
-        for cell, runs in ALONE.items():
-            Runner(lab, alone, results, runs, say).measure([cell], None)
+        gpuboot_only = {"gpuboot": SIDES["gpuboot"]}
+        for cell, runs in GPUBOOT_ONLY.items():
+            Runner(lab, gpuboot_only, results, runs, say).measure([cell], None)
         growth.measure(
             lab, Results.at(folder, growth_page.FILE), growth.SIZES, _GROWTH_MINUTES * 60, say
         )
@@ -113,13 +113,15 @@ def measure_cells(
     """Measure, and write tables and plots; what is measured already is not measured again."""
     if unknown := [name for name in sides.split(",") if name not in SIDES]:
         raise ValueError(f"no side is called {', '.join(unknown)}; there are: {', '.join(SIDES)}")
-    chosen = parse(cells) if cells else every_cell() if full else DEFAULT
+    selected_cells = parse(cells) if cells else every_cell() if full else DEFAULT
     say, results = progress(), Results.at(folder)
     with _interruptible(say):
         lab = machines.ensure(say)
         results.begin()
         runner = Runner(lab, {name: SIDES[name] for name in sides.split(",")}, results, runs, say)
-        left = runner.measure(chosen, None if full or cells or not minutes else minutes * 60)
+        left = runner.measure(
+            selected_cells, None if full or cells or not minutes else minutes * 60
+        )
     if left:
         names = ", ".join(map(str, left))
         say(f"not measured for lack of time: {names}; the same command goes on with them")
@@ -176,11 +178,11 @@ def run_once(side: str, count: int, condition: str = "0.2ms") -> None:
     """Run one side once on the first COUNT machines as they are, and tell what it cost."""
     say = progress()
     lab = machines.ensure(say)
-    machines.boot(lab, count, machines.FRESH, say)
+    machines.boot(lab, count, machines.DELIVERED, say)
     with network.controller(lab, network.CONDITIONS[condition]) as controller:
-        done = measure.run(lab, controller, SIDES[side], machines.site(lab, count))
-    for field in fields(done):
-        print(f"{field.name:10} {getattr(done, field.name)}")
+        measured = measure.run(lab, controller, SIDES[side], machines.site(lab, count))
+    for field in fields(measured):
+        print(f"{field.name:10} {getattr(measured, field.name)}")
 
 
 def main(arguments: list[str]) -> int:
@@ -190,9 +192,9 @@ def main(arguments: list[str]) -> int:
     elif arguments[0].startswith("-") and arguments[0] != "--help":
         arguments = ["measure", *arguments]
     command: Any = typer.main.get_command(app)
-    alone = state.lock(f"bench-{machines.NAME}", wait=False)
+    bench_lock = state.lock(f"bench-{machines.NAME}", wait=False)
     try:
-        with contextlib.nullcontext() if "--help" in arguments else alone:
+        with contextlib.nullcontext() if "--help" in arguments else bench_lock:
             command(arguments, prog_name="scripts/bench")
     except (LabError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)

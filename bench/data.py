@@ -21,8 +21,8 @@ class Data:
 
     def summary(self, cell: Cell, side: str, quantity: str) -> Summary | None:
         """Of a field of `Measured`, or of `bytes`: those of both directions."""
-        runs = (one for one in samples(self.records, cell) if one["side"] == side)
-        return summarize(_value(one, quantity) for one in runs)
+        runs = (record for record in samples(self.records, cell) if record["side"] == side)
+        return summarize(_value(record, quantity) for record in runs)
 
     def faster(self, cell: Cell, than: str) -> float | None:
         """How many times the wall time of gpuboot another side takes."""
@@ -31,17 +31,17 @@ class Data:
 
     def count(self, cell: Cell) -> int:
         """How often every side was measured."""
-        found = (self.summary(cell, side, "seconds") for side in SIDES)
-        return min(one.count if one else 0 for one in found)
+        summaries = (self.summary(cell, side, "seconds") for side in SIDES)
+        return min(summary.count if summary else 0 for summary in summaries)
 
     def cells(self) -> list[Cell]:
         """Those with any sample, sorted."""
-        names = {one["cell"] for one in self.records if one["kind"] == "sample"}
+        names = {record["cell"] for record in self.records if record["kind"] == "sample"}
         return sorted(cell for name in names for cell in parse(name))
 
     def last(self, kind: str) -> Mapping[str, Any] | None:
         """The newest record of a kind."""
-        return next((one for one in reversed(self.records) if one["kind"] == kind), None)
+        return next((record for record in reversed(self.records) if record["kind"] == kind), None)
 
 
 def _value(sample: Mapping[str, Any], quantity: str) -> float:
@@ -52,6 +52,6 @@ def _value(sample: Mapping[str, Any], quantity: str) -> float:
 
 def newest(records: Sequence[Mapping[str, Any]]) -> Data:
     """The records of the code that was measured last."""
-    timed = [one for one in records if one["kind"] == "sample"]
+    timed = [record for record in records if record["kind"] == "sample"]
     code = timed[-1]["code"] if timed else None
-    return Data([one for one in records if one["code"] == code])
+    return Data([record for record in records if record["code"] == code])

@@ -26,7 +26,7 @@ from lab.state import Lab, LabError, Machine
 # of the lab of light machines; another name is another set of machines beside it
 NAME = os.environ.get("GPUBOOT_BENCH", "bench")
 GPUS = 2
-FRESH = "fresh"
+DELIVERED = "fresh"
 _AT_ONCE = 4
 # what a machine that a side converges from how it is delivered writes to the disk
 _GROWS_GB = 0.8
@@ -74,9 +74,11 @@ def _allow_many() -> None:
 def site(lab: Lab, count: int) -> Site:
     """The first `count` machines as a site."""
     hosts = tuple(Host(m.name, m.address, m.role, m.gpus) for m in lab.machines[:count])
-    made = Site(lab.name, lab.folder / "sites" / str(count), lab.ssh_key, lab.known_hosts, hosts)
-    made.save()
-    return made
+    bench_site = Site(
+        lab.name, lab.folder / "sites" / str(count), lab.ssh_key, lab.known_hosts, hosts
+    )
+    bench_site.save()
+    return bench_site
 
 
 def boot(lab: Lab, count: int, snapshot: str, progress: Progress) -> None:
@@ -93,25 +95,25 @@ def only(lab: Lab, count: int) -> None:
             discard(lab, machine)
 
 
-def reset(lab: Lab, chosen: Sequence[Machine], snapshot: str, progress: Progress) -> None:
+def reset(lab: Lab, targets: Sequence[Machine], snapshot: str, progress: Progress) -> None:
     """Make the machines anew from a snapshot (`FRESH`: as delivered), boot them, and wait.
 
     Raises `LabError` where the disk has no room for what they are going to write.
     """
-    if snapshot == FRESH:
-        _require_room(lab, len(chosen))
+    if snapshot == DELIVERED:
+        _require_room(lab, len(targets))
 
     def start(machine: Machine) -> None:
         discard(lab, machine)
         _make(lab, machine, snapshot)
         machines.power_on(lab, machine)
 
-    _for_each(chosen, start)
-    quiet: Progress = lambda line: None  # noqa: E731
-    _for_each(chosen, lambda machine: machines.wait_for_ssh(lab, machine, quiet))
-    _for_each(chosen, lambda machine: _settled(lab, machine))
-    if chosen:
-        progress(f"{len(chosen)} machines are up ({snapshot})")
+    _for_each(targets, start)
+    silent_progress: Progress = lambda line: None  # noqa: E731
+    _for_each(targets, lambda machine: machines.wait_for_ssh(lab, machine, silent_progress))
+    _for_each(targets, lambda machine: _settled(lab, machine))
+    if targets:
+        progress(f"{len(targets)} machines are up ({snapshot})")
 
 
 def _require_room(lab: Lab, count: int) -> None:
@@ -128,9 +130,9 @@ def _settled(lab: Lab, machine: Machine) -> None:
     machines.ssh(lab, machine, "systemctl is-system-running --wait", check=False)
 
 
-def _for_each(chosen: Iterable[Machine], action: Callable[[Machine], None]) -> None:
+def _for_each(machines: Iterable[Machine], action: Callable[[Machine], None]) -> None:
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        list(pool.map(action, chosen))
+        list(pool.map(action, machines))
 
 
 def _make(lab: Lab, machine: Machine, snapshot: str) -> None:
@@ -138,7 +140,7 @@ def _make(lab: Lab, machine: Machine, snapshot: str) -> None:
     for path in (folder / "own", folder / "work", root):
         path.mkdir(parents=True, exist_ok=True)
     lower = [str(template.root(lab))]
-    if snapshot != FRESH:
+    if snapshot != DELIVERED:
         lower.insert(0, str(layer(lab, machine.role, snapshot)))
     options = f"lowerdir={':'.join(lower)},upperdir={folder / 'own'},workdir={folder / 'work'}"
     run(["mount", "-t", "overlay", "overlay", "-o", options, str(root)])
@@ -173,14 +175,14 @@ def layer(lab: Lab, role: str, snapshot: str) -> Path:
     return lab.folder / "snapshots" / snapshot / role
 
 
-def keep(lab: Lab, chosen: Sequence[Machine], snapshot: str) -> None:
+def keep(lab: Lab, machines: Sequence[Machine], snapshot: str) -> None:
     """Keep the machines' own layers as a snapshot, one for each role, and remove the machines.
 
     It takes the place of every other snapshot, so none may run from one.
     """
-    only(lab, len(chosen))
+    only(lab, len(machines))
     _remove(lab.folder / "snapshots")
-    for machine in chosen:
+    for machine in machines:
         halt(lab, machine)
         target = layer(lab, machine.role, snapshot)
         _remove(target)
@@ -227,11 +229,11 @@ def cpu_s(lab: Lab, count: int) -> float:
 
 def memory_mib(lab: Lab, count: int) -> dict[str, float]:
     """Memory of each of the first machines in MiB, by its processes' own pages and their share."""
-    found = {}
+    memory_by_machine = {}
     for machine in lab.machines[:count]:
         pids = processes.members(lab.unit(machine.name), lab.machine_dir(machine))
-        found[machine.name] = sum(map(_pss_kib, pids)) / 1024
-    return found
+        memory_by_machine[machine.name] = sum(map(_pss_kib, pids)) / 1024
+    return memory_by_machine
 
 
 def _pss_kib(pid: int) -> int:

@@ -50,7 +50,7 @@ DEFAULT = (
 )
 # as many machines as a lab holds, where playbooks would take hours: gpuboot alone
 MANY = 48
-ALONE = {Cell("fresh", MANY): 1, Cell("nothing", MANY): 5}
+GPUBOOT_ONLY = {Cell("fresh", MANY): 1, Cell("nothing", MANY): 5}
 
 
 def full() -> tuple[Cell, ...]:
@@ -73,8 +73,8 @@ def parse(text: str) -> tuple[Cell, ...]:
 
 
 def _parse(text: str) -> Cell:
-    scenario, _, rest = text.partition("/")
-    hosts, _, network = rest.partition("/")
+    scenario, _, remainder = text.partition("/")
+    hosts, _, network = remainder.partition("/")
     network = network or LAN
     if scenario not in get_args(Scenario) or network not in CONDITIONS or not hosts.isdigit():
         raise ValueError(

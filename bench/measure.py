@@ -44,24 +44,24 @@ def run(lab: Lab, controller: Controller, side: Side, site: Site) -> Measured:
     work = work_folder(site, side)
     work.mkdir(parents=True, exist_ok=True)
     command = side.command(site, work)
-    chosen = lab.machines[: len(site.hosts)]
+    targets = lab.machines[: len(site.hosts)]
     before, since = controller.traffic(), time.time()
-    hosts_before = machines.cpu_s(lab, len(chosen))
+    hosts_before = machines.cpu_s(lab, len(targets))
     with accounting.group(f"gpuboot-measured-{lab.name}") as group:
         full = [*group.enter(), *controller.prefix(), *command.argv]
         environment = {**os.environ, **command.env}
         started = time.monotonic()
         with (work / "stdout").open("w") as out, (work / "stderr").open("w") as err:
-            done = subprocess.run(
+            completed = subprocess.run(
                 full, cwd=command.cwd, env=environment, stdin=subprocess.DEVNULL,
                 stdout=out, stderr=err, timeout=TIMEOUT_S,
             )  # fmt: skip
         seconds = time.monotonic() - started
         usage = group.usage()
-        hosts_cpu_s = machines.cpu_s(lab, len(chosen)) - hosts_before
+        hosts_cpu_s = machines.cpu_s(lab, len(targets)) - hosts_before
     traffic = controller.traffic().since(before)
-    outcome = _outcome(side, work, done.returncode)
-    counted = sessions.count(lab, chosen, since)
+    outcome = _outcome(side, work, completed.returncode)
+    counted = sessions.count(lab, targets, since)
     return Measured(
         seconds, usage.cpu_s, usage.peak_mib, hosts_cpu_s, traffic.sent, traffic.received,
         counted, outcome,
@@ -81,9 +81,9 @@ def _outcome(side: Side, work: Path, code: int) -> Outcome:
     except ValueError as error:
         outcome = Outcome({}, {side.name: str(error)})
     if code != 0 or outcome.failed:
-        why = "; ".join(f"{host}: {text}" for host, text in outcome.failed.items())
+        reasons = "; ".join(f"{host}: {text}" for host, text in outcome.failed.items())
         tail = "\n".join((stdout + stderr).strip().splitlines()[-15:])
-        raise LabError(f"{side.title} failed with status {code}: {why}\n{tail}\nAll: {work}")
+        raise LabError(f"{side.title} failed with status {code}: {reasons}\n{tail}\nAll: {work}")
     return outcome
 
 

@@ -102,12 +102,12 @@ def parse_traffic(output: str) -> Traffic:
 
 def parse_ping(output: str) -> Pinged:
     """The summary of `ping -q`. Raises `LabError` when no echo came back."""
-    lost = re.search(r"([\d.]+)% packet loss", output)
+    loss = re.search(r"([\d.]+)% packet loss", output)
     times = re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)", output)
-    if not lost or not times:
+    if not loss or not times:
         raise LabError(f"ping had no answer: {output.strip()}")
     least, mean, most = map(float, times.groups())
-    return Pinged(least, mean, most, float(lost[1]))
+    return Pinged(least, mean, most, float(loss[1]))
 
 
 def ping(lab: Lab, machine: Machine, controller: Controller, count: int = 20) -> Pinged:
@@ -131,24 +131,24 @@ def controller(lab: Lab, condition: Condition) -> Iterator[Controller]:
         if relay.stdout is None or relay.stdout.readline() != "ready\n":
             relay.kill()
             raise LabError(f"the link does not start: {relay.communicate()[1].strip()}")
-        made = Controller(namespace, far, lab.host_address.removesuffix(".1") + ".9")
-        _configure(lab, made, near)
-        yield made
+        link = Controller(namespace, far, lab.host_address.removesuffix(".1") + ".9")
+        _configure(lab, link, near)
+        yield link
     finally:
         relay.kill()
         relay.wait()
         _remove(namespace)
 
 
-def _configure(lab: Lab, made: Controller, near: str) -> None:
+def _configure(lab: Lab, link: Controller, near: str) -> None:
     queue = ["txqueuelen", "20000"]  # of the kernel's side: the relay alone decides what is lost
     run(["ip", "link", "set", "dev", near, *queue, "master", lab.bridge, "up"])
-    inside = ["ip", "-n", made.namespace]
+    inside = ["ip", "-n", link.namespace]
     run([*inside, "link", "set", "dev", "lo", "up"])
-    run([*inside, "address", "add", f"{made.address}/24", "dev", made.device])
+    run([*inside, "address", "add", f"{link.address}/24", "dev", link.device])
     # always the same, so that no machine remembers another one for this address
-    hardware = "02:67:" + ":".join(f"{int(octet):02x}" for octet in made.address.split("."))
-    run([*inside, "link", "set", "dev", made.device, "address", hardware, *queue, "up"])
+    hardware = "02:67:" + ":".join(f"{int(octet):02x}" for octet in link.address.split("."))
+    run([*inside, "link", "set", "dev", link.device, "address", hardware, *queue, "up"])
 
 
 def _remove(namespace: str) -> None:

@@ -40,8 +40,8 @@ def write(folder: Path, page: Path = PAGE) -> None:
 
 def insert(text: str, section: str, first: str = BEGIN, last: str = END) -> str:
     """A page with the section between its markers. Raises `LabError` without them."""
-    before, begin, rest = text.partition(first)
-    _, end, after = rest.partition(last)
+    before, begin, remainder = text.partition(first)
+    _, end, after = remainder.partition(last)
     if not begin or not end:
         raise LabError(f"the page has no lines {first} and {last}")
     return f"{before}{first}\n\n{section.strip()}\n\n{last}{after}"
@@ -50,9 +50,11 @@ def insert(text: str, section: str, first: str = BEGIN, last: str = END) -> str:
 def draw(specifications: Sequence[Plot], folder: Path) -> None:
     """Draw plots into a folder, by the program in the benchmark's own environment."""
     command = [str(environment.program("python")), str(_PLOTTER), str(folder)]
-    done = subprocess.run(command, input=json.dumps(specifications), text=True, capture_output=True)
-    if done.returncode != 0:
-        raise LabError(f"{_PLOTTER.name}: {done.stderr.strip()}")
+    result = subprocess.run(
+        command, input=json.dumps(specifications), text=True, capture_output=True
+    )
+    if result.returncode != 0:
+        raise LabError(f"{_PLOTTER.name}: {result.stderr.strip()}")
 
 
 def plots(data: Data) -> list[Plot]:
@@ -72,7 +74,7 @@ def plots(data: Data) -> list[Plot]:
         return {"name": name, "kind": kind, "title": title, "x": list(x), "xlabel": xlabel,
                 "ylabel": ylabel, "series": series}  # fmt: skip
 
-    hosts, one = "hosts", "1 host"
+    hosts, one_host = "hosts", "1 host"
     by_hosts, by_network, by_scenario = tables.BY_HOSTS, tables.BY_NETWORK, tables.BY_SCENARIO
     return [
         plot("hosts", "Nothing to do: how long does a run take?", "seconds (logarithmic)",
@@ -80,7 +82,7 @@ def plots(data: Data) -> list[Plot]:
         plot("network", "Nothing to do, 1 host: what does distance cost?", "seconds",
              by_network, networks, "round-trip time", "seconds"),
         plot("scenarios", "1 host: how long does a run take?", "seconds",
-             by_scenario, scenarios, one, "seconds"),
+             by_scenario, scenarios, one_host, "seconds"),
         plot("cpu", "Nothing to do: how busy is the controller?", "CPU seconds (logarithmic)",
              by_hosts, HOSTS, hosts, "cpu_s"),
         plot("hosts-cpu", "Nothing to do: how busy is a host?", "CPU seconds (logarithmic)",
@@ -100,10 +102,10 @@ def _value(
     data: Data, cell: Cell, side: str, quantity: str, scale: Callable[[Cell], float]
 ) -> list[float] | None:
     """Median, least and most; None where nothing was measured."""
-    found = data.summary(cell, side, quantity)
-    if found is None:
+    summary = data.summary(cell, side, quantity)
+    if summary is None:
         return None
-    return [value / scale(cell) for value in (found.median, found.least, found.most)]
+    return [value / scale(cell) for value in (summary.median, summary.least, summary.most)]
 
 
 def section(data: Data, pictures: str) -> str:
@@ -139,7 +141,7 @@ def measured_on(data: Data, kind: str, raw: str) -> str:
     host = data.last("host")
     if host is None:
         raise LabError("the raw data does not say on which computer it was measured")
-    dates = sorted({one["at"][:10] for one in data.records if one["kind"] == kind})
+    dates = sorted({record["at"][:10] for record in data.records if record["kind"] == kind})
     versions = ", ".join(f"{name} {version}" for name, version in host["versions"].items())
     return (
         f"Measured on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, on one computer: "
@@ -152,12 +154,14 @@ def measured_on(data: Data, kind: str, raw: str) -> str:
 
 def _equality(data: Data) -> str:
     """How often the sides found each other's work to be right, and that they always did."""
-    checks = [one for one in data.records if one["kind"] == "equality"]
-    pairs = {(one["after"], one["by"]) for one in checks}
-    both = ", ".join(
+    checks = [record for record in data.records if record["kind"] == "equality"]
+    pairs = {(record["after"], record["by"]) for record in checks}
+    directions = ", ".join(
         f"{SIDES[by]} after {SIDES[after]}" for after, by in sorted(pairs) if after != by
     )
-    wrong = [one for one in checks if one["changed"]]
+    wrong = [record for record in checks if record["changed"]]
     if wrong:
         return f"**The sides differ**: {wrong[-1]['by']} changed {wrong[-1]['changed']}.\n"
-    return f"Checks that a side finds nothing to change: {len(checks)}, none failed ({both}).\n"
+    return (
+        f"Checks that a side finds nothing to change: {len(checks)}, none failed ({directions}).\n"
+    )

@@ -64,8 +64,10 @@ class Results:
 
     def rounds(self, cell: Cell, sides: Sequence[str]) -> int:
         """How often every side has been measured in a cell."""
-        found = samples(self.records(), cell)
-        return min(len([one for one in found if one["side"] == side]) for side in sides)
+        cell_samples = samples(self.records(), cell)
+        return min(
+            len([sample for sample in cell_samples if sample["side"] == side]) for side in sides
+        )
 
 
 def read(path: Path) -> list[Record]:
@@ -80,7 +82,9 @@ def read(path: Path) -> list[Record]:
 
 def samples(records: Sequence[Mapping[str, Any]], cell: Cell) -> list[Mapping[str, Any]]:
     """The timed runs of a cell, of all sides."""
-    return [one for one in records if one["kind"] == "sample" and one["cell"] == str(cell)]
+    return [
+        record for record in records if record["kind"] == "sample" and record["cell"] == str(cell)
+    ]
 
 
 def _host() -> Record:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from bench import machines, measure, network
-from bench.machines import FRESH
+from bench.machines import DELIVERED
 from bench.matrix import LAN, Cell, turns
 from bench.measure import Measured
 from bench.network import CONDITIONS, Controller
@@ -45,10 +45,10 @@ class Runner:
             self._converge_by_each_side()
         started = time.monotonic()
         while left and (budget_s is None or time.monotonic() - started < budget_s):
-            cell, begun = left[0], time.monotonic()
+            cell, start = left[0], time.monotonic()
             self.say(f"{cell}: {cell.title}")
             self._cell(cell)
-            self.say(f"{cell}: {duration(time.monotonic() - begun)}")
+            self.say(f"{cell}: {duration(time.monotonic() - start)}")
             left.pop(0)
         return left
 
@@ -79,27 +79,27 @@ class Runner:
         if cell.scenario == "line":
             for machine in self.lab.machines[: cell.hosts]:
                 machines.edit(self.lab, machine, EDITED, RIGHT, WRONG)
-        done = measure.run(self.lab, controller, side, site)
-        self._check(cell, site, side, done)
-        values = {key: value for key, value in asdict(done).items() if key != "outcome"}
-        changes = sum(map(len, done.outcome.changed.values()))
+        measured = measure.run(self.lab, controller, side, site)
+        self._check(cell, site, side, measured)
+        values = {key: value for key, value in asdict(measured).items() if key != "outcome"}
+        changes = sum(map(len, measured.outcome.changed.values()))
         self.results.append(
             "sample", cell=str(cell), side=side.name, round=number, changes=changes, **values
         )
-        self.say(f"{cell}: {side.name} {number + 1}/{self.runs}: {done.seconds:.2f} s")
+        self.say(f"{cell}: {side.name} {number + 1}/{self.runs}: {measured.seconds:.2f} s")
 
     def _deliver_anew(self, site: Site) -> None:
-        machines.reset(self.lab, self.lab.machines[: len(site.hosts)], FRESH, lambda line: None)
+        machines.reset(self.lab, self.lab.machines[: len(site.hosts)], DELIVERED, lambda line: None)
         for side in self.sides.values():
             work = measure.work_folder(site, side)
             if work.exists():
                 shutil.rmtree(work)
 
-    def _check(self, cell: Cell, site: Site, side: Side, done: Measured) -> None:
+    def _check(self, cell: Cell, site: Site, side: Side, measured: Measured) -> None:
         """Raise `LabError` when the side did not do what the scenario is."""
-        if cell.scenario == "nothing" and (what := measure.difference(done.outcome)):
-            raise LabError(f"{side.title} changed what needed no change: {what}")
-        untouched = {host.name for host in site.hosts} - set(done.outcome.changed)
+        if cell.scenario == "nothing" and (difference := measure.difference(measured.outcome)):
+            raise LabError(f"{side.title} changed what needed no change: {difference}")
+        untouched = {host.name for host in site.hosts} - set(measured.outcome.changed)
         if cell.scenario != "nothing" and untouched:
             raise LabError(
                 f"{side.title} says it changed nothing on {', '.join(sorted(untouched))}"
@@ -126,13 +126,17 @@ class Runner:
     def _agree(self, site: Site, after: str, controller: Controller) -> None:
         """Raise `LabError` when a side finds something to change after the side `after` ran."""
         for side in self.sides.values():
-            done = measure.run(self.lab, controller, side, site)
-            what = measure.difference(done.outcome)
+            measured = measure.run(self.lab, controller, side, site)
+            difference = measure.difference(measured.outcome)
             hosts = len(site.hosts)
-            self.results.append("equality", hosts=hosts, after=after, by=side.name, changed=what)
-            if what:
+            self.results.append(
+                "equality", hosts=hosts, after=after, by=side.name, changed=difference
+            )
+            if difference:
                 before = self.sides[after].title
-                raise LabError(f"the sides differ: after {before}, {side.title} changed {what}")
+                raise LabError(
+                    f"the sides differ: after {before}, {side.title} changed {difference}"
+                )
 
     def _converge_by_each_side(self) -> None:
         """Have every side make the same of delivered machines, and keep the result to copy it.

@@ -12,17 +12,17 @@ _WRITTEN_S = 0.3  # a journal has a line a moment after it was logged
 _STARTED = ("Starting session: command", "Starting session: subsystem")
 
 
-def count(lab: Lab, chosen: Sequence[Machine], since: float) -> int:
+def count(lab: Lab, machines: Sequence[Machine], since: float) -> int:
     """Commands that the machines' SSH servers started since a time (seconds since the epoch).
 
     Read from the machines' own files on this host, so that nothing is asked of the machines.
     """
     files = [
         f"--file={path}"
-        for machine in chosen
+        for machine in machines
         for path in sorted((lab.root(machine) / "var/log/journal").glob("*/*.journal"))
     ]
-    if len(files) < len(chosen):
+    if len(files) < len(machines):
         raise LabError("a machine has no journal: its commands cannot be counted")
     command = [
         "journalctl",
@@ -31,10 +31,10 @@ def count(lab: Lab, chosen: Sequence[Machine], since: float) -> int:
         "--identifier=sshd",
         f"--since=@{since:.6f}",
     ]
-    done = subprocess.run([*command, *files], capture_output=True, text=True)
-    if done.returncode != 0:
-        raise LabError(f"journalctl: {done.stderr.strip()}")
-    return started(done.stdout.splitlines())
+    result = subprocess.run([*command, *files], capture_output=True, text=True)
+    if result.returncode != 0:
+        raise LabError(f"journalctl: {result.stderr.strip()}")
+    return started(result.stdout.splitlines())
 
 
 def started(lines: Iterable[str]) -> int:

@@ -17,9 +17,9 @@ def settings(site: Site) -> dict[str, Any]:
     Each registry by itself would have a file of its own on every machine, and each file costs
     Ansible two more commands there. Reports go to the folder in $GPUBOOT_BENCH_REPORTS.
     """
-    chosen = lab_settings.settings(site.lab)
-    mirror = chosen["mirrors"]["apt"]["docker"]["url"].partition("/apt/")[0]
-    chosen["mirrors"] = {**chosen["mirrors"], "images": {"*": f"{mirror}/v2"}}
+    lab_values = lab_settings.settings(site.lab)
+    mirror = lab_values["mirrors"]["apt"]["docker"]["url"].partition("/apt/")[0]
+    lab_values["mirrors"] = {**lab_values["mirrors"], "images": {"*": f"{mirror}/v2"}}
     reports = os.environ.get(REPORTS_VARIABLE, "reports")
-    chosen["verify"] = {**chosen.get("verify", {}), "reports": reports}
-    return chosen
+    lab_values["verify"] = {**lab_values.get("verify", {}), "reports": reports}
+    return lab_values

@@ -104,18 +104,20 @@ class Ansible:
         changed: dict[str, list[str]] = {}
         failed: dict[str, str] = {}
         counts = {}
-        for task, kind, host, rest in _results(stdout):
+        for task, kind, host, remainder in _results(stdout):
             if kind == "recap":
-                counts[host] = rest
+                counts[host] = remainder
             elif kind != "changed":
-                failed.setdefault(host, f"{task}: {rest}")
+                failed.setdefault(host, f"{task}: {remainder}")
             elif task not in changed.setdefault(host, []):
                 changed[host].append(task)
         if not counts:
             raise ValueError(f"Ansible printed no recap: {stderr.strip()[-500:] or stdout[-500:]}")
-        for host, said in counts.items():
-            if len(changed.get(host, ())) != int(said):
-                raise ValueError(f"{host}: the recap says changed={said}, the tasks {changed}")
+        for host, changed_count in counts.items():
+            if len(changed.get(host, ())) != int(changed_count):
+                raise ValueError(
+                    f"{host}: the recap says changed={changed_count}, the tasks {changed}"
+                )
         return Outcome({host: tuple(tasks) for host, tasks in changed.items()}, failed)
 
 
@@ -137,7 +139,7 @@ def _results(stdout: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _inventory(site: Site) -> dict[str, Any]:
-    chosen, lock = load(settings(site))
+    selected_hosts, lock = load(settings(site))
     ordered = sorted(site.hosts, key=lambda host: host.role != "control_plane")
     if without := [host.name for host in ordered if not host.gpus]:
         raise ValueError(f"the playbook is for machines with GPUs, not for {', '.join(without)}")
@@ -153,8 +155,8 @@ def _inventory(site: Site) -> dict[str, Any]:
                     for host in ordered
                 ],
                 "site": {
-                    **chosen.model_dump(mode="json", include=_SECTIONS),
-                    "cluster": decided(chosen.cluster, server="").model_dump(mode="json"),
+                    **selected_hosts.model_dump(mode="json", include=_SECTIONS),
+                    "cluster": decided(selected_hosts.cluster, server="").model_dump(mode="json"),
                     "versions": lock.model_dump(mode="json"),
                 },
             },

@@ -21,10 +21,10 @@ class Summary:
 
 def summarize(values: Iterable[float]) -> Summary | None:
     """Median and range; None of no values."""
-    known = sorted(values)
-    if not known:
+    ordered = sorted(values)
+    if not ordered:
         return None
-    return Summary(statistics.median(known), known[0], known[-1], len(known))
+    return Summary(statistics.median(ordered), ordered[0], ordered[-1], len(ordered))
 
 
 def ratio(larger: Summary | None, smaller: Summary | None) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from bench.data import SIDES, Data
-from bench.matrix import ALONE, HOSTS, LAN, MANY, SCENARIOS, Cell
+from bench.matrix import GPUBOOT_ONLY, HOSTS, LAN, MANY, SCENARIOS, Cell
 from bench.network import CONDITIONS
 from bench.statistics import ENOUGH, Summary
 from bench.targets import TARGETS
@@ -45,26 +45,26 @@ def targets(data: Data) -> str:
     rows = []
     for target in TARGETS:
         value = target.value(data)
-        sign, shown = "≥" if target.than else "≤", NOT_RUN
+        sign, measured = "≥" if target.than else "≤", NOT_RUN
         verdict = NOT_RUN
         if value is not None:
-            shown, verdict = f"{number(value)}{target.unit}", "met"
+            measured, verdict = f"{number(value)}{target.unit}", "met"
             if not target.is_met(value):
                 verdict = "**missed**"
-        rows.append([target.text, f"{sign} {target.limit:g}{target.unit}", shown, verdict])
+        rows.append([target.text, f"{sign} {target.limit:g}{target.unit}", measured, verdict])
     return table(["nothing to do", "target", "measured", ""], rows)
 
 
 def seconds(data: Data, cells: Sequence[Cell], label: Callable[[Cell], str], head: str) -> str:
     """Wall time of every side, and how many times gpuboot's the others take."""
-    others = [side for side in SIDES if side != "gpuboot"]
+    other_sides = [side for side in SIDES if side != "gpuboot"]
     rows = []
     for cell in cells:
         times = [spread(data.summary(cell, side, "seconds")) for side in SIDES]
-        ratios = [data.faster(cell, side) for side in others]
-        shown = [f"{number(one)}×" if one is not None else NOT_RUN for one in ratios]
-        rows.append([label(cell), *times, *shown])
-    titles = [f"{SIDES[side]} ÷ gpuboot" for side in others]
+        ratios = [data.faster(cell, side) for side in other_sides]
+        ratio_texts = [f"{number(ratio)}×" if ratio is not None else NOT_RUN for ratio in ratios]
+        rows.append([label(cell), *times, *ratio_texts])
+    titles = [f"{SIDES[side]} ÷ gpuboot" for side in other_sides]
     return table([head, *(f"{title}, s" for title in SIDES.values()), *titles], rows)
 
 
@@ -102,15 +102,15 @@ def links(data: Data) -> str:
     """What ping said of each network before its cells, in the median of them."""
     rows = []
     for name, condition in CONDITIONS.items():
-        found = [
-            one
-            for one in data.records
-            if one["kind"] == "ping" and one["cell"].rpartition("/")[2] == name
+        pings = [
+            record
+            for record in data.records
+            if record["kind"] == "ping" and record["cell"].rpartition("/")[2] == name
         ]
-        means = sorted(one["mean_ms"] for one in found)
-        lost = sorted(one["lost_percent"] for one in found)
-        middle = len(found) // 2
-        measured = [f"{means[middle]:.2f}", f"{lost[middle]:.1f}"] if found else [NOT_RUN] * 2
+        means = sorted(record["mean_ms"] for record in pings)
+        losses = sorted(record["lost_percent"] for record in pings)
+        middle = len(pings) // 2
+        measured = [f"{means[middle]:.2f}", f"{losses[middle]:.1f}"] if pings else [NOT_RUN] * 2
         rows.append([condition.title, *measured])
     return table(["network", "round trip by ping, ms", "echoes lost, %"], rows)
 
@@ -144,7 +144,7 @@ def many(data: Data) -> str:
                 )
             ),
         ]
-        for cell, runs in ALONE.items()
+        for cell, runs in GPUBOOT_ONLY.items()
     ]  # fmt: skip
     titles = ("seconds", "CPU of the controller, s", "its memory, MiB", "commands a host")
     return table([f"{MANY} hosts", *titles], rows)

@@ -29,10 +29,10 @@ class Target:
         """The figure; None where it was not measured."""
         if self.than:
             return data.faster(self.cell, self.than)
-        found = data.summary(self.cell, "gpuboot", self.quantity)
+        summary = data.summary(self.cell, "gpuboot", self.quantity)
         if self.compared is not None:
-            return ratio(found, data.summary(self.compared, "gpuboot", self.quantity))
-        return found.median if found else None
+            return ratio(summary, data.summary(self.compared, "gpuboot", self.quantity))
+        return summary.median if summary else None
 
     def is_met(self, value: float) -> bool:
         """Whether a figure is good enough."""
@@ -43,7 +43,7 @@ class Target:
         return "×" if self.than or self.compared else " s"
 
 
-ONE, TWO, MANY, FAR = (
+ONE_HOST, TWO, MANY, FAR = (
     Cell("nothing", 1),
     Cell("nothing", 2),
     Cell("nothing", 32),
@@ -51,13 +51,13 @@ ONE, TWO, MANY, FAR = (
 )
 
 TARGETS = (
-    Target("faster than Ansible, 1 host", 25, ONE, than="ansible"),
-    Target("faster than Ansible with Mitogen, 1 host", 8, ONE, than="mitogen"),
+    Target("faster than Ansible, 1 host", 25, ONE_HOST, than="ansible"),
+    Target("faster than Ansible with Mitogen, 1 host", 8, ONE_HOST, than="mitogen"),
     Target("faster than Ansible, 32 hosts", 10, MANY, than="ansible"),
     Target("faster than Ansible with Mitogen, 32 hosts", 4, MANY, than="mitogen"),
     Target("faster than Ansible, 1 host at 80 ms", 15, FAR, than="ansible"),
     Target("faster than Ansible with Mitogen, 1 host at 80 ms", 5, FAR, than="mitogen"),
-    Target("CPU time of the controller, 1 host", 1.5, ONE, quantity="cpu_s"),
+    Target("CPU time of the controller, 1 host", 1.5, ONE_HOST, quantity="cpu_s"),
     Target("CPU time of the controller, 32 hosts", 12, MANY, quantity="cpu_s"),
     Target("wall time on 32 hosts against that on 2", 2, MANY, compared=TWO),
 )

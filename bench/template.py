@@ -108,12 +108,12 @@ def _write_known_hosts(lab: Lab) -> None:
     """All machines are overlays of one template, and have its host key."""
     public = (root(lab) / "etc/ssh/ssh_host_ed25519_key.pub").read_text()
     key = " ".join(public.split()[:2])
-    lines = (f"{one.address},{one.name} {key}\n" for one in lab.machines)
+    lines = (f"{machine.address},{machine.name} {key}\n" for machine in lab.machines)
     lab.known_hosts.write_text("".join(lines))
 
 
 def packages(lab: Lab) -> list[str]:
     """What the template has of `PACKAGES`, as `name version`."""
     command = ["dpkg-query", f"--admindir={root(lab)}/var/lib/dpkg", "-W", *PACKAGES]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [" ".join(line.split()) for line in done.stdout.splitlines()]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [" ".join(line.split()) for line in result.stdout.splitlines()]

@@ -65,7 +65,7 @@ def measure(results: Results, rounds: int, say: Progress) -> None:
     Nothing is done where the results hold as many runs already, of this code. Raises `LabError`
     when a command fails.
     """
-    if len([one for one in results.records() if one.get("row") == "plan"]) >= rounds:
+    if len([record for record in results.records() if record.get("row") == "plan"]) >= rounds:
         return
     results.begin()
     try:
@@ -90,11 +90,11 @@ def _run(name: str) -> tuple[float, float, dict[str, int]]:
     row = ROWS[name]
     environment = {**os.environ, "GPUBOOT_LAB": NAME}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    used, begun = _children(), time.monotonic()
-    done = subprocess.run(row.command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    seconds = time.monotonic() - begun
-    if done.returncode != 0:
-        raise LabError(f"{' '.join(row.command)} ended with {done.returncode}:\n{done.stderr}")
+    used, started = _children(), time.monotonic()
+    result = subprocess.run(row.command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    seconds = time.monotonic() - started
+    if result.returncode != 0:
+        raise LabError(f"{' '.join(row.command)} ended with {result.returncode}:\n{result.stderr}")
     return round(seconds, 3), round(_children() - used, 3), _commands(name)
 
 
@@ -109,23 +109,23 @@ def _commands(name: str) -> dict[str, int]:
     if name == "plan" or not path.exists():
         return {}
     run: Mapping[str, Any] = json.loads(path.read_text())
-    return {host: found["commands"] for host, found in run["hosts"].items()}
+    return {host: host_run["commands"] for host, host_run in run["hosts"].items()}
 
 
 def _lab(*arguments: str) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "lab", *arguments], cwd=ROOT, capture_output=True, text=True
     )
-    if done.returncode != 0:
-        raise LabError(f"scripts/lab {' '.join(arguments)}: {done.stderr}")
+    if result.returncode != 0:
+        raise LabError(f"scripts/lab {' '.join(arguments)}: {result.stderr}")
 
 
 def write(folder: Path, page: Path = report.PAGE) -> None:
     """Put the table of what was measured into the page. Raises `LabError` without data."""
     records = read(folder / FILE)
-    if not any(one["kind"] == "site" for one in records):
+    if not any(record["kind"] == "site" for record in records):
         raise LabError(f"{folder} holds no such run: scripts/bench site measures some")
-    data = Data([one for one in records if one["code"] == records[-1]["code"]])
+    data = Data([record for record in records if record["code"] == records[-1]["code"]])
     text = report.insert(page.read_text(), section(data), BEGIN, END)
     pictures = page.with_suffix("")
     pictures.mkdir(exist_ok=True)
@@ -142,22 +142,26 @@ def section(data: Data) -> str:
         "|---|---:|---:|---:|---:|",
     ]
     for name, row in ROWS.items():
-        found = [one for one in data.records if one["kind"] == "site" and one["row"] == name]
-        seconds, cpu_s = (summarize(one[key] for one in found) for key in ("seconds", "cpu_s"))
+        records = [
+            record for record in data.records if record["kind"] == "site" and record["row"] == name
+        ]
+        seconds, cpu_s = (
+            summarize(record[key] for record in records) for key in ("seconds", "cpu_s")
+        )
         if seconds is None or cpu_s is None:
             lines.append(f"| {row.title} | not run | {row.limit_s:g} | | |")
             continue
         verdict = "met" if seconds.median <= row.limit_s else "**missed**"
-        sent = [count for one in found for count in one["commands"].values()]
+        command_counts = [count for record in records for count in record["commands"].values()]
         lines.append(
             f"| {row.title} | {_ranged(seconds)} | {row.limit_s:g}: {verdict} | {_ranged(cpu_s)}"
-            f" | {max(sent) if sent else '–'} |"
+            f" | {max(command_counts) if command_counts else '–'} |"
         )
     return "\n".join(lines)
 
 
-def _ranged(found: Summary) -> str:
+def _ranged(summary: Summary) -> str:
     """Median, with least and most where there is more than one value."""
-    if found.count == 1:
-        return f"{found.median:.1f} (one run)"
-    return f"{found.median:.1f} ({found.least:.1f}–{found.most:.1f}, {found.count} runs)"
+    if summary.count == 1:
+        return f"{summary.median:.1f} (one run)"
+    return f"{summary.median:.1f} ({summary.least:.1f}–{summary.most:.1f}, {summary.count} runs)"

@@ -13,4 +13,4 @@ from deploys.run.context import read
 
 docker_hosts = read().docker_hosts
 deploy = Path(__file__).with_name("standalone.py" if docker_hosts else "site.py")
-preflight(deploy=str(deploy), docker_hosts=docker_hosts, alone=True)
+preflight(deploy=str(deploy), docker_hosts=docker_hosts, check_only=True)

@@ -17,15 +17,15 @@ from deploys.operations import load as operations
 from deploys.run.context import begin, read_leader
 from gpuboot.config.problems import render
 from gpuboot.verify.levels import Scope
-from gpuboot.verify.load.pods import Wanted
+from gpuboot.verify.load.pods import LoadRequest
 
 
 @deploy("Load")
 def load() -> None:
     """On the leader, and on no other host."""
     settings, _, nodes = begin()
-    asked = json.loads(os.environ["GPUBOOT_LOAD"])
-    scope = Scope(nodes=tuple(asked.pop("nodes")))
+    request = json.loads(os.environ["GPUBOOT_LOAD"])
+    scope = Scope(nodes=tuple(request.pop("nodes")))
     if problems := scope.problems(nodes):
         raise DeployError(render(problems))
     leader = read_leader()
@@ -34,8 +34,8 @@ def load() -> None:
             name="Keep free GPUs busy",
             settings=settings,
             leader=leader.host,
-            nodes=scope.chosen(nodes),
-            wanted=Wanted(**asked),
+            nodes=scope.selected(nodes),
+            request=LoadRequest(**request),
             path=os.environ["GPUBOOT_ANSWER"],
             parent=int(os.environ["GPUBOOT_PARENT"]),
         )

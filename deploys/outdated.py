@@ -24,14 +24,14 @@ def outdated() -> None:
     settings, lock, nodes = begin()
     leader = cluster_leader(nodes)
     with_gpus = [leader, *(node for node in nodes if node.gpus)]
-    asked = {leader.host, next((node.host for node in with_gpus if node.gpus), leader.host)}
-    if host.name not in asked:
+    queried_hosts = {leader.host, next((node.host for node in with_gpus if node.gpus), leader.host)}
+    if host.name not in queried_hosts:
         return
     mirrored = any(chart.repository in settings.mirrors.charts for chart in lock.charts.values())
     charts = {
-        name: repository(it.repository, settings)
-        for name, it in lock.charts.items()
-        if it.repository in used(settings)
+        name: repository(lock_chart.repository, settings)
+        for name, lock_chart in lock.charts.items()
+        if lock_chart.repository in used(settings)
     }
     operations.answered(
         name="Ask the repositories",

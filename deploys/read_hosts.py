@@ -17,16 +17,16 @@ from deploys.run.collect import collect
 from gpuboot.hosts.reading import HostReading, Reading
 
 _once = RLock()
-_noted = False
+_is_noted = False
 
 
 def read_hosts() -> None:
     """Read all hosts of the inventory, once, whichever host's greenlet comes first."""
-    global _noted
+    global _is_noted
     with _once:
-        if not _noted:
+        if not _is_noted:
             findings.note(_read(list(state.inventory)))
-            _noted = True
+            _is_noted = True
 
 
 def _read(hosts: list[Host]) -> Reading:

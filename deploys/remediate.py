@@ -15,7 +15,7 @@ from pyinfra.context import host, state
 from deploys.operations import remediate as operations
 from deploys.run.collect import denied_root
 from deploys.run.context import begin, read_leader
-from deploys.run.lock import held
+from deploys.run.lock import hold
 
 
 @deploy("Remediate")
@@ -33,11 +33,11 @@ def remediate() -> None:
             nodes=nodes,
             leader=leader.host,
             path=os.environ["GPUBOOT_ANSWER"],
-            locking=partial(held, state, "gpuboot remediate --act"),
+            locking=partial(hold, state, "gpuboot remediate --act"),
             denied=denied_root,
         )
         return
-    operations.judged(
+    operations.assessed(
         name="Judge the GPU nodes",
         settings=settings,
         leader=leader.host,

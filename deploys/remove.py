@@ -31,14 +31,14 @@ def remove() -> None:
     """Remove the node that is named; on the leader, whichever control plane that is."""
     settings, _, nodes = begin()
     confirmed = str(host.data.get("gpuboot_remove") or "")
-    wanted = confirmed or (kinds.limited[0] if len(kinds.limited) == 1 else "")
-    leader = read_leader(without=wanted)
+    target = confirmed or (kinds.limited[0] if len(kinds.limited) == 1 else "")
+    leader = read_leader(without=target)
     if host.name != leader.host:
         return
-    if problem := removal.refusal(nodes, leader, wanted):
+    if problem := removal.refusal(nodes, leader, target):
         raise DeployError(render([problem]))
-    node = removal.find(nodes, wanted)
-    name, address = (node.name, node.address) if node else (wanted, "")
+    node = removal.find(nodes, target)
+    name, address = (node.name, node.address) if node else (target, "")
     machine = inventory.get_host(node.host) if node else None
     reached = machine is not None and reach(machine)
     state = read_fact(machine, Kubeadm, socket=SOCKET) if machine and reached else KubeadmState()

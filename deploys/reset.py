@@ -56,4 +56,4 @@ if node_to_reset.role == "control_plane":
 dcgm.removed(name="Reset | Stop DCGM's host engine", metrics=METRICS_FOLDER)
 nvswitches.unwatched(name="Reset | Tell no more of errors of NVSwitches", metrics=METRICS_FOLDER)
 gate.installed(name="Reset | Remove the gate's programs", programs={}, contents={})
-volumes.listed(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)
+volumes.reported(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)

@@ -38,30 +38,32 @@ if leader.host != host.name:
     raise DeployError(render([Problem(host.name, cause, remedy)]))
 folder = settings.backup.folder
 members = restore.members(context.nodes)
-kept = {
+backups = {
     item.host: read_fact(inventory.get_host(item.host), EtcdBackups, folder=folder)
     for item in members
     if reach(inventory.get_host(item.host))
 }
-source = restore.choose(str(host.data.get("gpuboot_backup") or ""), kept, folder, leader.host)
+source = restore.choose(str(host.data.get("gpuboot_backup") or ""), backups, folder, leader.host)
 if isinstance(source, Problem):
     raise DeployError(render([source]))
 machine = host.get_fact(Kubeadm, socket=SOCKET)
-authority = kept[leader.host].ca
+authority = backups[leader.host].ca
 prepared = "kubeadm" in machine.packages
 problem = restore.refusal(source, authority, lock.kubernetes.version, prepared, leader.host)
 if authority:
-    problem = problem or restore.members_missing(members, kept, authority)
+    problem = problem or restore.members_missing(members, backups, authority)
 if problem:
     raise DeployError(render([problem]))
 volumes = restored_volumes.of_backup(
     state, source, {node.name: node.host for node in context.nodes}
 )
 if str(host.data.get("gpuboot_restore") or "") != settings.cluster.name:
-    living = host.get_fact(EtcdNow)
+    live_etcd = host.get_fact(EtcdNow)
     name = settings.cluster.name
-    told = restored_volumes.told_before(state, volumes)
-    raise DeployError(restore.question(name, source, living, machine.clock, not authority, told))
+    volume_lines = restored_volumes.confirmation_lines(state, volumes)
+    raise DeployError(
+        restore.question(name, source, live_etcd, machine.clock, not authority, volume_lines)
+    )
 config = configuration(settings, lock, context.nodes)
 operations.restored(
     name="Restore | Restore etcd and start the control plane",
@@ -69,7 +71,7 @@ operations.restored(
     members=members[:1] if not authority else members,
     folder=folder,
     volumes=volumes,
-    fresh=None if authority else operations.Fresh(config.digest, config.kubelet),
+    bootstrap=None if authority else operations.LeaderBootstrap(config.digest, config.kubelet),
 )
 operations.kubelets_restarted(
     name="Restore | Restart the kubelets", hosts=[node.host for node in context.nodes]

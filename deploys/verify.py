@@ -18,7 +18,7 @@ from deploys.lib.operation import phase
 from deploys.lib.privilege import become_arguments
 from deploys.operations import verify as verify_cluster
 from deploys.operations import verify_docker
-from deploys.operations.verify_hosts import Found
+from deploys.operations.verify_hosts import Discovery
 from deploys.run import report
 from deploys.run.context import begin, read
 from gpuboot.config.inventory import Node
@@ -39,7 +39,7 @@ def verify(always: bool = False) -> None:
       level and for the nodes that were asked for. What a run has made is proven at `standard`.
     """
     settings, lock, nodes = begin()
-    scope = _asked(nodes) if always else levels.Scope(level="standard")
+    scope = _requested_scope(nodes) if always else levels.Scope(level="standard")
     settings = levels.with_level(settings, scope.level or settings.verify.level)
     if sum(node.role == "control_plane" for node in nodes) > 1:
         nodes = read().nodes  # which of them leads is known when they have answered
@@ -63,24 +63,24 @@ def verify(always: bool = False) -> None:
             lock=lock,
             nodes=nodes,
             # alone, nothing has changed a host since it was read
-            find=lambda: Found(read().nodes, read().states if always else {}),
+            find=lambda: Discovery(read().nodes, read().states if always else {}),
             scope=scope,
         )
 
 
-def _asked(nodes: Sequence[Node]) -> levels.Scope:
+def _requested_scope(nodes: Sequence[Node]) -> levels.Scope:
     """What `--data` asks for. Raises `DeployError`."""
     names = ("level", "nodes", "resume", "test_alert")
-    wanted = {name: str(host.data.get(f"gpuboot_{name}") or "") for name in names}
+    values = {name: str(host.data.get(f"gpuboot_{name}") or "") for name in names}
     try:
-        found = levels.scope(**wanted)
+        scope = levels.scope(**values)
     except ValueError as error:
         remedy = "--data gpuboot_level=LEVEL, --data gpuboot_test_alert=SEVERITY"
         problem = Problem("", str(error), remedy)
         raise DeployError(render([problem])) from None
-    if problems := found.problems(nodes):
+    if problems := scope.problems(nodes):
         raise DeployError(render(problems))
-    return found
+    return scope
 
 
 # pyinfra executes a deploy file without a module name; an import must not run anything

@@ -13,7 +13,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes import network_policies
 from gpuboot.kubernetes.manifests import Object, digests
 from gpuboot.kubernetes.values import Values
-from gpuboot.verify.evidence import ExpectedObjects
+from gpuboot.verify.stack_objects import ExpectedObjects
 
 
 def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:

@@ -55,8 +55,8 @@ def status(name: Name = "lab") -> None:
     lab = state.load(name)
     states = {machine: machine_state(lab, machine) for machine in lab.machines}
     for machine, current in states.items():
-        about = f"{machine.role}, {machine.gpus} simulated GPUs"
-        print(f"{machine.name:8} {machine.address:14} {current:8} {about}")
+        description = f"{machine.role}, {machine.gpus} simulated GPUs"
+        print(f"{machine.name:8} {machine.address:14} {current:8} {description}")
     receivers = f"https://{lab.host_address}:{endpoints.HTTPS_PORT}, SIMULATED"
     services = {
         "mirror": (mirror.is_running(lab), state.MIRROR_URL),
@@ -128,7 +128,9 @@ def alerts(
     records = show.read(journal)
     messages = [record for record in records if record["receiver"] != "watchdog"]
     lines = (
-        show.firing(messages) if firing else [line for one in messages for line in show.lines(one)]
+        show.firing(messages)
+        if firing
+        else [line for message in messages for line in show.lines(message)]
     )
     print("\n".join([*lines, show.heartbeat(records, time.time())]))
 

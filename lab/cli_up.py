@@ -111,8 +111,8 @@ def up(
     counts = _counts(gpus or ("2" if one_machine else "2,4"))
     say = progress()
     try:
-        chosen = (extra, release, upstream, control_planes, worn)
-        lab = bring_up(name, counts, one_machine, say, *chosen)
+        arguments = (extra, release, upstream, control_planes, worn)
+        lab = bring_up(name, counts, one_machine, say, *arguments)
         code = _deploy(lab, extra, deploy, say)
     except KeyboardInterrupt:
         print("lab: interrupted; the same command goes on from here", file=sys.stderr)
@@ -120,34 +120,34 @@ def up(
     raise typer.Exit(code)
 
 
-def _one_of(extras: Mapping[Extra, bool], others: Mapping[str, bool]) -> Extra | None:
+def _one_of(extras: Mapping[Extra, bool], other_options: Mapping[str, bool]) -> Extra | None:
     """The extra that is chosen. Raises `LabError` when more than one kind of lab is."""
-    if sum([*extras.values(), *others.values()]) > 1:
-        raise LabError(f"choose one of --{', --'.join([*extras, *others])}")
-    return next((name for name, wanted in extras.items() if wanted), None)
+    if sum([*extras.values(), *other_options.values()]) > 1:
+        raise LabError(f"choose one of --{', --'.join([*extras, *other_options])}")
+    return next((name for name, is_selected in extras.items() if is_selected), None)
 
 
 def _deploy(lab: Lab, extra: Extra | None, deploy: bool, say: Progress) -> int:
     """Run pyinfra against the lab, or only tell how; its exit code, as a shell would have it."""
     docker = extra == "docker"
-    again = "" if lab.name == "lab" else f"GPUBOOT_LAB={lab.name} "
+    prefix = "" if lab.name == "lab" else f"GPUBOOT_LAB={lab.name} "
     site = ["inventories/lab_docker.py", "deploys/standalone.py"]
     command = ["pyinfra", *(site if docker else ["inventories/lab.py", "deploys/site.py"]), "-y"]
     if not deploy:
-        say(f"to deploy: {again}{' '.join(command)}")
+        say(f"to deploy: {prefix}{' '.join(command)}")
         return 0
-    say(f"deploy: {again}{' '.join(command)}")
+    say(f"deploy: {prefix}{' '.join(command)}")
     pyinfra = Path(sys.executable).with_name("pyinfra")
     environment = {**os.environ, "GPUBOOT_LAB": lab.name}
     if extra in _PREVIOUS:
         previous = settings.previous_release(lab.name, _PREVIOUS[extra])
         environment[settings.SETTINGS_VARIABLE] = previous
         _withhold(lab, extra)
-    done = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
+    result = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
     if extra in _PREVIOUS:
         docroot.restore(lab)
-    say(f"deploy: exit code {done.returncode}")
-    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+    say(f"deploy: exit code {result.returncode}")
+    return result.returncode if result.returncode >= 0 else 128 - result.returncode
 
 
 def _withhold(lab: Lab, extra: Extra | None) -> None:

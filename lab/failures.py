@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lab.state import LabError, state_dir
 
-AGAIN = "the same command goes on from here"
+RESUME_HINT = "the same command goes on from here"
 
 
 @contextlib.contextmanager
@@ -25,7 +25,7 @@ def resumable() -> Iterator[None]:
 
 def report(error: Exception) -> str:
     """Write the error to the log; return the line for the screen: what failed, and what to do."""
-    return f"{_cause(error)}; {AGAIN}; {_recorded(error)}"
+    return f"{_cause(error)}; {RESUME_HINT}; {_recorded(error)}"
 
 
 def _cause(error: Exception) -> str:
@@ -40,8 +40,8 @@ def _cause(error: Exception) -> str:
     first = next(iter(text.splitlines()), "")
     if first.endswith(":"):  # then comes the end of what a program printed
         return first.rstrip(":") + _last_line(text)
-    known = type(error).__module__.partition(".")[0] in ("lab", "gpuboot")
-    return first if known and first else f"{type(error).__name__}: {first}"
+    is_known = type(error).__module__.partition(".")[0] in ("lab", "gpuboot")
+    return first if is_known and first else f"{type(error).__name__}: {first}"
 
 
 def _last_line(text: str) -> str:

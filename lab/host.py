@@ -15,7 +15,7 @@ def run(
     command: list[str], *, cwd: Path | None = None, log: Path | None = None, stdin: str = ""
 ) -> str:
     """Run a host command and return its output; `LabError` with its last lines when it fails."""
-    done = subprocess.run(
+    result = subprocess.run(
         command,
         cwd=cwd,
         input=stdin,
@@ -27,11 +27,11 @@ def run(
     if log is not None:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("a") as stream:
-            stream.write(f"$ {' '.join(command)}\n{done.stdout}")
-    if done.returncode != 0:
-        tail = "\n".join(done.stdout.strip().splitlines()[-12:])
-        raise LabError(f"{' '.join(command[:3])} … failed with status {done.returncode}:\n{tail}")
-    return done.stdout
+            stream.write(f"$ {' '.join(command)}\n{result.stdout}")
+    if result.returncode != 0:
+        tail = "\n".join(result.stdout.strip().splitlines()[-12:])
+        raise LabError(f"{' '.join(command[:3])} … failed with status {result.returncode}:\n{tail}")
+    return result.stdout
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -287,10 +287,10 @@ def ssh(lab: Lab, machine: Machine, script: str, check: bool = True) -> str:
     Raises `LabError` when it fails, unless `check` is false.
     """
     full = [*ssh_command(lab, machine), script]
-    done = subprocess.run(full, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if check and done.returncode != 0:
-        raise LabError(f"{machine.name}: {script[:80]}: {done.stderr.strip() or done.stdout}")
-    return done.stdout
+    result = subprocess.run(full, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if check and result.returncode != 0:
+        raise LabError(f"{machine.name}: {script[:80]}: {result.stderr.strip() or result.stdout}")
+    return result.stdout
 
 
 def for_each(lab: Lab, action: Callable[[Machine], None]) -> None:

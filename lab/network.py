@@ -139,8 +139,8 @@ def _docker_user(action: str, lab: Lab) -> int | None:
     """
     if shutil.which("iptables") is None:
         return None
-    listed = subprocess.run(["iptables", "-n", "-L", "DOCKER-USER"], capture_output=True)
-    if listed.returncode != 0:
+    result = subprocess.run(["iptables", "-n", "-L", "DOCKER-USER"], capture_output=True)
+    if result.returncode != 0:
         return None
     inside = [["-i", lab.bridge, "-o", lab.bridge]]
     rules = [["-i", lab.bridge], ["-o", lab.bridge]] if lab.upstream else inside
@@ -153,39 +153,39 @@ def _docker_user(action: str, lab: Lab) -> int | None:
     return max(codes)
 
 
-def _kept() -> Path:
+def _settings_path() -> Path:
     return state_dir() / "host-settings.json"
 
 
 def _keep_settings() -> None:
-    if _kept().exists():
+    if _settings_path().exists():
         return
     values = {}
     for key in _SYSCTLS:
         path = Path("/proc/sys") / key
         if path.exists():
             values[key] = path.read_text().strip()
-    _kept().parent.mkdir(parents=True, exist_ok=True)
+    _settings_path().parent.mkdir(parents=True, exist_ok=True)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    kept = {"boot_id": boot, "values": values, "controllers": _controllers()}
-    write_atomically(_kept(), (json.dumps(kept, indent=2) + "\n").encode())
+    settings = {"boot_id": boot, "values": values, "controllers": _controllers()}
+    write_atomically(_settings_path(), (json.dumps(settings, indent=2) + "\n").encode())
 
 
 def restore_settings() -> None:
     """Put back the kernel settings that machines changed, and forget them."""
-    if not _kept().exists():
+    if not _settings_path().exists():
         return
-    kept = json.loads(_kept().read_text())
+    settings = json.loads(_settings_path().read_text())
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    if kept["boot_id"] == boot:  # after a reboot of the host there is nothing to put back
-        for key, value in kept["values"].items():
+    if settings["boot_id"] == boot:  # after a reboot of the host there is nothing to put back
+        for key, value in settings["values"].items():
             path = Path("/proc/sys") / key
             if path.read_text().strip() != value:
                 path.write_text(value)
         # lab/nspawn/supervise.sh passes controllers on to the labs' cgroups
-        for controller in set(_controllers()) - set(kept["controllers"]):
+        for controller in set(_controllers()) - set(settings["controllers"]):
             _SUBTREE_CONTROL.write_text(f"-{controller}")
-    _kept().unlink()
+    _settings_path().unlink()
 
 
 def _controllers() -> list[str]:

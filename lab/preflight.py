@@ -41,12 +41,12 @@ _TRIALS = {
 }
 
 
-def require(more: Iterable[str] = ()) -> None:
+def require(extra: Iterable[str] = ()) -> None:
     """Raise `LabError` that names everything the host lacks; return when it lacks nothing.
 
-    + more: what it lacks besides, for this kind of lab
+    + extra: what it lacks besides, for this kind of lab
     """
-    problems = [*missing(), *more]
+    problems = [*missing(), *extra]
     if problems:
         text = "\n".join(f"  - {problem}" for problem in problems)
         raise LabError(f"the lab cannot run on this host:\n{text}")
@@ -69,15 +69,17 @@ def missing() -> Iterator[str]:
 
 
 def _trials() -> Iterator[str]:
-    for what, script in _TRIALS.items():
+    for subject, script in _TRIALS.items():
         command = ["unshare", "--mount", "--pid", "--net", "--uts", "--ipc", "--fork"]
         try:
-            done = subprocess.run([*command, "sh", "-c", script], capture_output=True, text=True)
+            result = subprocess.run([*command, "sh", "-c", script], capture_output=True, text=True)
         except FileNotFoundError:
             return  # `missing` names its package
-        if done.returncode != 0:
-            reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            yield f"{what}: {reason}. In a container, run it privileged, or use a virtual machine"
+        if result.returncode != 0:
+            reason = (result.stderr.strip().splitlines() or ["no reason given"])[-1]
+            yield (
+                f"{subject}: {reason}. In a container, run it privileged, or use a virtual machine"
+            )
 
 
 def _cgroups() -> Iterator[str]:
@@ -89,8 +91,8 @@ def _cgroups() -> Iterator[str]:
         controllers = {path.name for path in Path("/sys/fs/cgroup").glob("*") if path.is_dir()}
         controllers |= {part for name in controllers for part in name.split(",")}
     if needed - controllers:
-        lacking = ", ".join(sorted(needed - controllers))
-        yield f"cgroup controllers {lacking}: /sys/fs/cgroup does not have them"
+        missing_controllers = ", ".join(sorted(needed - controllers))
+        yield f"cgroup controllers {missing_controllers}: /sys/fs/cgroup does not have them"
     elif not os.access("/sys/fs/cgroup", os.W_OK):
         yield "a writable /sys/fs/cgroup"
 

@@ -46,9 +46,9 @@ def missing() -> Iterator[str]:
         yield f"a name server that the machines can ask too: {files} names none but this host"
     addresses = publishers()
     if silent := unreachable(addresses):
-        lost = "; ".join(f"{one} ({', '.join(addresses[one])})" for one in silent)
+        silent_names = "; ".join(f"{name} ({', '.join(addresses[name])})" for name in silent)
         yield (
-            f"the internet: no connection to {lost}. "
+            f"the internet: no connection to {silent_names}. "
             "Without --upstream the lab builds all of it, and needs none of these"
         )
 
@@ -87,7 +87,11 @@ def name_servers() -> list[str]:
     for path in _RESOLV_CONF:
         lines = path.read_text().splitlines() if path.exists() else []
         servers = [line.split()[1] for line in lines if line.startswith("nameserver ")]
-        usable = [one for one in servers if not ipaddress.ip_address(one.split("%")[0]).is_loopback]
+        usable = [
+            server
+            for server in servers
+            if not ipaddress.ip_address(server.split("%")[0]).is_loopback
+        ]
         if usable:
             return usable
     return []
@@ -99,7 +103,7 @@ def debian_sources(release: DebianRelease) -> str:
     name = release.codename
     suites: Mapping[str, str] = {archive: f"{name} {name}-updates", security: f"{name}-security"}
     return "\n".join(
-        f"Types: deb\nURIs: {url}\nSuites: {listed}\nComponents: main\n"
+        f"Types: deb\nURIs: {url}\nSuites: {suite_names}\nComponents: main\n"
         f"Signed-By: {ARCHIVE_KEYRING}\n"
-        for url, listed in suites.items()
+        for url, suite_names in suites.items()
     )

@@ -124,11 +124,11 @@ def previous_release(name: str, which: str = "previous") -> str:
     return json.dumps(_with_overrides(_lock(name)[which]))
 
 
-def _with_overrides(chosen: dict[str, Any]) -> dict[str, Any]:
-    given = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
-    sections = {name: value for name, value in given.items() if isinstance(value, dict)}
-    merged = {name: {**chosen.get(name, {}), **value} for name, value in sections.items()}
-    return {**chosen, **given, **merged}  # a setting of its own, such as dcgm, is no section
+def _with_overrides(base: dict[str, Any]) -> dict[str, Any]:
+    overrides = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
+    sections = {name: value for name, value in overrides.items() if isinstance(value, dict)}
+    merged = {name: {**base.get(name, {}), **value} for name, value in sections.items()}
+    return {**base, **overrides, **merged}  # a setting of its own, such as dcgm, is no section
 
 
 def _mirrors(url: str, lock: dict[str, Any]) -> dict[str, Any]:

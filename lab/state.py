@@ -211,8 +211,8 @@ def load(name: str) -> Lab:
     try:
         return from_json(json.loads(path.read_text()))
     except FileNotFoundError:
-        known = ", ".join(sorted(p.parent.name for p in labs_dir().glob("*/lab.json")))
-        hint = f"there are: {known}" if known else "scripts/lab makes one"
+        lab_names = ", ".join(sorted(p.parent.name for p in labs_dir().glob("*/lab.json")))
+        hint = f"there are: {lab_names}" if lab_names else "scripts/lab makes one"
         raise LabError(f"there is no lab {name!r}; {hint}") from None
     except json.JSONDecodeError as error:
         raise LabError(f"{path} is damaged ({error}); remove its folder and start again") from error
@@ -242,8 +242,8 @@ def ensure(
     with lock("labs"):
         if (labs_dir() / name / "lab.json").exists():
             lab = load(name)
-            wanted = plan(name, lab.index, gpus, single, release, upstream, control_planes)
-            if wanted != lab:
+            expected = plan(name, lab.index, gpus, single, release, upstream, control_planes)
+            if expected != lab:
                 have = ", ".join(f"{m.name} ({m.gpus} GPUs)" for m in lab.machines)
                 have += f" of Debian {lab.debian.version}{', --upstream' if lab.upstream else ''}"
                 raise LabError(
@@ -258,8 +258,8 @@ def ensure(
 
 def free_index() -> int:
     """The lowest index that no lab of this host has; to be called with the lock "labs" held."""
-    taken = {lab.index for lab in labs()} | _bridged()
-    index = next((i for i in range(_MAX_LABS) if i not in taken), None)
+    used_indexes = {lab.index for lab in labs()} | _bridged()
+    index = next((i for i in range(_MAX_LABS) if i not in used_indexes), None)
     if index is None:
         raise LabError("too many labs on this host")
     return index

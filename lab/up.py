@@ -62,13 +62,13 @@ def up(
         with ThreadPoolExecutor(max_workers=1) as pool:
             booted = pool.submit(_machines, lab, base, progress)
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
-            builds = build_all(progress, _chosen(upstream), _also(extra, lives))
+            builds = build_all(progress, _program_names(upstream), _also(extra, lives))
             booted.result()
         if upstream:
             docroot.install(lab, parts.simulated_parts(release, builds, progress))
         else:
-            more = PACKAGES if lives else ()
-            docroot.install(lab, parts.make_parts(release, base, builds, progress, more))
+            extra_debs = PACKAGES if lives else ()
+            docroot.install(lab, parts.make_parts(release, base, builds, progress, extra_debs))
             preflight.note_complete()
         _serve(lab)
         dress(lab, lives, progress)
@@ -82,7 +82,7 @@ def _trust(lab: Lab) -> None:
     machines.ensure_ssh_key(lab)
 
 
-def _chosen(upstream: bool) -> Sequence[str]:
+def _program_names(upstream: bool) -> Sequence[str]:
     """The programs that are built; nothing: all."""
     return publishers.RECIPES if upstream else ()
 
@@ -140,10 +140,10 @@ def prune(progress: Progress) -> None:
     started = time.time()
     builds = build_all(progress)
     parts.make_parts(BOOKWORM, base_root(BOOKWORM, progress), builds, progress)
-    kept = {part.source for lab in state.labs() for part in docroot.parts_of(lab)}
+    used_sources = {part.source for lab in state.labs() for part in docroot.parts_of(lab)}
     for folder in unused_since(started):
         # debootstrap's result is needed again whenever the base system changes, and takes minutes
-        if folder not in kept and not folder.name.startswith("debootstrap-"):
+        if folder not in used_sources and not folder.name.startswith("debootstrap-"):
             progress(f"removing {folder.name}")
             shutil.rmtree(folder)
 

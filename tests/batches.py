@@ -17,20 +17,20 @@ _PART = re.compile(
     r"^(?:\{ \( )?\( (.*?)\n\); printf '\\n(##gpuboot-fact##)%s %s\\n' (\d+) \$\?", re.S | re.M
 )
 
-_alone = FakeConnector._lookup_response
+_answer_single = FakeConnector._lookup_response
 
 
 def _lookup(self: FakeConnector, command_str: str) -> tuple[bool, CommandOutput]:
     parts = _PART.findall(command_str)
     if not parts:
-        return _alone(self, command_str)
+        return _answer_single(self, command_str)
     lines: list[str] = []
     noise: list[str] = []
-    for part, mark, number in sorted(parts, key=lambda found: int(found[2])):
-        done, said = _alone(self, part)
-        found = answer(said.stdout_lines) if said.stdout_lines else Answer([], [])
-        lines += [*found.lines, "", f"{mark}{number} {0 if done else 1}"]
-        noise += found.noise
+    for part, mark, number in sorted(parts, key=lambda parsed: int(parsed[2])):
+        success, output = _answer_single(self, part)
+        parsed = answer(output.stdout_lines) if output.stdout_lines else Answer([], [])
+        lines += [*parsed.lines, "", f"{mark}{number} {0 if success else 1}"]
+        noise += parsed.noise
     frame = noisy if noise else own
     return True, CommandOutput([OutputLine("stdout", line) for line in frame(lines)])
 

@@ -25,15 +25,17 @@ CLOCK = 1_800_000_000  # when a cluster was asked, in seconds since 1970
 MISSING = {"kind": "Status", "message": "there is no such thing", "code": 404}
 
 
-def listed(*items: Json) -> Json:
+def item_list(*items: Json) -> Json:
     return {"items": list(items)}
 
 
-def named(name: str, namespace: str = "", **more: Any) -> Json:
+def make_object(name: str, namespace: str = "", **fields: Any) -> Json:
     """An object; + more: annotations, labels and so on of its metadata, and its other parts."""
-    meta = {key: more.pop(key) for key in ("annotations", "labels", "generation") if key in more}
+    meta = {
+        key: fields.pop(key) for key in ("annotations", "labels", "generation") if key in fields
+    }
     place = {"namespace": namespace} if namespace else {}
-    return {"metadata": {"name": name, **place, **meta}, **more}
+    return {"metadata": {"name": name, **place, **meta}, **fields}
 
 
 def lease(node: str, age_s: float = 3) -> Json:
@@ -52,15 +54,15 @@ def cluster(record: str = "", **answers: Any) -> dict[str, Any]:
     + record: kubeadm's ClusterConfiguration
     + answers: by the names of `gpuboot.kubernetes.cluster_answers`
     """
-    kubeadm = named("kubeadm-config", "kube-system", data={"ClusterConfiguration": record})
-    given = {
-        **dict.fromkeys(api.PATHS, listed()),
+    kubeadm = make_object("kubeadm-config", "kube-system", data={"ClusterConfiguration": record})
+    defaults = {
+        **dict.fromkeys(api.PATHS, item_list()),
         api.VERSION: {"gitVersion": "v1.36.6"},
         api.KUBEADM: kubeadm,
         api.FLANNEL: None,
         api.POLICIES: None,
     }
-    return {**given, **{getattr(api, name): answer for name, answer in answers.items()}}
+    return {**defaults, **{getattr(api, name): answer for name, answer in answers.items()}}
 
 
 def packed(answers: Mapping[str, Any]) -> list[str]:
@@ -75,10 +77,10 @@ def packed(answers: Mapping[str, Any]) -> list[str]:
 
 def managed(*objects: Json) -> dict[str, Any]:
     """By path, the answers about objects of Helm and of gpuboot; none is a Secret."""
-    found: dict[str, list[Json]] = {path: [] for path in managed_objects.PATHS.values()}
+    items_by_path: dict[str, list[Json]] = {path: [] for path in managed_objects.PATHS.values()}
     for item in objects:
-        found[managed_objects.PATHS[item["kind"]]].append(item)
-    return {path: listed(*items) for path, items in found.items()}
+        items_by_path[managed_objects.PATHS[item["kind"]]].append(item)
+    return {path: item_list(*items) for path, items in items_by_path.items()}
 
 
 def packed_managed(*objects: Json) -> list[str]:
@@ -101,10 +103,10 @@ def revision(
     return base64.b64encode(gzip.compress(json.dumps(record).encode())).decode()
 
 
-def releases(found: Mapping[str, str | None], managed: bool = True) -> list[str]:
+def releases(revisions: Mapping[str, str | None], managed: bool = True) -> list[str]:
     """What `helm.sh` prints; + found: path -> `revision`, None where there is no release"""
-    lines = [f"asked\t{path}" for path in found]
-    for number, text in enumerate(found.values()):
+    lines = [f"asked\t{path}" for path in revisions]
+    for number, text in enumerate(revisions.values()):
         mark = [f"managed\t{number}"] if managed and text else []
         lines += [f"status\t{number} 200", *mark, *([f"release\t{number} {text}"] if text else [])]
     return [*lines, "end\tok"]
@@ -137,8 +139,8 @@ exec {shutil.which("curl")} "$@" --connect-to {HOST}::127.0.0.1:
         )
 
     def read(self, fact: Framed[Any], **arguments: Any) -> Any:
-        done = self.run(str(fact.command(**arguments)))
-        return fact.process(done.stdout.splitlines())
+        result = self.run(str(fact.command(**arguments)))
+        return fact.process(result.stdout.splitlines())
 
 
 @contextmanager

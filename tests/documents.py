@@ -32,14 +32,14 @@ class Command:
 
 def pages() -> list[Path]:
     """Every page about what is; the changelog also names what was."""
-    listed = subprocess.run(
+    files = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
         cwd=ROOT,
         check=True,
         capture_output=True,
         text=True,
     ).stdout.split()
-    read = (name for name in listed if "/" not in name or name.startswith("docs/"))
+    read = (name for name in files if "/" not in name or name.startswith("docs/"))
     return [ROOT / name for name in read if name != "CHANGELOG.md"]
 
 
@@ -48,16 +48,16 @@ def commands(programs: set[str]) -> list[Command]:
 
     + programs: their names; text in backquotes that begins with none of them is no command
     """
-    found: dict[Command, None] = {}
+    unique_commands: dict[Command, None] = {}
     for page in pages():
         name, text = str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
         for line in _shell_lines(text, programs):
-            found.update((Command(name, words), None) for words in split(line))
+            unique_commands.update((Command(name, words), None) for words in split(line))
         for match in _INLINE.finditer(_without_blocks(text)):
             for words in split(match[1].replace("\\|", "|"), loose=True):
                 if words[0] in programs and len(words) > 1:
-                    found[Command(name, words)] = None
-    return list(found)
+                    unique_commands[Command(name, words)] = None
+    return list(unique_commands)
 
 
 def settings() -> list[tuple[str, str]]:
@@ -105,8 +105,8 @@ def _shell_lines(text: str, programs: set[str]) -> Iterator[str]:
         if language in {"sh", "console"}:
             yield from _joined(block, prompt=language == "console")
     for block in _indented(text):
-        first, _, rest = block.strip().partition(" ")
-        if first in programs and not rest.startswith("= "):
+        first, _, arguments = block.strip().partition(" ")
+        if first in programs and not arguments.startswith("= "):
             yield from _joined(block, prompt=False)
 
 

@@ -23,14 +23,14 @@ NOISE = [
 def own(lines: Iterable[str]) -> list[str]:
     """What a framed command that prints these lines prints in truth."""
     text = "".join(f"{line}\n" for line in lines)
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", framed("cat")], input=text, capture_output=True, text=True, check=True
     )
-    return done.stdout.splitlines()
+    return result.stdout.splitlines()
 
 
 def noisy(lines: Iterable[str]) -> list[str]:
     """The same beside noise: before, between and after, and without a newline at its end."""
-    first, *rest = own(lines)
-    between = [line for item in rest for line in (*NOISE, item)]
+    first, *remaining = own(lines)
+    between = [line for item in remaining for line in (*NOISE, item)]
     return [*NOISE, f"Last login: today {first}", *between, *NOISE]

@@ -7,7 +7,7 @@ import re
 # Programs of others: what the pages use of them. Options with a value of their own end in "=".
 # kubectl's and amtool's are compared with the programs themselves below; the others are from
 # nvidia-smi 595 --help, DCGM 4.8 dcgmi --help, and Debian 12's manual pages.
-OTHERS: dict[str, str] = {
+OTHER_PROGRAMS: dict[str, str] = {
     "amtool alert query": "--alertmanager.url=",
     "amtool config routes test": "--alertmanager.url=",
     "amtool silence add": "--alertmanager.url= --author= --duration= --comment=",
@@ -130,7 +130,7 @@ OF_HOSTS: dict[str, str] = {
     "uname": "-m",
     "update-initramfs": "-u",
 }
-ALL = OTHERS | OF_HOSTS
+ALL = OTHER_PROGRAMS | OF_HOSTS
 # what these get from stdin or write to says nothing about the command itself
 REDIRECTED = {">", "<"}
 
@@ -146,14 +146,14 @@ def check_other(words: tuple[str, ...]) -> None:
     options, plain = options_of(words)
     if plain[0] == "ssh":
         plain = plain[:1]
-    known = max(
+    command = max(
         (name for name in ALL if plain[: len(name.split())] == name.split()),
         key=len,
         default=None,
     )
-    assert known is not None, f"no such command in the table: {' '.join(plain)}"
-    unknown = options - {option.rstrip("=") for option in ALL[known].split()}
-    assert not unknown, f"{known}: {', '.join(sorted(unknown))}"
+    assert command is not None, f"no such command in the table: {' '.join(plain)}"
+    unknown = options - {option.rstrip("=") for option in ALL[command].split()}
+    assert not unknown, f"{command}: {', '.join(sorted(unknown))}"
 
 
 def options_of(words: tuple[str, ...]) -> tuple[set[str], list[str]]:
@@ -170,16 +170,16 @@ def options_of(words: tuple[str, ...]) -> tuple[set[str], list[str]]:
     }
     options: set[str] = set()
     plain: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         if word == "--" or word in REDIRECTED:
             break
         if re.match(r"--?[a-zA-Z]", word):
             name, _, value = word.partition("=")
             options.add(name)
-            if name in valued and not value and rest:
-                rest.pop(0)
+            if name in valued and not value and remaining:
+                remaining.pop(0)
         else:
             plain.append(word)
             if words[0] == "ssh" and len(plain) > 1:

@@ -35,8 +35,8 @@ def _in_frames(tests: Any) -> type[TestCase]:
             plain(self, name, {**data, "output": frame(lines)}, fact)
 
     tests._test_fn = in_frames
-    made: type[TestCase] = tests
-    return made
+    case_type: type[TestCase] = tests
+    return case_type
 
 
 for _folder in sorted(Path(__file__).with_name("facts").glob("*.*/")):

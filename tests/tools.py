@@ -39,10 +39,10 @@ def _tool(name: str, package: str) -> Path:
     on_path = shutil.which(name)
     if on_path:
         return Path(on_path)
-    kept = _folder() / "checkers" / package / "usr/bin" / name
-    if not kept.exists():
-        _unpack(package, kept.parents[2])
-    return kept
+    cached = _folder() / "checkers" / package / "usr/bin" / name
+    if not cached.exists():
+        _unpack(package, cached.parents[2])
+    return cached
 
 
 def _folder() -> Path:
@@ -78,8 +78,8 @@ def _run(package: str, command: list[str], folder: str) -> None:
     try:
         subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError) as error:
-        said = getattr(error, "stderr", None) or error
+        message = getattr(error, "stderr", None) or error
         raise ToolError(
-            f"{' '.join(command)}: {said}\n    remedy: `apt-get update`, or install promtool and"
+            f"{' '.join(command)}: {message}\n    remedy: `apt-get update`, or install promtool and"
             f" amtool anywhere on PATH (Debian's package {package} has one of them)"
         ) from error

@@ -41,9 +41,9 @@ class Curve:
     runs: Mapping[int, Sequence[Mapping[str, Any]]]
 
     def summary(self, hosts: int, quantity: str) -> Summary | None:
-        found = self.runs.get(hosts, ())
+        records = self.runs.get(hosts, ())
         scale = hosts if quantity == "commands" else 1
-        return summarize(float(one[quantity]) / scale for one in found)
+        return summarize(float(record[quantity]) / scale for record in records)
 
     def line(self, quantity: str) -> Line:
         """The line through the medians up to `FITTED` hosts."""
@@ -68,11 +68,11 @@ def fit(points: Sequence[tuple[float, float]]) -> Line:
 
 def newest(records: Sequence[Mapping[str, Any]]) -> Curve:
     """The runs of the code that was measured last."""
-    found = [one for one in records if one["kind"] == KIND]
+    growth_records = [record for record in records if record["kind"] == KIND]
     runs: dict[int, list[Mapping[str, Any]]] = {}
-    for one in found:
-        if one["code"] == found[-1]["code"]:
-            runs.setdefault(one["hosts"], []).append(one)
+    for record in growth_records:
+        if record["code"] == growth_records[-1]["code"]:
+            runs.setdefault(record["hosts"], []).append(record)
     return Curve(runs)
 
 
@@ -91,27 +91,35 @@ def calculated(curve: Curve) -> str:
     rows = [
         [
             f"{COLUMNS[name]}: {number(line.start)} + {line.slope:.3f} × hosts",
-            *(_beside(line.at(hosts), curve.summary(hosts, name)) for hosts in _beyond()),
+            *(
+                _with_measured(line.at(hosts), curve.summary(hosts, name))
+                for hosts in _sizes_not_fitted()
+            ),
         ]
         for name, line in lines.items()
     ]
-    return table(["calculated (measured)", *(f"{hosts:,} hosts" for hosts in _beyond())], rows)
+    return table(
+        ["calculated (measured)", *(f"{hosts:,} hosts" for hosts in _sizes_not_fitted())], rows
+    )
 
 
-def _beyond() -> list[int]:
+def _sizes_not_fitted() -> list[int]:
     return [hosts for hosts in SIZES if hosts > FITTED]
 
 
-def _beside(value: float, found: Summary | None) -> str:
-    return f"{number(value)} ({number(found.median) if found else NOT_RUN})"
+def _with_measured(value: float, summary: Summary | None) -> str:
+    return f"{number(value)} ({number(summary.median) if summary else NOT_RUN})"
 
 
 def plots(curve: Curve) -> list[Plot]:
     """Time, and memory."""
 
     def values(name: str) -> list[list[float] | None]:
-        found = (curve.summary(hosts, name) for hosts in SIZES)
-        return [[one.median, one.least, one.most] if one else None for one in found]
+        summaries = (curve.summary(hosts, name) for hosts in SIZES)
+        return [
+            [summary.median, summary.least, summary.most] if summary else None
+            for summary in summaries
+        ]
 
     line = curve.line("cpu_s")
     reckoned = [[line.at(hosts)] * 3 for hosts in SIZES]

@@ -17,7 +17,7 @@ from bench import machines
 from bench.growth import recording, servers
 from bench.growth.recording import Host, Recording
 from bench.growth.servers import Counted, Servers
-from bench.machines import FRESH, GPUS
+from bench.machines import DELIVERED, GPUS
 from bench.measure import difference
 from bench.results import ROOT, Results
 from bench.runner import converged
@@ -49,7 +49,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _RunResult:
     seconds: float
     cpu_s: float
     peak_mib: float
@@ -64,41 +64,41 @@ def measure(
     Sizes that the results hold already, of this code, are not measured again.
     """
     started = time.monotonic()
-    known = {one["hosts"] for one in results.records() if one["kind"] == KIND}
-    sizes = [size for size in sizes if size not in known]
+    measured_sizes = {entry["hosts"] for entry in results.records() if entry["kind"] == KIND}
+    sizes = [size for size in sizes if size not in measured_sizes]
     if not sizes:
         return
     results.begin()
     recorded = record(lab, results, say)
     folder = lab.folder / "growth" / "told"
     folder.mkdir(exist_ok=True)
-    done: dict[int, list[float]] = {size: [] for size in sizes}
+    durations: dict[int, list[float]] = {size: [] for size in sizes}
     for number in range(MOST_RUNS):
         for size in sizes:
             left = budget_s - (time.monotonic() - started)
-            if number and (len(done[size]) < number or max(done[size]) * 1.2 > left):
+            if number and (len(durations[size]) < number or max(durations[size]) * 1.2 > left):
                 continue
-            begun = time.monotonic()
+            run_started = time.monotonic()
             run = _measured(lab, folder, recorded, size)
-            done[size].append(time.monotonic() - begun)
+            durations[size].append(time.monotonic() - run_started)
             results.append(KIND, **asdict(run))
             say(f"{size} hosts: {run.seconds:.1f} s, {run.cpu_s:.1f} s of CPU")
 
 
 def _measured(lab: Lab, folder: Path, recorded: Recording, size: int) -> Run:
-    chosen = recording.hosts(recorded, size)
-    recording.write(recorded, chosen, folder)
+    hosts = recording.hosts(recorded, size)
+    recording.write(recorded, hosts, folder)
     with servers.serve(lab, folder) as running:
-        site = _site(lab, folder, chosen)
+        site = _site(lab, folder, hosts)
         before = running.cpu_s()
-        ended = _run(site, folder, running.prefix)
+        result = _run(site, folder, running.prefix)
         counted, cpu_s = _settled(running), running.cpu_s() - before
         if unknown := running.unknown():
             raise LabError(f"a command was not recorded: {unknown[:300]} …")
-    if ended.changed:
-        raise LabError(f"{size} hosts: a run that has nothing to do changed {ended.changed}")
+    if result.changed:
+        raise LabError(f"{size} hosts: a run that has nothing to do changed {result.changed}")
     return Run(
-        size, ended.seconds, ended.cpu_s, ended.peak_mib, cpu_s,
+        size, result.seconds, result.cpu_s, result.peak_mib, cpu_s,
         counted.connections, counted.most, counted.commands,
     )  # fmt: skip
 
@@ -127,7 +127,7 @@ def record(lab: Lab, results: Results, say: Progress) -> Recording:
     if not stamp.exists() or stamp.read_text() != results.code:
         shutil.rmtree(folder, ignore_errors=True)
         snapshot = converged(results)
-        machines.reset(lab, pair, snapshot if machines.has(lab, snapshot) else FRESH, say)
+        machines.reset(lab, pair, snapshot if machines.has(lab, snapshot) else DELIVERED, say)
         try:
             _record(lab, folder, leader, worker)
         finally:
@@ -146,30 +146,30 @@ def _record(lab: Lab, folder: Path, leader: Host, worker: Host) -> None:
     _write_ssh_config(lab, folder, (leader, worker))
     _run(_site(lab, folder, (leader, worker), direct=True), folder)
     with servers.serve(lab, folder, (leader.server, worker.server)):
-        ended = _run(_site(lab, folder, (leader, worker)), folder)
-    if ended.changed:
-        raise LabError(f"after a run that made all right there was something to change: {ended}")
+        result = _run(_site(lab, folder, (leader, worker)), folder)
+    if result.changed:
+        raise LabError(f"after a run that made all right there was something to change: {result}")
 
 
-def _write_ssh_config(lab: Lab, folder: Path, chosen: Sequence[Host]) -> None:
+def _write_ssh_config(lab: Lab, folder: Path, hosts: Sequence[Host]) -> None:
     """How forced.sh reaches the machines that it asks."""
     key = folder / "machine_key"
     key.touch(mode=0o600)
     key.write_text(lab.ssh_key.read_text())
     options = "User root\nIdentityFile /mnt/machine_key\nUserKnownHostsFile /mnt/machine_hosts\n"
     (folder / "machine_hosts").write_text(lab.known_hosts.read_text())
-    text = "".join(f"Host {host.name}\nHostName {host.address}\n{options}" for host in chosen)
+    text = "".join(f"Host {host.name}\nHostName {host.address}\n{options}" for host in hosts)
     (folder / "ssh_config").write_text(text)
 
 
-def _site(lab: Lab, folder: Path, chosen: Sequence[Host], direct: bool = False) -> Path:
+def _site(lab: Lab, folder: Path, hosts: Sequence[Host], direct: bool = False) -> Path:
     """The inventory's file. + direct: the machines themselves, without the server before them"""
     known_hosts = lab.known_hosts
     if not direct:
-        known_hosts = servers.known_hosts(folder, [host.server for host in chosen])
-    given = settings(Site(lab.name, folder, lab.ssh_key, known_hosts, ()))
-    given["cluster"] = {**given["cluster"], "pod_cidr": _POD_CIDR}
-    given["verify"] = {**given["verify"], "reports": str(folder / "reports")}
+        known_hosts = servers.known_hosts(folder, [host.server for host in hosts])
+    site_settings = settings(Site(lab.name, folder, lab.ssh_key, known_hosts, ()))
+    site_settings["cluster"] = {**site_settings["cluster"], "pod_cidr": _POD_CIDR}
+    site_settings["verify"] = {**site_settings["verify"], "reports": str(folder / "reports")}
 
     def entry(host: Host) -> tuple[str, Mapping[str, Any]]:
         return host.name, {
@@ -183,14 +183,14 @@ def _site(lab: Lab, folder: Path, chosen: Sequence[Host], direct: bool = False) 
             "_sudo": False,
         }
 
-    entries = [entry(host) for host in chosen]
+    entries = [entry(host) for host in hosts]
     path = folder / "site.json"
-    content = {"settings": given, "control_plane": entries[:1], "workers": entries[1:]}
+    content = {"settings": site_settings, "control_plane": entries[:1], "workers": entries[1:]}
     path.write_text(json.dumps(content, indent=1) + "\n")
     return path
 
 
-def _run(site: Path, folder: Path, prefix: Sequence[str] = ()) -> _Ended:
+def _run(site: Path, folder: Path, prefix: Sequence[str] = ()) -> _RunResult:
     """One run of the host layers. Raises `LabError` when it fails."""
     pyinfra = str(Path(sys.executable).with_name("pyinfra"))
     deploy = ["bench/growth/inventory.py", "deploys/host_layers.py", "-y"]
@@ -212,4 +212,4 @@ def _run(site: Path, folder: Path, prefix: Sequence[str] = ()) -> _Ended:
         tail = "\n".join((stdout + stderr).strip().splitlines()[-15:])
         raise LabError(f"the run failed with status {process.returncode}: {outcome.failed}\n{tail}")
     cpu_s = usage.ru_utime + usage.ru_stime
-    return _Ended(seconds, cpu_s, usage.ru_maxrss / 1024, difference(outcome))
+    return _RunResult(seconds, cpu_s, usage.ru_maxrss / 1024, difference(outcome))

@@ -58,9 +58,9 @@ def read(folder: Path, leader: Host, worker: Host) -> Recording:
     return Recording(leader, worker, answers)
 
 
-def write(recorded: Recording, chosen: Sequence[Host], folder: Path) -> None:
+def write(recorded: Recording, hosts: Sequence[Host], folder: Path) -> None:
     """Write for forced.sh what each of the hosts answers."""
-    for host in chosen:
+    for host in hosts:
         like = recorded.leader if host.name == recorded.leader.name else recorded.worker
         target = folder / host.server
         shutil.rmtree(target, ignore_errors=True)

@@ -62,8 +62,8 @@ class Servers:
 
     def unknown(self) -> str:
         """The first command that nobody has recorded; "" if there was none."""
-        found = sorted((self.folder / "unknown").glob("*"))
-        return found[0].read_text() if found else ""
+        unknown_files = sorted((self.folder / "unknown").glob("*"))
+        return unknown_files[0].read_text() if unknown_files else ""
 
 
 def count(lines: Iterable[str]) -> Counted:
@@ -96,10 +96,10 @@ def serve(lab: Lab, folder: Path, addresses: Sequence[str] = ()) -> Iterator[Ser
     command = ["unshare", "--mount", "--", "sh", "-ec", _START, "sshd", str(folder)]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([*prefix, *command, str(template.root(lab))], stderr=log)
-    made = Servers(folder, process, prefix)
+    running_servers = Servers(folder, process, prefix)
     try:
-        _wait(made)
-        yield made
+        _wait(running_servers)
+        yield running_servers
     finally:
         process.terminate()
         process.wait()

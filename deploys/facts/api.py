@@ -19,15 +19,15 @@ def command(script: str, kubeconfig: str, paths: Iterable[str], form: str = "") 
     + paths: what is asked, as the server knows them
     + form: of the answers: `METADATA`; "": whole objects
     """
-    asked = " ".join(shlex.quote(path) for path in paths)
-    head = f"KUBECONFIG={shlex.quote(kubeconfig)} as={shlex.quote(form)}\nset -- {asked}"
+    quoted_paths = " ".join(shlex.quote(path) for path in paths)
+    head = f"KUBECONFIG={shlex.quote(kubeconfig)} as={shlex.quote(form)}\nset -- {quoted_paths}"
     return "\n".join([head, _text("api.sh"), _text(script)])
 
 
 def where_there_is_one(kubeconfig: str, asking: str) -> str:
     """Such a command, which prints nothing where there is no cluster yet, and no curl to ask it."""
-    there = f"[ -r {shlex.quote(kubeconfig)} ] && command -v curl >/dev/null || exit 0"
-    return f"{there}\n{asking}"
+    guard = f"[ -r {shlex.quote(kubeconfig)} ] && command -v curl >/dev/null || exit 0"
+    return f"{guard}\n{asking}"
 
 
 @functools.cache

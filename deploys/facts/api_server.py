@@ -26,4 +26,4 @@ class ApiServerLacks(Framed[list[tuple[str, str]]]):
 
     @override
     def process(self, output: list[str]) -> list[tuple[str, str]]:
-        return [(part, why) for part, why in Fields(output).rows("lacks")]
+        return [(part, problem) for part, problem in Fields(output).rows("lacks")]

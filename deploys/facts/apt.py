@@ -32,7 +32,7 @@ class Packages(AnyPackages):
 
 
 # states of a package that is whole, or gone, as dpkg(1) calls them
-_WHOLE = r"installed\|config-files\|not-installed"
+_FINISHED_STATES = r"installed\|config-files\|not-installed"
 
 
 class Unfinished(Framed[list[tuple[str, str, str]]]):
@@ -50,7 +50,7 @@ class Unfinished(Framed[list[tuple[str, str, str]]]):
             "ls /var/lib/dpkg/updates 2>/dev/null | grep -qx '[0-9]*' && "
             "printf 'dpkg\\tinterrupted\\t\\n'; if command -v dpkg-query >/dev/null; then "
             "dpkg-query -W -f '${Package}\\t${db:Status-Status}\\t${Version}\\n' | "
-            f"grep -v '\t\\({_WHOLE}\\)\t'; fi; true"
+            f"grep -v '\t\\({_FINISHED_STATES}\\)\t'; fi; true"
         )
 
     @override

@@ -10,7 +10,7 @@ from deploys.facts.framed import Framed
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes import backup_copy
 from gpuboot.kubernetes.backup import SERVICE, Backups, parse
-from gpuboot.kubernetes.restore import Living, parse_living
+from gpuboot.kubernetes.restore import LiveData, parse_living
 
 # Times in UTC: `date` does not know all abbreviations of time zones
 # a folder whose name begins with a dot is of a backup that has not ended
@@ -52,18 +52,18 @@ class EtcdBackups(Framed[Backups]):
         return parse(output)
 
 
-class EtcdNow(Framed[Living]):
+class EtcdNow(Framed[LiveData]):
     """Revision and keys that etcd on this control-plane node has now, by its metrics."""
 
     of_cluster = True
-    default = Living
+    default = LiveData
 
     @override
     def command(self) -> str:
-        wanted = "etcd_debugging_mvcc_(current_revision|keys_total) "
+        metric_pattern = "etcd_debugging_mvcc_(current_revision|keys_total) "
         ask = "curl -q -sS --noproxy '*' --max-time 10 http://127.0.0.1:2381/metrics 2>/dev/null"
-        return f"{ask} | grep -E '^{wanted}' | tr ' ' '\\t'; printf 'end\\tok\\n'"
+        return f"{ask} | grep -E '^{metric_pattern}' | tr ' ' '\\t'; printf 'end\\tok\\n'"
 
     @override
-    def process(self, output: list[str]) -> Living:
+    def process(self, output: list[str]) -> LiveData:
         return parse_living(Fields(output))

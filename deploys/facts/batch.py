@@ -68,11 +68,11 @@ class _Reading:
         try:
             if status != "0":
                 raise FactProcessError(f"its command ended with {status}")
-            whole = self.fact().value(lines)
+            combined = self.fact().value(lines)
             if len(self.places) == 1:
-                return [whole]
-            asked = [requests[place] for place in self.places]
-            return [item.fact.part(whole, dict(item.arguments)) for item in asked]
+                return [combined]
+            own_requests = [requests[place] for place in self.places]
+            return [item.fact.part(combined, dict(item.arguments)) for item in own_requests]
         except FactProcessError as error:
             return [Unanswered(str(error))] * len(self.places)
 
@@ -110,21 +110,21 @@ class Batch(Framed[list[Any]]):
     def process(self, output: list[str]) -> list[Any]:
         answers: dict[int, Any] = {}
         lines: list[str] = []
-        done = 0
+        index = 0
         for line in output:
             _, mark, text = line.partition(_MARK)
             if not mark:
                 lines.append(line)
                 continue
             number, _, status = text.partition(" ")
-            if number != str(done):
+            if number != str(index):
                 raise FactProcessError("the answers are not in the order of the requests")
             if lines[-1:] == [""]:  # of our own, for a command without a newline at its end
                 lines.pop()
-            reading = self._readings[done]
-            given = reading.answers(self._requests, lines, status)
-            answers |= zip(reading.places, given, strict=True)
-            lines, done = [], done + 1
+            reading = self._readings[index]
+            part_answers = reading.answers(self._requests, lines, status)
+            answers |= zip(reading.places, part_answers, strict=True)
+            lines, index = [], index + 1
         return [answers.get(place, _MISSING) for place in range(len(self._requests))]
 
 
@@ -136,15 +136,17 @@ def _readings(requests: Sequence[Request]) -> list[_Reading]:
     places: dict[type[Framed[Any]], list[int]] = defaultdict(list)
     for place, request in enumerate(requests):
         places[request.fact].append(place)
-    found = []
+    readings = []
     for fact, own in places.items():
-        asked = [dict(requests[place].arguments) for place in own]
-        merged = fact.merged(asked) if len(own) > 1 else None
+        arguments = [dict(requests[place].arguments) for place in own]
+        merged = fact.merged(arguments) if len(own) > 1 else None
         if merged:
-            found.append(_Reading(*merged, own))
+            readings.append(_Reading(*merged, own))
         else:
-            found += [_Reading(fact, item, [place]) for item, place in zip(asked, own, strict=True)]
-    return sorted(found, key=lambda reading: reading.fact.of_cluster)
+            readings += [
+                _Reading(fact, item, [place]) for item, place in zip(arguments, own, strict=True)
+            ]
+    return sorted(readings, key=lambda reading: reading.fact.of_cluster)
 
 
 def parts(requests: Sequence[Request]) -> Iterator[tuple[Request, ...]]:

@@ -22,7 +22,7 @@ class ComposeState:
     + absent: no dockerd answers
     + files: path below the folder -> permissions (octal), owner's uid, SHA-256
     + folders: path -> permissions, owner's uid
-    + written: paths that earlier runs wrote
+    + written_files: paths that earlier runs wrote
     + applied: service -> digest of the files that it has read
     + hashes: service -> what compose makes of it now
     + containers: service -> states (`running`, …) and hashes they were made with
@@ -31,7 +31,7 @@ class ComposeState:
     absent: bool = True
     files: dict[str, tuple[str, int, str]] = field(default_factory=dict)
     folders: dict[str, tuple[str, int]] = field(default_factory=dict)
-    written: tuple[str, ...] = ()
+    written_files: tuple[str, ...] = ()
     applied: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, str] = field(default_factory=dict)
     containers: dict[str, list[tuple[str, str]]] = field(default_factory=dict)

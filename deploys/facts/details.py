@@ -38,11 +38,11 @@ class FileTexts(Framed[dict[str, str]]):
 
     @override
     def process(self, output: list[str]) -> dict[str, str]:
-        found = {}
+        texts = {}
         for line in output:
             path, _, text = line.rpartition(" ")
-            found[path] = b64decode(text).decode(errors="replace")
-        return found
+            texts[path] = b64decode(text).decode(errors="replace")
+        return texts
 
 
 class LiveObjects(Framed[list[dict[str, Any]]]):
@@ -77,8 +77,8 @@ class LiveObjects(Framed[list[dict[str, Any]]]):
     @override
     def process(self, output: list[str]) -> list[dict[str, Any]]:
         text = b64decode("".join(output)).decode()
-        found = json.loads(text) if text.strip() else {}
-        items = found.get("items", [found] if found else [])
+        document = json.loads(text) if text.strip() else {}
+        items = document.get("items", [document] if document else [])
         return [item for item in items if item.get("kind") != "Secret"]
 
 

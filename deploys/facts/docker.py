@@ -52,16 +52,16 @@ class Docker(Framed[DockerState]):
     def process(self, output: list[str]) -> DockerState:
         values = Fields(output)
         words = values.first("running").split()
-        known = len(words) == 4
+        is_known = len(words) == 4
         return DockerState(
             tuple(values.all("absent")),
             values.text("present"),
             values.text("toolkit"),
             values.first("error"),
-            words[0] if known else "",
-            tuple(filter(None, words[3].split(","))) if known else (),
-            words[2] if known else "",
-            known and words[1] not in {"inactive", ""},
+            words[0] if is_known else "",
+            tuple(filter(None, words[3].split(","))) if is_known else (),
+            words[2] if is_known else "",
+            is_known and words[1] not in {"inactive", ""},
             "stale" in values,
         )
 

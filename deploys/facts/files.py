@@ -29,14 +29,18 @@ class Files(Framed[dict[str, FileState]]):
     @classmethod
     @override
     def merged(
-        cls, asked: Sequence[Mapping[str, Any]]
+        cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[dict[str, FileState]]], dict[str, Any]]:
-        return cls, {"paths": list(dict.fromkeys(path for item in asked for path in item["paths"]))}
+        return cls, {
+            "paths": list(dict.fromkeys(path for item in arguments for path in item["paths"]))
+        }
 
     @classmethod
     @override
-    def part(cls, whole: dict[str, FileState], asked: Mapping[str, Any]) -> dict[str, FileState]:
-        return {path: whole[path] for path in asked["paths"] if path in whole}
+    def part(
+        cls, combined: dict[str, FileState], arguments: Mapping[str, Any]
+    ) -> dict[str, FileState]:
+        return {path: combined[path] for path in arguments["paths"] if path in combined}
 
     @override
     def command(self, paths: Iterable[str]) -> str:
@@ -49,12 +53,12 @@ class Files(Framed[dict[str, FileState]]):
 
     @override
     def process(self, output: list[str]) -> dict[str, FileState]:
-        found = Fields(output, separator=" ", last=None)
-        modes = {path: mode for mode, path in found.words("mode", 2)}
-        digests = {path: digest for digest, path in found.words("sha256", 2)}
+        fields = Fields(output, separator=" ", last=None)
+        modes = {path: mode for mode, path in fields.words("mode", 2)}
+        digests = {path: digest for digest, path in fields.words("sha256", 2)}
         return {
             **{path: FileState(modes[path], digest) for path, digest in digests.items()},
-            **{path: FileState("-", "-") for path in found.raw("-")},
+            **{path: FileState("-", "-") for path in fields.raw("-")},
         }
 
 

@@ -39,18 +39,18 @@ class Framed(FactBase[T]):
 
     @classmethod
     def merged(
-        cls, asked: Sequence[Mapping[str, Any]]
+        cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
         """The fact, and its arguments, that answers all of these at once.
 
-        + asked: arguments of several readings of this fact
+        + arguments: arguments of several readings of this fact
 
         None: each of them is a command of its own.
         """
         return None
 
     @classmethod
-    def part(cls, whole: Any, asked: Mapping[str, Any]) -> T:
+    def part(cls, combined: Any, arguments: Mapping[str, Any]) -> T:
         """What of the answer to such a fact belongs to one of them."""
         raise NotImplementedError
 
@@ -78,11 +78,11 @@ def _own_lines(process: Callable[..., T]) -> Callable[..., T]:
     @functools.wraps(process)
     def own_lines(self: FactBase[T], output: list[str]) -> T:
         try:
-            printed = answer(output)
+            parsed = answer(output)
         except FactOutputError as error:
             raise FactProcessError(str(error)) from error
-        warn_of_noise(printed.noise)
-        return _value(self, process, printed.lines)
+        warn_of_noise(parsed.noise)
+        return _value(self, process, parsed.lines)
 
     return own_lines
 

@@ -86,17 +86,19 @@ class HelmRelease(Framed[Release]):
     @classmethod
     @override
     def merged(
-        cls, asked: Sequence[Mapping[str, Any]]
+        cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
         return HelmReleases, {
-            "kubeconfig": asked[0]["kubeconfig"],
-            "paths": [release_path(item["release"], item["namespace"]) for item in asked],
+            "kubeconfig": arguments[0]["kubeconfig"],
+            "paths": [release_path(item["release"], item["namespace"]) for item in arguments],
         }
 
     @classmethod
     @override
-    def part(cls, whole: dict[str, Release], asked: Mapping[str, Any]) -> Release:
-        return whole.get(release_path(asked["release"], asked["namespace"]), cls.default())
+    def part(cls, combined: dict[str, Release], arguments: Mapping[str, Any]) -> Release:
+        return combined.get(
+            release_path(arguments["release"], arguments["namespace"]), cls.default()
+        )
 
 
 class FileDigest(OneLine):

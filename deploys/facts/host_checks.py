@@ -10,17 +10,17 @@ from typing_extensions import override
 from deploys.facts.framed import Framed
 from deploys.facts.nvidia import BOUNDED
 from gpuboot.fact_output import Fields
-from gpuboot.verify.checks.host_check import HostCheck, Printed
+from gpuboot.verify.checks.host_check import CommandOutput, HostCheck
 from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
 
 # each has its own time, so that one that hangs keeps none of the others
-_ONE = """\
+_CHECK_COMMAND = """\
 bounded {seconds} sh -c {command} |
   while IFS= read -r line; do printf '%s\\t%s\\n' {name} "$line"; done"""
 _EXIT = "exit="
 
 
-class HostChecks(Framed[Mapping[str, Printed]]):
+class HostChecks(Framed[Mapping[str, CommandOutput]]):
     """Name of a check -> what its command printed."""
 
     default = dict
@@ -30,23 +30,23 @@ class HostChecks(Framed[Mapping[str, Printed]]):
         return BOUNDED + "\n".join(map(_script, HOST_CHECKS))
 
     @override
-    def process(self, output: list[str]) -> Mapping[str, Printed]:
+    def process(self, output: list[str]) -> Mapping[str, CommandOutput]:
         lines = Fields(output, last=None)
         names = [check.link.name for check in HOST_CHECKS]
-        return {name: _printed(lines.raw(name)) for name in names if name in lines}
+        return {name: _parse_output(lines.raw(name)) for name in names if name in lines}
 
 
 def _script(check: HostCheck) -> str:
-    return _ONE.format(
+    return _CHECK_COMMAND.format(
         seconds=check.timeout_s,
         command=shlex.quote(f"exec 2>/dev/null; {check.command}"),
         name=shlex.quote(check.link.name),
     )
 
 
-def _printed(lines: list[str]) -> Printed:
+def _parse_output(lines: list[str]) -> CommandOutput:
     """Raises ValueError where its last line is missing."""
-    *said, last = lines
+    *output_lines, last = lines
     if not last.startswith(_EXIT):
         raise ValueError(f"the answer ends in {last[:80]!r}")
-    return Printed("\n".join(said), int(last.removeprefix(_EXIT)))
+    return CommandOutput("\n".join(output_lines), int(last.removeprefix(_EXIT)))

@@ -42,8 +42,10 @@ class Kernel(Framed[KernelState]):
     @override
     def process(self, output: list[str]) -> KernelState:
         values = Fields(output, separator=" ", last=None)
-        found = {key.replace("/", "."): text for key, text in values.pairs("sysctl").items()}
-        return KernelState(tuple(values.all("feature")), found)
+        kernel_settings = {
+            key.replace("/", "."): text for key, text in values.pairs("sysctl").items()
+        }
+        return KernelState(tuple(values.all("feature")), kernel_settings)
 
 
 @dataclass(frozen=True)

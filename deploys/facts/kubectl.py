@@ -36,13 +36,15 @@ class AllSecretDigests(Framed[dict[str, Digests]]):
         if error := values.first("error"):
             raise ValueError(error)
         statuses = values.pairs("status")
-        found: dict[str, Digests] = {}
+        digests_by_path: dict[str, Digests] = {}
         for number, path in enumerate(values.all("asked")):
             if (status := statuses.get(str(number))) not in ("200", "404"):
                 raise ValueError(f"{path}: the API server answers {status}")
             rows = values.words("digest", 3)
-            found[path] = {key: digest for place, key, digest in rows if place == str(number)}
-        return found
+            digests_by_path[path] = {
+                key: digest for place, key, digest in rows if place == str(number)
+            }
+        return digests_by_path
 
 
 class SecretDigests(Framed[Digests]):
@@ -62,13 +64,13 @@ class SecretDigests(Framed[Digests]):
     @classmethod
     @override
     def merged(
-        cls, asked: Sequence[Mapping[str, Any]]
+        cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
         return AllSecretDigests, {
-            "paths": [_path(item["namespace"], item["secret"]) for item in asked]
+            "paths": [_path(item["namespace"], item["secret"]) for item in arguments]
         }
 
     @classmethod
     @override
-    def part(cls, whole: dict[str, Digests], asked: Mapping[str, Any]) -> Digests:
-        return whole.get(_path(asked["namespace"], asked["secret"]), {})
+    def part(cls, combined: dict[str, Digests], arguments: Mapping[str, Any]) -> Digests:
+        return combined.get(_path(arguments["namespace"], arguments["secret"]), {})

@@ -68,10 +68,10 @@ class MigProfiles(Framed[dict[int, Counts]]):
 
     @override
     def command(self) -> str:
-        asked = {"device": "--query-gpu=index,pci.device_id --format=csv,noheader"}
-        asked["profile"] = "mig -lgip"
+        queries = {"device": "--query-gpu=index,pci.device_id --format=csv,noheader"}
+        queries["profile"] = "mig -lgip"
         lines = (
-            f"bounded 30 nvidia-smi {words} | sed 's/^/{key}\t/'" for key, words in asked.items()
+            f"bounded 30 nvidia-smi {words} | sed 's/^/{key}\t/'" for key, words in queries.items()
         )
         return "\n".join([BOUNDED, "export LC_ALL=C", *lines, "printf 'end\\tok\\n'"])
 

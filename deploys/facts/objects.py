@@ -71,8 +71,8 @@ class Applied(Framed[list[dict[str, Any]]]):
     @override
     def process(self, output: list[str]) -> list[dict[str, Any]]:
         text = decompress(b64decode("".join(output))).decode()
-        found = json.loads(text) if text.strip() else {}
-        items: list[dict[str, Any]] = found.get("items", [found] if found else [])
+        document = json.loads(text) if text.strip() else {}
+        items: list[dict[str, Any]] = document.get("items", [document] if document else [])
         return items
 
 
@@ -142,16 +142,18 @@ class Present(Framed[ManagedObjects]):
     @classmethod
     @override
     def merged(
-        cls, asked: Sequence[Mapping[str, Any]]
+        cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
-        references = {name: None for item in asked for name in item["references"]}
-        return cls, {"kubeconfig": asked[0]["kubeconfig"], "references": tuple(references)}
+        references = {name: None for item in arguments for name in item["references"]}
+        return cls, {"kubeconfig": arguments[0]["kubeconfig"], "references": tuple(references)}
 
     @classmethod
     @override
-    def part(cls, whole: ManagedObjects, asked: Mapping[str, Any]) -> ManagedObjects:
-        names = {*map(tuple, asked["references"])}
-        return replace(whole, objects=tuple(it for it in whole.objects if key(it) in names))
+    def part(cls, combined: ManagedObjects, arguments: Mapping[str, Any]) -> ManagedObjects:
+        names = {*map(tuple, arguments["references"])}
+        return replace(
+            combined, objects=tuple(item for item in combined.objects if key(item) in names)
+        )
 
     @override
     def command(self, kubeconfig: str, references: Sequence[Key]) -> str:

@@ -32,18 +32,18 @@ class AnyPackages(Framed[PackageState]):
     @classmethod
     @override
     def merged(
-        cls, asked: Sequence[Mapping[str, Any]]
+        cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[PackageState]], dict[str, Any]]:
-        names = dict.fromkeys(name for item in asked for name in item["packages"])
+        names = dict.fromkeys(name for item in arguments for name in item["packages"])
         return cls, {"packages": list(names)}
 
     @classmethod
     @override
-    def part(cls, whole: PackageState, asked: Mapping[str, Any]) -> PackageState:
-        names = asked["packages"]
+    def part(cls, combined: PackageState, arguments: Mapping[str, Any]) -> PackageState:
+        names = arguments["packages"]
         return PackageState(
-            {name: version for name, version in whole.versions.items() if name in names},
-            tuple(name for name in whole.holds if name in names),
+            {name: version for name, version in combined.versions.items() if name in names},
+            tuple(name for name in combined.holds if name in names),
         )
 
 

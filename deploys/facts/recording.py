@@ -34,25 +34,25 @@ echo "ended $(date +%s.%N)\""""
 
 
 @dataclass(frozen=True)
-class Printed:
+class HostOutput:
     """What a host printed.
 
-    + began, ended: by its clock, seconds since 1970
+    + started_at, ended_at: by its clock, seconds since 1970
     + parts: fact -> its lines; failed: fact -> exit status of one that did not end well
     """
 
-    began: float = 0.0
-    ended: float = 0.0
+    started_at: float = 0.0
+    ended_at: float = 0.0
     parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
 
 
-class HostRecording(Framed[Printed]):
+class HostRecording(Framed[HostOutput]):
     """The output of several facts, each bounded in time, all at once: one that hangs keeps none of
     the others.
     """
 
-    default = Printed
+    default = HostOutput
 
     @override
     def command(self, socket: str, limit_s: int, gpus: bool) -> str:
@@ -70,7 +70,7 @@ class HostRecording(Framed[Printed]):
         return "\n".join([*lines, _TAIL.format(mark=_MARK)])
 
     @override
-    def process(self, output: list[str]) -> Printed:
+    def process(self, output: list[str]) -> HostOutput:
         parts: dict[str, tuple[str, ...]] = {}
         failed: dict[str, str] = {}
         times: dict[str, float] = {}
@@ -89,4 +89,4 @@ class HostRecording(Framed[Printed]):
                 lines.append(line)
         if "ended" not in times:
             raise FactOutputError("the host's answer ends early")
-        return Printed(times["began"], times["ended"], parts, failed)
+        return HostOutput(times["began"], times["ended"], parts, failed)

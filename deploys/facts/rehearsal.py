@@ -50,20 +50,20 @@ class AptRehearsal(Framed[Rehearsal]):
     def command(
         self,
         packages: Mapping[str, str],
-        written: Mapping[str, str],
+        sources: Mapping[str, str],
         keys: Mapping[str, str],
         edits: Sequence[Edit] = (),
         configuration: str = "",
         credentials: bool = False,
     ) -> str:
-        """`packages`: name -> version or its pattern; `written`: path of a file of sources -> its
+        """`packages`: name -> version or its pattern; `sources`: path of a file of sources -> its
         text; `keys`: path of a key that they name -> its address; `edits`: lines that go from
         other files; `configuration`: of apt, which the run brings; `credentials`: those that it
         brings come by `_stdin`, as apt_auth.conf(5) has them."""
-        prepare = apt_private.prepare(written, edits, keys=list(keys))
+        prepare = apt_private.prepare(sources, edits, keys=list(keys))
         prepare = prepare.replace(apt_private.FOLDER, FOLDER)
         settings = shlex.quote(f"{configuration}{_HASTE}")
-        texts = {path: _own_keys(text, keys) for path, text in written.items()}
+        texts = {path: _own_keys(text, keys) for path, text in sources.items()}
         return "\n".join(
             [
                 f"copy={FOLDER} options={shlex.quote(_OPTIONS)}",

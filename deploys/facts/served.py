@@ -64,7 +64,11 @@ class ServedVersions(Framed[Served]):
         for name, version in values.words("package", 2):
             packages.setdefault(name, []).append(version)
         charts = {
-            name: [one["version"] for one in json.loads(found) if one["name"] == f"{name}/{name}"]
-            for name, found in values.words("chart", 2)
+            name: [
+                entry["version"]
+                for entry in json.loads(chart_json)
+                if entry["name"] == f"{name}/{name}"
+            ]
+            for name, chart_json in values.words("chart", 2)
         }
         return Served(packages, charts, tuple(values.all("silent")))

@@ -19,16 +19,18 @@ class Units(Framed[dict[str, tuple[str, str]]]):
     @classmethod
     @override
     def merged(
-        cls, asked: Sequence[Mapping[str, Any]]
+        cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[dict[str, tuple[str, str]]]], dict[str, Any]]:
-        return cls, {"units": list(dict.fromkeys(unit for item in asked for unit in item["units"]))}
+        return cls, {
+            "units": list(dict.fromkeys(unit for item in arguments for unit in item["units"]))
+        }
 
     @classmethod
     @override
     def part(
-        cls, whole: dict[str, tuple[str, str]], asked: Mapping[str, Any]
+        cls, combined: dict[str, tuple[str, str]], arguments: Mapping[str, Any]
     ) -> dict[str, tuple[str, str]]:
-        return {unit: whole[unit] for unit in asked["units"] if unit in whole}
+        return {unit: combined[unit] for unit in arguments["units"] if unit in combined}
 
     @override
     def command(self, units: Iterable[str]) -> str:

@@ -42,8 +42,8 @@ class RemovedVolumes(Framed[Removed]):
     @override
     def command(self, folder: str, days: int) -> str:
         """`folder`: where local-path keeps volumes; `days`: how long deleted ones are kept."""
-        listed = expire(days, "printf 'expired\\t%s\\n' \"$folder\"")
-        return _SCRIPT.format(folder=shlex.quote(folder), expire=listed)
+        expired_listing = expire(days, "printf 'expired\\t%s\\n' \"$folder\"")
+        return _SCRIPT.format(folder=shlex.quote(folder), expire=expired_listing)
 
     @override
     def process(self, output: list[str]) -> Removed:

@@ -73,7 +73,7 @@ class HostAnswers:
     + forgotten: how often the answers have been forgotten
     """
 
-    known: dict[Request, Any] = field(default_factory=dict)
+    cache: dict[Request, Any] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     read_at: float = 0.0
     place: int = 0
@@ -81,13 +81,13 @@ class HostAnswers:
 
     def answer(self, request: Request) -> Any:
         """What is known; `Unanswered` where nothing is."""
-        return self.known.get(request, Unanswered("nobody has asked"))
+        return self.cache.get(request, Unanswered("nobody has asked"))
 
     def keep(self, answers: Mapping[Request, Any]) -> None:
         """Add answers to those that are known."""
-        if not self.known:
+        if not self.cache:
             self.read_at = time.monotonic()
-        self.known |= answers
+        self.cache |= answers
 
 
 @dataclass
@@ -170,34 +170,41 @@ def read(fact: type[FactBase[T]], **arguments: Any) -> T:
 def read_from(target: Host, fact: type[FactBase[T]], **arguments: Any) -> T:
     """A fact of any host of the inventory, which the caller has made the context's host."""
     request = Request.of(fact, arguments)
-    kept = _hosts.get(target.name)
-    if kept is None or request is None or _is_live():
-        alone: T = target.get_fact(fact, **arguments)
-        return alone
-    found = _comparing()
-    answer: T = _compared(found, target, request) if found else _kept(target, kept, request)
+    host_answers = _hosts.get(target.name)
+    if host_answers is None or request is None or _is_live():
+        direct_answer: T = target.get_fact(fact, **arguments)
+        return direct_answer
+    comparison = _comparing()
+    answer: T = (
+        _compared(comparison, target, request)
+        if comparison
+        else _cached_answer(target, host_answers, request)
+    )
     return answer
 
 
 def foresee(questions: Iterable[tuple[Host, type[FactBase[Any]], dict[str, Any]]]) -> None:
     """Read now what the one who compares is going to read, each host by one command."""
-    if found := _comparing():
+    if comparison := _comparing():
         requests = [
-            (state.inventory.get_host(target.name), Request.of(fact, given))
-            for target, fact, given in questions
+            (state.inventory.get_host(target.name), Request.of(fact, arguments))
+            for target, fact, arguments in questions
         ]
-        found.ask([(target, request) for target, request in requests if request])
+        comparison.ask([(target, request) for target, request in requests if request])
 
 
 def read_each(fact: type[FactBase[T]], arguments: Mapping[Host, Mapping[str, Any]]) -> list[T]:
     """A fact of several hosts at once, each with arguments of its own."""
-    requests = [(target, Request.of(fact, dict(given))) for target, given in arguments.items()]
-    asked = [(target, request) for target, request in requests if request]
-    found = None if _is_live() else _comparing()
-    answers = found.ask(asked) if found else [Unanswered()] * len(asked)
+    requests = [
+        (target, Request.of(fact, dict(host_arguments)))
+        for target, host_arguments in arguments.items()
+    ]
+    host_requests = [(target, request) for target, request in requests if request]
+    comparison = None if _is_live() else _comparing()
+    answers = comparison.ask(host_requests) if comparison else [Unanswered()] * len(host_requests)
 
-    def alone(number: int) -> T:
-        target, request = asked[number]
+    def resolve(number: int) -> T:
+        target, request = host_requests[number]
         answer: T | Unanswered = answers[number]
         if not isinstance(answer, Unanswered):
             return answer
@@ -205,43 +212,43 @@ def read_each(fact: type[FactBase[T]], arguments: Mapping[Host, Mapping[str, Any
             value: T = get_fact(state, target, fact, kwargs=dict(request.arguments))
             return value
 
-    return list(Pool(_MAX_AT_ONCE).map(alone, range(len(asked))))
+    return list(Pool(_MAX_AT_ONCE).map(resolve, range(len(host_requests))))
 
 
-def _compared(found: _Comparing, target: Host, request: Request) -> Any:
+def _compared(comparison: _Comparing, target: Host, request: Request) -> Any:
     if request.fact.of_plan:  # nobody asks for them who has found no difference
         raise WouldChange
-    found.step.requests.append((target.name, request))
-    [answer] = found.ask([(target, request)])
+    comparison.step.requests.append((target.name, request))
+    [answer] = comparison.ask([(target, request)])
     if isinstance(answer, Unanswered) or getattr(answer, "error", None):
         raise WouldChange
     return answer
 
 
-def _kept(target: Host, kept: HostAnswers, request: Request) -> Any:
-    if state.is_executing and time.monotonic() - kept.read_at > _FRESH_S:
-        kept.known.clear()
-    if not isinstance(answer := kept.answer(request), Unanswered):
+def _cached_answer(target: Host, host_answers: HostAnswers, request: Request) -> Any:
+    if state.is_executing and time.monotonic() - host_answers.read_at > _FRESH_S:
+        host_answers.cache.clear()
+    if not isinstance(answer := host_answers.answer(request), Unanswered):
         return answer
-    before = kept.forgotten, _cluster.forgotten
-    answers = ask(target, _ahead(target, kept, request))
+    before = host_answers.forgotten, _cluster.forgotten
+    answers = ask(target, _upcoming_requests(target, host_answers, request))
     if isinstance(answers[request], Unanswered):  # asked alone, it says itself what is wrong
         answers[request] = target.get_fact(request.fact, **dict(request.arguments))
     # what other operations have changed meanwhile, on their hosts, may not be in these answers
-    if before == (kept.forgotten, _cluster.forgotten):
-        kept.keep(answers)
+    if before == (host_answers.forgotten, _cluster.forgotten):
+        host_answers.keep(answers)
     return answers[request]
 
 
-def _ahead(target: Host, kept: HostAnswers, request: Request) -> list[Request]:
+def _upcoming_requests(target: Host, host_answers: HostAnswers, request: Request) -> list[Request]:
     """What is asked now, and what the operations that follow will ask of the same host."""
     requests = {request: None}
     if state.is_executing:
-        for step in kept.steps[kept.place :]:
+        for step in host_answers.steps[host_answers.place :]:
             requests |= {item: None for name, item in step.requests if name == target.name}
             if step.differs:
                 break
-    return [item for item in requests if isinstance(kept.answer(item), Unanswered)]
+    return [item for item in requests if isinstance(host_answers.answer(item), Unanswered)]
 
 
 def ask(target: Host, requests: Sequence[Request]) -> dict[Request, Any]:
@@ -250,33 +257,33 @@ def ask(target: Host, requests: Sequence[Request]) -> dict[Request, Any]:
     with current_host(target):
         for part in parts(requests):
             try:
-                found = get_fact(
+                values = get_fact(
                     state, target, Batch, kwargs={"requests": part}, apply_failed_hosts=False
                 )
             except PyinfraError as error:
-                found = [Unanswered(str(error))] * len(part)
-            missing = [Unanswered("the host did not answer")] * (len(part) - len(found))
-            answers |= zip(part, [*found, *missing], strict=True)
+                values = [Unanswered(str(error))] * len(part)
+            missing = [Unanswered("the host did not answer")] * (len(part) - len(values))
+            answers |= zip(part, [*values, *missing], strict=True)
     return answers
 
 
 def reached(target: Host, place: int) -> None:
     """The run has come to this operation of a host."""
-    if kept := _hosts.get(target.name):
-        kept.place = place
+    if host_answers := _hosts.get(target.name):
+        host_answers.place = place
 
 
 def forget(target: Host) -> None:
     """A command runs on a host: what it has answered, and what the cluster has, may be old."""
-    if kept := _hosts.get(target.name):
-        kept.known.clear()
-        kept.forgotten += 1
+    if host_answers := _hosts.get(target.name):
+        host_answers.cache.clear()
+        host_answers.forgotten += 1
     forget_cluster()
 
 
 def forget_cluster() -> None:
     """Something may have changed in the cluster, whichever host told of it."""
     _cluster.forgotten += 1
-    for kept in _hosts.values():
-        for request in [item for item in kept.known if item.fact.of_cluster]:
-            del kept.known[request]
+    for host_answers in _hosts.values():
+        for request in [item for item in host_answers.cache if item.fact.of_cluster]:
+            del host_answers.cache[request]

@@ -15,16 +15,18 @@ LAY_PINS = resources.files("deploys.lib").joinpath("apt_pins.sh").read_text()
 _PINNED = "/run/gpuboot/pinned"
 LOCK_TIMEOUT_S = 600
 # what it prints is matched: gpuboot.hosts.install_failures, gpuboot.hosts.transient
-_QUIET = "LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
+_ENVIRONMENT = "LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
 _LOCK = f"-o DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"
-_HOW = "install -y -q --no-install-recommends --allow-downgrades --allow-change-held-packages"
+_INSTALL_ARGUMENTS = (
+    "install -y -q --no-install-recommends --allow-downgrades --allow-change-held-packages"
+)
 _INSTALL = (
-    f"{_QUIET} apt-get {_LOCK} -o Dpkg::Options::=--force-confdef "
-    f"-o Dpkg::Options::=--force-confold {_HOW}"
+    f"{_ENVIRONMENT} apt-get {_LOCK} -o Dpkg::Options::=--force-confdef "
+    f"-o Dpkg::Options::=--force-confold {_INSTALL_ARGUMENTS}"
 )
 # what dpkg cannot configure because something that it needs was not unpacked yet, apt brings
 _FINISH = (
-    f"{_QUIET} dpkg --force-confdef --force-confold --configure -a; "
+    f"{_ENVIRONMENT} dpkg --force-confdef --force-confold --configure -a; "
     f"{_INSTALL} --fix-broken --no-remove"
 )
 _FETCH = """\
@@ -59,7 +61,7 @@ def simulate(versions: Mapping[str, str], options: str) -> str:
 
     + options: of apt-get, e.g. for a private copy of the sources
     """
-    return f"apt-get {options} -s {_HOW} --fix-broken {shlex.join(words(versions))}"
+    return f"apt-get {options} -s {_INSTALL_ARGUMENTS} --fix-broken {shlex.join(words(versions))}"
 
 
 def download(versions: Mapping[str, str]) -> str:
@@ -85,14 +87,16 @@ def pins(versions: Iterable[str]) -> list[str]:
     return [name for name in versions if name.startswith(pinning_package(""))]
 
 
-def finish(lost: Mapping[str, str]) -> StringCommand:
+def finish(interrupted: Mapping[str, str]) -> StringCommand:
     """Finish what an earlier run of dpkg, whoever's, left half done; nothing is removed for it.
 
-    + lost: packages that were killed while they were unpacked, with their versions: apt takes
-      those for installed as long as nobody names them
+    + interrupted: packages that were killed while they were unpacked, with their versions: apt
+      takes those for installed as long as nobody names them
     """
-    again = ["--reinstall", *map(QuoteString, words(lost))] if lost else []
-    return StringCommand(_FINISH, *again)
+    reinstall_arguments = (
+        ["--reinstall", *map(QuoteString, words(interrupted))] if interrupted else []
+    )
+    return StringCommand(_FINISH, *reinstall_arguments)
 
 
 def list_versions(names: Sequence[str]) -> StringCommand:

@@ -1,6 +1,6 @@
 """A private copy of a host's apt sources and lists, to try a change before the host has it.
 
-    prepare(written={source_path: text}, edits=[...], keys=[key_path])
+    prepare(sources={source_path: text}, edits=[...], keys=[key_path])
     apt-get OPTIONS update -q              # may be left out: the host's lists are there already
     apt-get OPTIONS -s install PACKAGE
     apt-get OPTIONS indextargets ...
@@ -77,13 +77,13 @@ done
 
 
 def prepare(
-    written: Mapping[str, str],
+    source_files: Mapping[str, str],
     edits: Iterable[Edit] = (),
     keys: Sequence[str] = (),
 ) -> str:
     """The shell command, in a subshell, that makes the copy anew with a change of the sources.
 
-    + written: files of sources that are to be there, by their path on the host -> text
+    + source_files: files of sources that are to be there, by their path on the host -> text
     + edits: lines of files of others that become comments, and what stands in their place
     + keys: paths of keys on the host that the written files name and that are to come from
       somewhere else: in the copy those files name `private_key(path)` instead. Whoever asks for
@@ -93,7 +93,7 @@ def prepare(
     # from the last line of a file to its first, since the lines are those of the file as it is
     for edit in sorted(edits, reverse=True):
         lines.append(f"file=$(copy_of {shlex.quote(edit.path)}); {replace_lines(edit)} || exit")
-    for path, text in written.items():
+    for path, text in source_files.items():
         for key in keys:
             text = text.replace(key, private_key(key))
         copied = f'"$(copy_of {shlex.quote(path)})"'

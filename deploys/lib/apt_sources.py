@@ -20,7 +20,7 @@ before() { if [ -e "$1" ]; then cp -p "$1" "$2"; fi; }
 back() { if [ -e "$2" ]; then cp -p "$2" "$1"; else rm -f "$1"; fi; }"""
 
 
-def tried(name: str) -> StringCommand:
+def check_private_sources(name: str) -> StringCommand:
     """Fail where apt would refuse the private copy's sources, with what it says.
 
     + name: of the repository that is new in it
@@ -46,12 +46,12 @@ def changed(path: str, text: str, key_path: str, key: str, edits: Sequence[Edit]
     + key: the file that becomes the key
     """
     files = [path, key_path, *dict.fromkeys(edit.path for edit in edits)]
-    saved = [(shlex.quote(file), f"{FOLDER}/before.{place}") for place, file in enumerate(files)]
-    steps = [f"before {file} {copy}" for file, copy in saved]
+    backups = [(shlex.quote(file), f"{FOLDER}/before.{place}") for place, file in enumerate(files)]
+    steps = [f"before {file} {copy}" for file, copy in backups]
     for file in files[2:]:
         copied = shlex.quote(f"{file}{COPY}")
         steps.append(f"{{ [ -e {copied} ] || cp -pL {shlex.quote(file)} {copied}; }}")
-    back = "; ".join(f"back {file} {copy}" for file, copy in saved)
+    back = "; ".join(f"back {file} {copy}" for file, copy in backups)
     changes = [
         f"file=$(readlink -f {shlex.quote(edit.path)}) && {replace_lines(edit)}"
         for edit in sorted(edits, reverse=True)

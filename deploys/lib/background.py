@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyinfra.api.command import QuoteString, StringCommand
 
 
-def started(unit: str, what: str, script: str) -> StringCommand:
+def started(unit: str, description: str, script: str) -> StringCommand:
     """The command that runs a shell script as a unit of systemd, and does not wait for its end.
 
     What it prints is in the journal (`journalctl -u UNIT`). One that still runs from an earlier run
@@ -19,5 +19,5 @@ def started(unit: str, what: str, script: str) -> StringCommand:
     return StringCommand(
         f"systemctl is-active --quiet {unit} || systemd-run --quiet --collect --no-block"
         f" --nice=19 --unit={unit} --description",
-        QuoteString(what), "sh -c", QuoteString(script),
+        QuoteString(description), "sh -c", QuoteString(script),
     )  # fmt: skip

@@ -26,9 +26,11 @@ def record(*items: Item) -> None:
     """Note what the operation that runs now changes on the current host, or costs it."""
     if items and answers.comparing():
         raise answers.WouldChange
-    kept = (executed if host.state.is_executing else planned)[host.name, host.current_op_hash or ""]
+    recorded = (executed if host.state.is_executing else planned)[
+        host.name, host.current_op_hash or ""
+    ]
     # an operation may be asked twice what it would change
-    kept += [item for item in items if item not in kept]
+    recorded += [item for item in items if item not in recorded]
 
 
 def respect(*items: Decision) -> None:

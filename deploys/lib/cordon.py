@@ -16,7 +16,7 @@ CORDON_MARK = "/etc/gpuboot/cordoned"
 _READY_S = 300
 _BOOT = "{.status.nodeInfo.bootID}"
 _READY = '{.status.conditions[?(@.type=="Ready")].status}'
-_WHY = '{.status.conditions[?(@.type=="Ready")].message}'
+_READY_MESSAGE = '{.status.conditions[?(@.type=="Ready")].message}'
 
 
 def cordon(leader: Host, node: str, host: Host) -> bool:
@@ -65,12 +65,14 @@ def wait_until_rejoined(leader: Host, node: str, boot_id: str) -> None:
     """
 
     def probe() -> Progress:
-        columns = f"{_BOOT} {_READY} {_WHY}"
+        columns = f"{_BOOT} {_READY} {_READY_MESSAGE}"
         query = f"{KUBECTL} --request-timeout=5s get node {node} -o 'jsonpath={columns}'"
         try:
-            boot, ready, why = [*run(leader, query + " --ignore-not-found").split(" ", 2), "", ""][
-                :3
-            ]
+            boot, ready, reason = [
+                *run(leader, query + " --ignore-not-found").split(" ", 2),
+                "",
+                "",
+            ][:3]
         except RemoteError:
             return explained(
                 Progress(False, "the API server does not answer"), lacks(leader), leader
@@ -78,13 +80,13 @@ def wait_until_rejoined(leader: Host, node: str, boot_id: str) -> None:
         if (boot, ready) == (boot_id, "True"):
             return Progress(True, f"node {node} is Ready after its reboot")
         if not boot:
-            why = "the cluster has no such node"
+            reason = "the cluster has no such node"
         elif boot != boot_id:
-            why = "its kubelet has not reported since"
-        text = f"node {node} is not Ready after its reboot: {why}"
-        return Progress(False, text, stuck=(after_reboot(node, why),))
+            reason = "its kubelet has not reported since"
+        text = f"node {node} is not Ready after its reboot: {reason}"
+        return Progress(False, text, stuck=(after_reboot(node, reason),))
 
     end = wait_until(leader, probe, _READY_S)
-    if not end.done:
+    if not end.complete:
         remedy = remedy_of(end, f"see `journalctl -u kubelet` on {node}, then run again")
         raise RemoteError(failure(unfinished(end, _READY_S), remedy))

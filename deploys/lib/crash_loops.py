@@ -16,7 +16,7 @@ from deploys.lib.remote import RemoteError, run
 from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue
 from gpuboot.kubernetes.pod_crashes import Crash, telling, to_restart
 
-_TOLD = 3  # crashing containers of which a wait tells the log
+_MAX_LOGGED = 3  # crashing containers of which a wait tells the log
 
 # namespace, owner and node of pods that this run has started anew: another time would not help
 _restarted: set[tuple[str, str, str]] = set()
@@ -26,48 +26,48 @@ _restarted: set[tuple[str, str, str]] = set()
 class CrashLoops:
     """The crash loops that one wait has met.
 
-    + ours: namespace -> how names of pods of ours begin in it
+    + own_pods: namespace -> how names of pods of ours begin in it
     """
 
-    ours: Mapping[str, Iterable[str]]
-    _said: dict[tuple[str, int], list[str]] = field(default_factory=dict)
-    _seen: list[Crash] = field(default_factory=list)
+    own_pods: Mapping[str, Iterable[str]]
+    _log_lines: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    _crashes: list[Crash] = field(default_factory=list)
 
     def met(self, leader: Host, state: ClusterState) -> ClusterState:
         """The same state, whose issues tell what crashing containers said last.
 
         Pods of ours are started anew, once in a run, where that is sooner than the kubelet would.
         """
-        self._seen = [issue.crash for issue in state.pod_issues if issue.crash]
+        self._crashes = [issue.crash for issue in state.pod_issues if issue.crash]
         self._read()
-        for item in to_restart(self._seen, state.clock, self.ours):
+        for item in to_restart(self._crashes, state.clock, self.own_pods):
             self._restart(leader, item)
-        return replace(state, pod_issues=tuple(map(self._told, state.pod_issues)))
+        return replace(state, pod_issues=tuple(map(self._with_log, state.pod_issues)))
 
     def causes(self, text: str) -> list[Crash]:
         """The crash loops that a wait's text names."""
-        return [item for item in self._seen if item.pod in text]
+        return [item for item in self._crashes if item.pod in text]
 
     def log(self, item: Crash) -> str:
         """The last lines of a container that crashed, below a line that names it."""
-        lines = self._said.get(_key(item), [])
+        lines = self._log_lines.get(_key(item), [])
         head = f"{item.namespace}/{item.pod} on {item.node}, container {item.container}"
         return "\n".join([f"{head}, said last:", *(f"    {line}" for line in lines)])
 
     def _read(self) -> None:
-        unread = [item for item in self._seen if _key(item) not in self._said][:_TOLD]
+        unread = [item for item in self._crashes if _key(item) not in self._log_lines][:_MAX_LOGGED]
         if not unread:
             return
         names = [f"{item.namespace}/{item.pod}/{item.container}" for item in unread]
         logs = read(CrashLogs, kubeconfig=ADMIN_CONF, containers=names)
-        self._said |= {
+        self._log_lines |= {
             _key(item): telling(logs.get(name, []))
             for item, name in zip(unread, names, strict=True)
         }
 
-    def _told(self, issue: PodIssue) -> PodIssue:
-        said = self._said.get(_key(issue.crash), []) if issue.crash else []
-        return replace(issue, reason=f"{issue.reason}: {said[-1]}") if said else issue
+    def _with_log(self, issue: PodIssue) -> PodIssue:
+        lines = self._log_lines.get(_key(issue.crash), []) if issue.crash else []
+        return replace(issue, reason=f"{issue.reason}: {lines[-1]}") if lines else issue
 
     def _restart(self, leader: Host, item: Crash) -> None:
         key = (item.namespace, item.owner, item.node)

@@ -16,9 +16,9 @@ def current_host(target: Host) -> Iterator[Host]:
     pyinfra's own `ctx_host.use` recurses for the latter, and does not come back after an exception.
     """
     before: Host | None = ctx_host.get()  # type: ignore[no-untyped-call]
-    there = target if before is None or not isinstance(target, ContextObject) else before
-    ctx_host.set(there)  # type: ignore[no-untyped-call]
+    current = target if before is None or not isinstance(target, ContextObject) else before
+    ctx_host.set(current)  # type: ignore[no-untyped-call]
     try:
-        yield there
+        yield current
     finally:
         ctx_host.set(before)  # type: ignore[no-untyped-call]

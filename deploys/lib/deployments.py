@@ -30,7 +30,7 @@ def _running(state: State, host: Host, name: str, timeout_s: float) -> bool:
     def probe() -> Progress:
         cluster = read_fact(host, Cluster, kubeconfig=ADMIN_CONF)
         look = deployment_ready(cluster, namespace, deployment)
-        if look.done or cluster.error:
+        if look.complete or cluster.error:
             return look
         issues = read_fact(host, PodIssues, kubeconfig=ADMIN_CONF)
         return deployment_ready(replace(cluster, pod_issues=issues), namespace, deployment)
@@ -39,7 +39,7 @@ def _running(state: State, host: Host, name: str, timeout_s: float) -> bool:
         end = wait_until(host, probe, timeout_s)
     except RemoteError as error:
         return report_failure(host, failure(str(error), "run again"))
-    if end.done:
+    if end.complete:
         return True
     remedy = remedy_of(end, f"see `kubectl -n {namespace} get pods,events`, then run again")
     return report_failure(host, failure(unfinished(end, timeout_s), remedy))

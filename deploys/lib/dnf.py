@@ -39,7 +39,7 @@ def download(versions: Mapping[str, str]) -> str:
     )
 
 
-def finish(lost: Mapping[str, str]) -> None:
+def finish(interrupted: Mapping[str, str]) -> None:
     """rpm has no half-configured state: what a killed transaction lacks, the next installs."""
 
 

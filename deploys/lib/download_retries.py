@@ -22,13 +22,13 @@ from gpuboot.hosts.transient import PAUSES_S, reason
 # failures whose words, such as `not found`, other programs print of other things
 _VAGUE = ("", "missing", "mirror")
 # inventory names and commands of this run
-_ended: set[tuple[str, str]] = set()
-_SHOWN = 25  # last lines of a failed command's output
+_attempted: set[tuple[str, str]] = set()
+_TAIL_LINES = 25  # last lines of a failed command's output
 
 
 def with_retries(
     command: StringCommand | str,
-    what: str,
+    description: str,
     stdin: SecretStr | str | None = None,
     needed: bool = True,
     failed: str = "",
@@ -39,35 +39,35 @@ def with_retries(
     """A shell command that is tried again while the network fails it, for a minute at least.
 
     + command: may run any number of times; shown, so it must hold no secret
-    + what: what it fetches, for the person who waits
+    + description: what it fetches, for the person who waits
     + stdin: what it reads; shown nowhere
     + needed: the host fails without it; False: that is only told
-    + failed: what to say of its failure; "": that `what` is not to be had
+    + failed: what to say of its failure; "": that `description` is not to be had
     + versions: the shell command that prints which versions there are, for one that is missing
     + remedy: what the person can do where what it printed explains nothing
     + once: not again where it has ended on the same host in this run
     """
     text = command if isinstance(command, str) else command.get_raw_value()
-    more: dict[str, Any] = {"stdin": stdin} if stdin else {}
+    options: dict[str, Any] = {"stdin": stdin} if stdin else {}
     if not needed:
-        more["needed"] = False
+        options["needed"] = False
     texts = {"failed": failed, "versions": versions, "remedy": remedy}
-    more |= {key: value for key, value in texts.items() if value}
-    return FunctionCommand(_run_once if once else _run_with_retries, (text, what), more)
+    options |= {key: value for key, value in texts.items() if value}
+    return FunctionCommand(_run_once if once else _run_with_retries, (text, description), options)
 
 
-def _run_once(state: State, host: Host, command: str, what: str, **more: Any) -> bool:
-    if (host.name, command) in _ended:
+def _run_once(state: State, host: Host, command: str, description: str, **options: Any) -> bool:
+    if (host.name, command) in _attempted:
         return True
-    _ended.add((host.name, command))
-    return _run_with_retries(state, host, command, what, **more)
+    _attempted.add((host.name, command))
+    return _run_with_retries(state, host, command, description, **options)
 
 
 def _run_with_retries(
     state: State,
     host: Host,
     command: str,
-    what: str,
+    description: str,
     stdin: SecretStr | str | None = None,
     needed: bool = True,
     failed: str = "",
@@ -75,7 +75,7 @@ def _run_with_retries(
     remedy: str = "",
 ) -> bool:
     arguments = _arguments(host, stdin)
-    began = time.monotonic()
+    started = time.monotonic()
     for pause in (*PAUSES_S, 0):
         ok, output = host.run_shell_command(
             StringCommand(command),
@@ -88,21 +88,27 @@ def _run_with_retries(
         cause = reason(output.output)
         if not cause or not pause:
             break
-        logger.info(f"{host.print_prefix}waiting for {what}: {cause} (next try in {pause} s)")
-        with waiting(f"{what}: {cause}"):
-            time.sleep(pause)
-    spent = f" in {time.monotonic() - began:.0f} s" if cause else ""
+        _wait(host, f"{description}: {cause}", pause)
+    duration = f" in {time.monotonic() - started:.0f} s" if cause else ""
     if not needed:
-        why = cause or output.output.strip().rpartition("\n")[2]
-        logger.warning(f"{host.print_prefix}{what}: not all could be read{spent}: {why}")
+        warning = cause or output.output.strip().rpartition("\n")[2]
+        logger.warning(
+            f"{host.print_prefix}{description}: not all could be read{duration}: {warning}"
+        )
         return True
     explanation = explain(output.output)
-    output_lines = output.output_lines[-_SHOWN:]
+    output_lines = output.output_lines[-_TAIL_LINES:]
     if versions and explanation and explanation.version:
-        offered = host.run_shell_command(StringCommand(versions), **arguments)[1]
-        output_lines = [*output_lines, *offered.output.splitlines()]
-    message = f"{failed or f'{what}: not to be had'}{spent}"
+        version_listing = host.run_shell_command(StringCommand(versions), **arguments)[1]
+        output_lines = [*output_lines, *version_listing.output.splitlines()]
+    message = f"{failed or f'{description}: not to be had'}{duration}"
     return report_failure(host, _failure_message(message, output_lines, explanation, remedy))
+
+
+def _wait(host: Host, reason: str, pause: float) -> None:
+    logger.info(f"{host.print_prefix}waiting for {reason} (next try in {pause} s)")
+    with waiting(reason):
+        time.sleep(pause)
 
 
 def _arguments(host: Host, stdin: SecretStr | str | None) -> dict[str, Any]:

@@ -67,12 +67,12 @@ def drain(
         try:
             run(leader, evict)
         except RemoteError as error:
-            said = str(error).strip().splitlines()[-1]
-            return rules.progress(pods(leader, node), len(before.leaving), said)
+            message = str(error).strip().splitlines()[-1]
+            return rules.progress(pods(leader, node), len(before.leaving), message)
         return Progress(True, f"node {node} is drained: {len(before.leaving)} pods have left")
 
     end = wait_until(leader, probe, timeout_s)
-    if not end.done:
+    if not end.complete:
         cause = f"node {node} is not drained, and stays cordoned: {unfinished(end, timeout_s)}"
         left = pods(leader, node)
         raise RemoteError(failure(f"{cause}{_of_budgets(leader, left)}", rules.remedy(left, node)))
@@ -80,15 +80,17 @@ def drain(
 
 def _of_budgets(leader: Host, left: rules.NodePods) -> str:
     """Why the budgets that keep pods on a node let none go."""
-    kept = dict.fromkeys(budget for pod in left.leaving for budget in pod.held_by)
-    return "".join(f"; {_of_budget(leader, budget)}" for budget in kept)
+    blocking_budgets = dict.fromkeys(budget for pod in left.leaving for budget in pod.held_by)
+    return "".join(f"; {_of_budget(leader, budget)}" for budget in blocking_budgets)
 
 
 def _of_budget(leader: Host, budget: Budget) -> str:
-    chosen = f"--selector {shlex.quote(budget.selector)}" if budget.selector else ""
-    query = f"{KUBECTL} get pods --namespace {shlex.quote(budget.namespace)} {chosen} --output json"
+    selector = f"--selector {shlex.quote(budget.selector)}" if budget.selector else ""
+    query = (
+        f"{KUBECTL} get pods --namespace {shlex.quote(budget.namespace)} {selector} --output json"
+    )
     try:
-        return budgets.told(budget, json.loads(run(leader, query))["items"])
+        return budgets.describe_budget(budget, json.loads(run(leader, query))["items"])
     except RemoteError as error:
         return f"which pods {budget.name} counts is not known: {error}"
 
@@ -102,22 +104,22 @@ def _cordoned(leader: Host, node: str, empty_dirs: bool, unmanaged: bool) -> rul
     query = f"{KUBECTL} get node {name} -o 'jsonpath={{.spec.unschedulable}}'"
     was = run(leader, query).strip() == "true"
     run(leader, f"{KUBECTL} cordon {name}")
-    found = pods(leader, node)
-    if kept := rules.forbidden(found, empty_dirs, unmanaged):
+    node_pods = pods(leader, node)
+    if forbidden_pods := rules.forbidden(node_pods, empty_dirs, unmanaged):
         if not was:
             run(leader, f"{KUBECTL} uncordon {name}")
-        cause = f"node {node} is not drained: {'; '.join(kept)}"
+        cause = f"node {node} is not drained: {'; '.join(forbidden_pods)}"
         remedy = (
             "end these pods yourself, or allow that (upgrade.drain_empty_dirs, "
             "upgrade.drain_unmanaged), then run again"
         )
         raise DrainRefusedError(failure(cause, remedy))
-    return found
+    return node_pods
 
 
 def pods(leader: Host, node: str) -> rules.NodePods:
     """What runs on a node. Raises `RemoteError` when the API server does not answer."""
-    found = read_fact(leader, NodePods, kubeconfig=ADMIN_CONF, node=node)
-    if found.error:
-        raise RemoteError(f"the API server does not answer: {found.error}")
-    return found
+    node_pods = read_fact(leader, NodePods, kubeconfig=ADMIN_CONF, node=node)
+    if node_pods.error:
+        raise RemoteError(f"the API server does not answer: {node_pods.error}")
+    return node_pods

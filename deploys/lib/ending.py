@@ -101,8 +101,8 @@ def watch_signals(left: Callable[[], str]) -> None:
             click.echo(f"\n{left()}", err=True)
         sys.exit(128 + number)
 
-    for one in _SIGNALS:
-        signal.signal(one, end)
+    for signal_number in _SIGNALS:
+        signal.signal(signal_number, end)
 
 
 def _guarded(method: Callable[..., T]) -> Callable[..., T]:

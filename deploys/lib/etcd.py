@@ -35,10 +35,10 @@ def members(control_plane: Host) -> list[Member]:
 
     + control_plane: the host that is asked
     """
-    listed = remote.run(control_plane, f"{_ETCDCTL} member list -w json")
+    member_list = remote.run(control_plane, f"{_ETCDCTL} member list -w json")
     # its exit code says that one is not healthy, its output which
     command = f'said=$({_ETCDCTL} endpoint health --cluster -w json 2>/dev/null); echo "$said"'
-    return parse(listed, remote.run(control_plane, command))
+    return parse(member_list, remote.run(control_plane, command))
 
 
 def remove_member(control_plane: Host, member: Member) -> None:
@@ -53,32 +53,32 @@ def wait_for_etcd(state: State, host: Host, control_planes: Sequence[str], stead
     + steady_s: how long all must have answered
     """
     hosts = [state.inventory.get_host(name) for name in control_planes]
-    if away := [item.name for item in hosts if item.name in unreachable]:
+    if unreachable_hosts := [item.name for item in hosts if item.name in unreachable]:
         cause = (
-            f"{', '.join(away)} cannot be reached: etcd may not lose one more member, as it would "
-            "while this one restarts"
+            f"{', '.join(unreachable_hosts)} cannot be reached: etcd may not lose one more member, "
+            "as it would while this one restarts"
         )
         remedy = (
             "bring it back; or remove it for good: pyinfra INVENTORY deploys/remove.py --data "
-            f"gpuboot_remove={away[0]}; then run again"
+            f"gpuboot_remove={unreachable_hosts[0]}; then run again"
         )
         return report_failure(host, failure(cause, remedy))
     since: list[float] = []
 
     def probe() -> Progress:
-        told = {item.name: remote.read_fact(item, EtcdHealth) for item in hosts}
-        ill = [f"{name} ({said})" for name, said in told.items() if said]
-        text = f"etcd is healthy on {len(told) - len(ill)} of {len(told)} control planes"
-        if ill:
+        health = {item.name: remote.read_fact(item, EtcdHealth) for item in hosts}
+        unhealthy = [f"{name} ({message})" for name, message in health.items() if message]
+        text = f"etcd is healthy on {len(health) - len(unhealthy)} of {len(health)} control planes"
+        if unhealthy:
             since.clear()
-            reasons = [reason for item in hosts if told[item.name] for reason in _reasons(item)]
-            text = "; ".join([f"{text}; not on {', '.join(ill)}", *map(str, reasons)])
-            return Progress(False, text, stuck=tuple(reasons), ready=len(told) - len(ill))
+            reasons = [reason for item in hosts if health[item.name] for reason in _reasons(item)]
+            text = "; ".join([f"{text}; not on {', '.join(unhealthy)}", *map(str, reasons)])
+            return Progress(False, text, stuck=tuple(reasons), ready=len(health) - len(unhealthy))
         since.append(time.monotonic())
         return Progress(since[-1] - since[0] >= steady_s, text)
 
     end = wait_until(host, probe, _ETCD_S)
-    if end.done:
+    if end.complete:
         return True
     remedy = remedy_of(end, "see `crictl ps -a --name etcd` and its log, then run again")
     return report_failure(host, failure(unfinished(end, _ETCD_S), remedy))
@@ -87,4 +87,4 @@ def wait_for_etcd(state: State, host: Host, control_planes: Sequence[str], stead
 def _reasons(member: Host) -> tuple[Stuck, ...]:
     """What keeps etcd from running on a host."""
     parts = ("containerd", "kubelet", "etcd")
-    return of_control_plane([it for it in lacks(member) if it[0] in parts], member.name)
+    return of_control_plane([lack for lack in lacks(member) if lack[0] in parts], member.name)

@@ -22,6 +22,6 @@ def note(reading: Reading) -> None:
 
 def refusal(problems: Iterable[Problem]) -> str:
     """These problems, which end the run, as one text; they are left for the command, too."""
-    listed = tuple(problems)
-    note(Reading(unreachable=dict(unreachable), problems=listed))
-    return render(listed)
+    problem_list = tuple(problems)
+    note(Reading(unreachable=dict(unreachable), problems=problem_list))
+    return render(problem_list)

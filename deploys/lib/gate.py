@@ -29,8 +29,8 @@ def record(leader: Host, outcomes: Sequence[Sequence[str]]) -> None:
     """
     if not outcomes:
         return
-    sent = f"{gate.lines(outcomes)}\n{gate.program()}"
-    for line in run(leader, f"{_RECORD}{version('gpuboot')}", sent).splitlines():
+    program_input = f"{gate.lines(outcomes)}\n{gate.program()}"
+    for line in run(leader, f"{_RECORD}{version('gpuboot')}", program_input).splitlines():
         logger.info(f"gate: {line}")
 
 

@@ -27,25 +27,25 @@ from gpuboot.kubernetes.stuck import Patience, Stuck
 _PID = "/run/gpuboot/helm.pid"
 _LOOK_S = 3.0
 _CLOCKS_S = 5.0  # that control planes may differ by
-_SHOWN = 10  # last lines of what Helm says
+_TAIL_LINES = 10  # last lines of what Helm says
 
 
-def watched(command: StringCommand, what: str, namespace: str) -> FunctionCommand:
+def watched(command: StringCommand, description: str, namespace: str) -> FunctionCommand:
     """A Helm command that ends early when one of its hooks cannot end. Runs on the leader.
 
     + command: shown, so it must hold no secret
-    + what: it does, for the person who waits
+    + description: it does, for the person who waits
     """
-    return FunctionCommand(_watched, (command.get_raw_value(), what, namespace), {})
+    return FunctionCommand(_watched, (command.get_raw_value(), description, namespace), {})
 
 
-def _watched(state: State, host: Host, command: str, what: str, namespace: str) -> bool:
+def _watched(state: State, host: Host, command: str, description: str, namespace: str) -> bool:
     script = (
         f"mkdir -p {_PID.rpartition('/')[0]}; {command} & pid=$!; echo $pid >{_PID}; "
         f"wait $pid; code=$?; rm -f {_PID}; exit $code"
     )
     given_up: list[Stuck] = []
-    watcher = gevent.spawn(_watch, host, what, namespace, given_up)
+    watcher = gevent.spawn(_watch, host, description, namespace, given_up)
     try:
         ok, output = host.run_shell_command(
             StringCommand(f"sh -c {shlex.quote(script)}"),
@@ -60,27 +60,34 @@ def _watched(state: State, host: Host, command: str, what: str, namespace: str) 
     if given_up:
         reasons = "; ".join(dict.fromkeys(map(str, given_up)))
         remedies = "; ".join(dict.fromkeys(item.remedy for item in given_up))
-        return report_failure(host, failure(f"{what}: {reasons}", f"{remedies}; then run again"))
-    said = "\n".join(output.output_lines[-_SHOWN:])
-    return report_failure(host, failure(f"{what}: Helm failed: {said}", "mend that, and run again"))
+        return report_failure(
+            host, failure(f"{description}: {reasons}", f"{remedies}; then run again")
+        )
+    tail = "\n".join(output.output_lines[-_TAIL_LINES:])
+    return report_failure(
+        host, failure(f"{description}: Helm failed: {tail}", "mend that, and run again")
+    )
 
 
-def _watch(host: Host, what: str, namespace: str, given_up: list[Stuck]) -> None:
+def _watch(host: Host, description: str, namespace: str, given_up: list[Stuck]) -> None:
     """Look again and again; end Helm when it waits in vain. + given_up: gets the reasons"""
-    patience, news, began = Patience(), News(logger.info), time.monotonic()
+    patience, news, started = Patience(), News(logger.info), time.monotonic()
     since: float | None = None  # by the leader's clock
     with answers.live():
         while not given_up:
             gevent.sleep(_LOOK_S)
             try:
                 if since is None:
-                    passed = time.monotonic() - began
+                    passed = time.monotonic() - started
                     since = float(remote.run(host, "date +%s")) - passed - _CLOCKS_S
                 look = _look(host, namespace, since)
                 now = time.monotonic()
                 given_up.extend(patience.over(look.stuck, 0, now))
                 if look.stuck:
-                    news(f"{host.print_prefix}{what}: {look.text}", f" ({now - began:.0f} s)")
+                    news(
+                        f"{host.print_prefix}{description}: {look.text}",
+                        f" ({now - started:.0f} s)",
+                    )
                 if given_up:
                     remote.run(host, f"kill -TERM $(cat {_PID})")
             except (PyinfraError, OSError, EOFError, ValueError):
@@ -89,8 +96,8 @@ def _watch(host: Host, what: str, namespace: str, given_up: list[Stuck]) -> None
 
 def _look(host: Host, namespace: str, since: float) -> Progress:
     query = f"{KUBECTL} --request-timeout=10s -n {shlex.quote(namespace)} get jobs -o"
-    listed = remote.run(host, framed(f"{query} {shlex.quote(hooks.FORMAT)}"))
-    jobs = hooks.parse(answer(listed.splitlines()).lines, since)
+    job_listing = remote.run(host, framed(f"{query} {shlex.quote(hooks.FORMAT)}"))
+    jobs = hooks.parse(answer(job_listing.splitlines()).lines, since)
     if not jobs:
         return hooks.progress(jobs, namespace, ClusterState())
     state = remote.read_fact(host, Cluster, kubeconfig=ADMIN_CONF)

@@ -40,8 +40,10 @@ def uploaded_certificates(leader: Host, config: str) -> Iterator[None]:
 
     + config: `init_config` with the certificate key
     """
-    quiet = ">/dev/null"  # it prints the key
-    command = f"cat | kubeadm init phase upload-certs --upload-certs --config /dev/stdin {quiet}"
+    redirection = ">/dev/null"  # it prints the key
+    command = (
+        f"cat | kubeadm init phase upload-certs --upload-certs --config /dev/stdin {redirection}"
+    )
     run(leader, command, stdin=config)
     try:
         yield

@@ -22,25 +22,27 @@ def record_objects(objects: Iterable[Object], live: Mapping[str, Object] | None 
     + live: those that exist, as `label` names them; None: they are read, where a plan shows them
     """
     items = list(objects)
-    known = live is None
+    is_complete = live is None
     if live is None and host.state.is_executing:
         changes.record(*[Change(subject=label(item), new="applied") for item in items])
         return
     if live is None:
-        found = read(LiveObjects, references=[_reference(item) for item in items])
-        live = {label(item): item for item in found}
+        live_objects = read(LiveObjects, references=[_reference(item) for item in items])
+        live = {label(item): item for item in live_objects}
     for item in items:
-        changes.record(*_items(live.get(label(item)), item, known))
+        changes.record(*_items(live.get(label(item)), item, is_complete))
 
 
-def _items(old: Object | None, new: Object, known: bool) -> list[Item]:
-    if old is None and known:
+def _items(old: Object | None, new: Object, is_complete: bool) -> list[Item]:
+    if old is None and is_complete:
         return [Change(subject=label(new), new="applied")]
-    found: list[Item] = list(object_changes(old, new))
-    if not found:
+    changed_items: list[Item] = list(object_changes(old, new))
+    if not changed_items:
         # what differs is nothing that the API server keeps, or marks of ours alone
-        found.append(Change(subject=label(new), field="marks", old="another", new="of gpuboot"))
-    return found if old is None else [*found, *effects(old, new)]
+        changed_items.append(
+            Change(subject=label(new), field="marks", old="another", new="of gpuboot")
+        )
+    return changed_items if old is None else [*changed_items, *effects(old, new)]
 
 
 def _reference(item: Object) -> tuple[str, str, str, str]:

@@ -13,7 +13,13 @@ from deploys.lib import remote
 from deploys.lib.connections import reach
 from deploys.lib.kubectl import KUBECTL
 from gpuboot.fact_output import answer, framed
-from gpuboot.kubernetes.local_volumes import FORMAT, Folder, LocalVolume, parse, parse_folders
+from gpuboot.kubernetes.local_volumes import (
+    FORMAT,
+    Folder,
+    LocalVolume,
+    parse,
+    parse_folders,
+)
 from gpuboot.templates import render
 
 _LIST = f"{KUBECTL} --request-timeout=20s get pv -o {shlex.quote(FORMAT)}"
@@ -29,21 +35,21 @@ def read_lines(target: Host, command: str) -> list[str]:
     return answer(remote.run(target, framed(command)).splitlines()).lines
 
 
-def lost(leader: Host, there: Host, node: str) -> list[LocalVolume]:
+def missing_volumes(leader: Host, machine: Host, node: str) -> list[LocalVolume]:
     """The volumes that the cluster has on a node, and whose folders are not on that host.
 
     Raises `remote.RemoteError`.
     """
-    volumes = [item for item in of_cluster(leader) if item.node == node and item.ours]
+    volumes = [item for item in of_cluster(leader) if item.node == node and item.is_local_path]
     if not volumes:
         return []
     paths = " ".join(shlex.quote(volume.path) for volume in volumes)
     script = f'for path in {paths}; do [ -e "$path" ] || printf "%s\\n" "$path"; done'
-    missing = remote.run(there, script).splitlines()
+    missing = remote.run(machine, script).splitlines()
     return [volume for volume in volumes if volume.path in missing]
 
 
-def made(volume: LocalVolume) -> str:
+def create_folder_command(volume: LocalVolume) -> str:
     """The command that makes its folder as the provisioner does, which the kubelet does not.
 
     The kubelet would make it for root alone, and most containers are not root.

@@ -19,25 +19,25 @@ from deploys.lib.current_host import current_host
 from deploys.lib.shell import run_command
 
 TELL_S = 15.0
-_SHOWN = 25  # last lines of a failed command's output
+_TAIL_LINES = 25  # last lines of a failed command's output
 _FOLDER = "/run/gpuboot"
 _LOG = f"{_FOLDER}/command.log"
 
 
-def long_command(command: StringCommand | str, what: str, remedy: str) -> FunctionCommand:
+def long_command(command: StringCommand | str, description: str, remedy: str) -> FunctionCommand:
     """A shell command that says now and then how far it is.
 
     + command: shown, so it must hold no secret
-    + what: it does, for the person who waits; + remedy: when it fails
+    + description: it does, for the person who waits; + remedy: when it fails
     """
     text = command if isinstance(command, str) else command.get_raw_value()
-    return FunctionCommand(_run, (text, what, remedy), {})
+    return FunctionCommand(_run, (text, description, remedy), {})
 
 
-def _run(state: State, host: Host, command: str, what: str, remedy: str) -> bool:
+def _run(state: State, host: Host, command: str, description: str, remedy: str) -> bool:
     script = f"mkdir -p {_FOLDER}; ( {command} ) >{_LOG} 2>&1; code=$?; cat {_LOG}; exit $code"
     arguments = privilege.become_arguments(host)
-    teller = gevent.spawn(_tell, host, what, arguments)
+    teller = gevent.spawn(_tell, host, description, arguments)
     try:
         ok, output = host.run_shell_command(
             StringCommand(f"sh -c {shlex.quote(script)}"),
@@ -49,12 +49,12 @@ def _run(state: State, host: Host, command: str, what: str, remedy: str) -> bool
         teller.kill()
     if ok:
         return True
-    said = "\n".join(output.output_lines[-_SHOWN:])
-    return report_failure(host, failure(f"{what}: failed:\n{said}", remedy))
+    tail = "\n".join(output.output_lines[-_TAIL_LINES:])
+    return report_failure(host, failure(f"{description}: failed:\n{tail}", remedy))
 
 
-def _tell(host: Host, what: str, arguments: dict[str, Any]) -> None:
-    began = time.monotonic()
+def _tell(host: Host, description: str, arguments: dict[str, Any]) -> None:
+    started = time.monotonic()
     while True:
         gevent.sleep(TELL_S)
         try:
@@ -62,4 +62,6 @@ def _tell(host: Host, what: str, arguments: dict[str, Any]) -> None:
                 line = run_command(host, f"tail -n 1 {_LOG}", **arguments).stdout
         except (PyinfraError, OSError, EOFError):
             line = ""
-        logger.info(f"{host.print_prefix}{what}: {time.monotonic() - began:.0f} s; {line.strip()}")
+        logger.info(
+            f"{host.print_prefix}{description}: {time.monotonic() - started:.0f} s; {line.strip()}"
+        )

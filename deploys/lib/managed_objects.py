@@ -21,14 +21,14 @@ def managed_objects() -> ManagedObjects:
     For seconds after a definition was applied, the API server answers "storage is
     (re)initializing" to who lists its kind; while a run executes, that is waited for.
     """
-    found = read(Managed, kubeconfig=ADMIN_CONF)
-    if not found.error or not executing():
-        return found
+    managed = read(Managed, kubeconfig=ADMIN_CONF)
+    if not managed.error or not executing():
+        return managed
 
     def probe() -> Progress:
-        nonlocal found
-        found = read(Managed, kubeconfig=ADMIN_CONF)
-        return Progress(not found.error, found.error)
+        nonlocal managed
+        managed = read(Managed, kubeconfig=ADMIN_CONF)
+        return Progress(not managed.error, managed.error)
 
     wait_until(host, probe, _LISTED_S)
-    return found
+    return managed

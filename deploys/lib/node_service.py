@@ -26,7 +26,7 @@ from gpuboot.kubernetes import node_upgrade
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.readiness import Progress
 
-BEGUN = "/etc/gpuboot/kubernetes-node-upgrade.started"
+STARTED_MARK = "/etc/gpuboot/kubernetes-node-upgrade.started"
 _API_S = 120
 # the GPUs of the current host that were there before -> cause and remedy where they are not proven
 Proof = Callable[[Sequence[str]], tuple[str, str] | None]
@@ -47,14 +47,14 @@ def take_out(
                 return report_failure(host, problem)
             logger.warning(f"{host.print_prefix}{node} is not cordoned: {problem.splitlines()[0]}")
             return True
-        ours = cordon.cordon(lead, node, host)
+        is_own_cordon = cordon.cordon(lead, node, host)
         unmark(lead, node)
         if moved:
             drain(lead, node, **moved)
     except DrainRefusedError as error:
-        if ours:
+        if is_own_cordon:
             cordon.uncordon(lead, node, host)
-        run(host, f"rm -f {BEGUN}")
+        run(host, f"rm -f {STARTED_MARK}")
         return report_failure(host, str(error))
     except RemoteError as error:
         return report_failure(host, str(error))
@@ -70,7 +70,7 @@ def let_in(state: State, host: Host, node: str, leader: str) -> bool:
         unmark(lead, node)
         if cordon.by_gpuboot(host):
             cordon.uncordon(lead, node, host)
-        run(host, f"rm -f {BEGUN}")
+        run(host, f"rm -f {STARTED_MARK}")
     except RemoteError as error:
         return report_failure(host, str(error))
     return True
@@ -129,4 +129,4 @@ def _silent(leader: Host) -> str:
 
     end = wait_until(leader, probe, _API_S)
     remedy = f"see `journalctl -u kubelet` and `crictl ps -a` on {leader.name}, then run again"
-    return "" if end.done else failure(unfinished(end, _API_S), remedy_of(end, remedy))
+    return "" if end.complete else failure(unfinished(end, _API_S), remedy_of(end, remedy))

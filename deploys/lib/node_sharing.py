@@ -88,7 +88,7 @@ def operands_ready(
         return look(held_up(replace(_cluster(host), pod_issues=issues), changing, MIG_MANAGER))
 
     end = wait_until(host, probe, timeout_s)
-    if end.done:
+    if end.complete:
         return True
     remedy = "see the pods of the GPU Operator's namespace, then run again"
     return report_failure(host, failure(unfinished(end, timeout_s), remedy))
@@ -107,16 +107,16 @@ def changed(
     """
     target = state.inventory.get_host(turn.host)
     try:
-        run(target, f"mkdir -p /etc/gpuboot && touch {node_service.BEGUN}")
+        run(target, f"mkdir -p /etc/gpuboot && touch {node_service.STARTED_MARK}")
         if not node_service.take_out(state, target, turn.node, host.name, False, turn.moved()):
             cause = f"the GPUs of {turn.node} stay as they are: its pods could not be moved away"
             return report_failure(host, failure(cause, "see what was said of it, then run again"))
-        held = read_fact(host, GpuPods, node=turn.node)
-        if held is None:
+        holders = read_fact(host, GpuPods, node=turn.node)
+        if holders is None:
             raise RemoteError("the API server does not tell which pods hold GPUs; run again")
-        if held:
+        if holders:
             node_service.let_in(state, target, turn.node, host.name)
-            return report_failure(host, _held(turn.node, held))
+            return report_failure(host, _describe_holders(turn.node, holders))
         run(host, label_command(turn.node, labels))
         problem = _settled(host, turn, timeout_s)
         if problem is None:
@@ -142,10 +142,10 @@ def upgraded(state: State, host: Host, node: str, leader: str, shares: Sharing) 
     turn = Turn(node=node, host=host.name, offer=shares.offer)
     try:
         labels = due(node, leader, shares.offer)
-        held = read_fact(lead, GpuPods, node=node)
-        if held is None:
+        holders = read_fact(lead, GpuPods, node=node)
+        if holders is None:
             raise RemoteError("the API server does not tell which pods hold GPUs; run again")
-        if held or not labels:
+        if holders or not labels:
             return True
         run(lead, label_command(node, labels))
         if problem := _settled(lead, turn, shares.timeout_s):
@@ -170,21 +170,21 @@ def _settled(host: Host, turn: Turn, timeout_s: float) -> tuple[str, str] | None
     """Cause and remedy where a node does not come to offer what it should."""
 
     def probe() -> Progress:
-        found = _cluster(host)
-        node = next((item for item in found.nodes if item.name == turn.node), None)
-        lacking = found.error or offers.lacking(node, turn.offer)
-        if not lacking:
+        cluster = _cluster(host)
+        node = next((item for item in cluster.nodes if item.name == turn.node), None)
+        missing = cluster.error or offers.offer_problem(node, turn.offer)
+        if not missing:
             return Progress(True, f"{turn.node}: offers its GPUs as it should")
-        reasons = _pods_in_trouble(host, found, turn.node)
+        reasons = _pods_in_trouble(host, cluster, turn.node)
         return Progress(
             False,
-            "; ".join([f"{turn.node}: {lacking}", *map(str, reasons)]),
+            "; ".join([f"{turn.node}: {missing}", *map(str, reasons)]),
             failed=node is not None and offers.given_up(node.labels, turn.offer),
             stuck=reasons,
         )
 
     end = wait_until(host, probe, timeout_s)
-    if end.done:
+    if end.complete:
         return None
     log = (
         "see the log of its pod of nvidia-mig-manager or nvidia-device-plugin-daemonset, "
@@ -196,8 +196,10 @@ def _settled(host: Host, turn: Turn, timeout_s: float) -> tuple[str, str] | None
 def _pods_in_trouble(host: Host, state: ClusterState, node: str) -> tuple[Stuck, ...]:
     """What keeps the pods that offer the GPUs of a node from being ready."""
     issues = read_fact(host, PodIssues, kubeconfig=ADMIN_CONF)
-    mine = [it for it in issues if it.node == node and it.pod.startswith(_OFFERING)]
-    return tuple(reason for item in mine if (reason := of_pod(item, state)))
+    own_issues = [
+        issue for issue in issues if issue.node == node and issue.pod.startswith(_OFFERING)
+    ]
+    return tuple(reason for item in own_issues if (reason := of_pod(item, state)))
 
 
 def _proven(turn: Turn) -> tuple[str, str] | None:
@@ -231,15 +233,15 @@ def due(node: str, leader: str, offer: Offer) -> dict[str, str | None]:
     """Labels to change on a node that offers GPUs, or has. + leader: its inventory name"""
     target = current_host.state.inventory.hosts.get(leader)
     nodes = _cluster(target).nodes if target else ()
-    found = [item for item in nodes if item.name == node and offers.has_offered(item)]
-    return offers.label_changes(found[0].labels, offer) if found else {}
+    matches = [item for item in nodes if item.name == node and offers.has_offered(item)]
+    return offers.label_changes(matches[0].labels, offer) if matches else {}
 
 
 def _cluster(leader: Host) -> ClusterState:
     return read_fact(leader, Cluster, kubeconfig=ADMIN_CONF)
 
 
-def _held(node: str, pods: Sequence[str]) -> str:
+def _describe_holders(node: str, pods: Sequence[str]) -> str:
     return failure(
         f"the GPUs of {node} stay as they are: {', '.join(pods)} still hold some",
         "end these pods, or let gpuboot move them away (upgrade.drain), then run again",

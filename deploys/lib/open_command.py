@@ -21,7 +21,7 @@ from deploys.lib import privilege
 from deploys.lib.current_host import current_host
 
 # what a connection that ends or is made anew raises
-GONE = (OSError, EOFError, SSHException, PyinfraError)
+CONNECTION_ERRORS = (OSError, EOFError, SSHException, PyinfraError)
 _END_S = 2.0  # that a command may take to end after its input
 
 
@@ -34,7 +34,7 @@ class OpenCommand(Protocol):
     def send(self, data: bytes) -> None:
         """Give it something to read."""
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it has ended, or the connection has."""
 
     def close(self) -> None:
@@ -68,26 +68,26 @@ class _Ssh:
 
     def lines(self, timeout_s: float) -> Iterator[str]:
         self._channel.settimeout(timeout_s)
-        rest = b""
+        remainder = b""
         while data := self._channel.recv(4096):
-            *whole, rest = (rest + data).split(b"\n")
-            yield from (line.decode(errors="replace") for line in whole)
-        yield rest.decode(errors="replace")
+            *complete_lines, remainder = (remainder + data).split(b"\n")
+            yield from (line.decode(errors="replace") for line in complete_lines)
+        yield remainder.decode(errors="replace")
 
     def send(self, data: bytes) -> None:
         self._channel.sendall(data)
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return bool(self._channel.exit_status_ready() or not self._transport.is_active())
 
     def close(self) -> None:
         try:
             self._channel.shutdown_write()
             until = time.monotonic() + _END_S
-            while not self.ended() and time.monotonic() < until:
+            while not self.has_ended() and time.monotonic() < until:
                 time.sleep(0.01)
             self._channel.close()
-        except GONE:
+        except CONNECTION_ERRORS:
             pass
 
 
@@ -107,7 +107,7 @@ class _Local:
         self._process.stdin.write(data)
         self._process.stdin.flush()
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def close(self) -> None:

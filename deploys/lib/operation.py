@@ -62,16 +62,16 @@ def operation(
     """
 
     def decorator(body: Body[P]) -> PyinfraOperation[P]:
-        alone: Any = pyinfra_operation(is_idempotent=is_idempotent)(body)
+        wrapped: Any = pyinfra_operation(is_idempotent=is_idempotent)(body)
 
         @functools.wraps(body)
         def call(*args: Any, **kwargs: Any) -> OperationMeta:
             place: int | None = 0
-            function = alone
+            function = wrapped
             if comparison is not None:
                 name = str(kwargs.get("name", body.__name__))
-                noted = comparison.note(body if compared else None, name, args, kwargs)
-                place = None if noted else comparison.place(name)
+                is_noted = comparison.note(body if compared else None, name, args, kwargs)
+                place = None if is_noted else comparison.place(name)
                 if place is None:
                     return OperationMeta("", is_change=False)
                 function = pyinfra_operation(is_idempotent=is_idempotent)(_watched(body, place))
@@ -91,7 +91,7 @@ def phase(name: str) -> Callable[[Callable[P, None]], PyinfraOperation[P]]:
     """
 
     def decorator(function: Callable[P, None]) -> PyinfraOperation[P]:
-        alone: Any = deploy(name)(function)
+        wrapped: Any = deploy(name)(function)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> None:
@@ -99,7 +99,7 @@ def phase(name: str) -> Callable[[Callable[P, None]], PyinfraOperation[P]]:
                 with comparison.within(name):
                     function(*args, **kwargs)
             elif comparison is None or not comparison.idle(name):
-                alone(*args, **kwargs)
+                wrapped(*args, **kwargs)
 
         call._inner = function  # type: ignore[attr-defined]
         return cast(PyinfraOperation[P], call)

@@ -34,8 +34,8 @@ def downloaded(
 ) -> bool:
     """A FunctionCommand's body, as `ready` says. False: it failed."""
     commands = COMMANDS[manager]
-    what = f"{manager} cannot install {' '.join(commands.words(missing))}; {consequence}"
-    command = _command_with_retries(commands.download(missing), manager, missing, what)
+    failure_text = f"{manager} cannot install {' '.join(commands.words(missing))}; {consequence}"
+    command = _command_with_retries(commands.download(missing), manager, missing, failure_text)
     return bool(command.function(state, host, *command.args, **command.kwargs))
 
 
@@ -50,8 +50,10 @@ def install(
 ) -> FunctionCommand:
     """Install packages. + available: those whose versions to show when this fails"""
     commands = COMMANDS[manager]
-    what = f"{manager} cannot install {' '.join(commands.words(missing))}"
-    return _command_with_retries(commands.install(missing), manager, missing, what, available)
+    failure_text = f"{manager} cannot install {' '.join(commands.words(missing))}"
+    return _command_with_retries(
+        commands.install(missing), manager, missing, failure_text, available
+    )
 
 
 def _command_with_retries(

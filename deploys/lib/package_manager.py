@@ -34,10 +34,10 @@ class PackageManagerCommands(Protocol):
     def list_versions(self, names: Sequence[str]) -> StringCommand:
         """Print which versions of packages the indices have."""
 
-    def finish(self, lost: Mapping[str, str]) -> StringCommand | None:
+    def finish(self, interrupted: Mapping[str, str]) -> StringCommand | None:
         """Finish what an earlier installation left half done; None where there is no such state.
 
-        + lost: packages whose files are half there, with their versions ("" where not known)
+        + interrupted: packages whose files are half there, with their versions ("" where not known)
         """
 
     def fetch(self, versions: Mapping[str, str]) -> str | None:

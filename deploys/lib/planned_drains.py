@@ -31,5 +31,5 @@ def note_drain(node: str, host: str, moved: Mapping[str, Any], shares: bool = Fa
 
 def note_of(node: str) -> str:
     """What becomes of a node's pods, as a plan tells it."""
-    held = held_up.get(node, ())
-    return f"{_MOVES}; now {'; '.join(held)}" if held else _MOVES
+    obstacles = held_up.get(node, ())
+    return f"{_MOVES}; now {'; '.join(obstacles)}" if obstacles else _MOVES

@@ -45,14 +45,14 @@ def prepare_askpass(host: Host) -> None:
     path, which may be a banner's. Raises `PyinfraError` where no folder of the host can hold it.
     """
     folder: str = host.get_temp_dir_config()  # type: ignore[no-untyped-call]
-    made = f"sudo_askpass_path__{folder}"
-    if become_arguments(host).get("_sudo_password") and not host.connector_data.get(made):
+    data_key = f"sudo_askpass_path__{folder}"
+    if become_arguments(host).get("_sudo_password") and not host.connector_data.get(data_key):
         script = _ASKPASS.format(folder=folder, variable=SUDO_ASKPASS_ENV_VAR)
-        done = run_command(host, script)
-        if not done.ok:
+        result = run_command(host, script)
+        if not result.ok:
             raise PyinfraError(
                 f"no program can be run from {folder}, the user's home, /var/tmp and /dev/shm, so "
                 "sudo cannot be given its password; remedy: mount one of them without noexec, or "
-                f"let sudo ask for none (NOPASSWD) {done.output}".rstrip()
+                f"let sudo ask for none (NOPASSWD) {result.output}".rstrip()
             )
-        host.connector_data[made] = done.stdout
+        host.connector_data[data_key] = result.stdout

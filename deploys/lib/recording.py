@@ -15,8 +15,8 @@ from pyinfra.context import inventory
 from pyinfra.context import state as run_state
 
 from deploys.facts.helm import ReleasedObjects
+from deploys.facts.recording import HostOutput
 from deploys.facts.recording import HostRecording as HostFact
-from deploys.facts.recording import Printed
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.connections import reach, unreachable
 from deploys.lib.current_host import current_host
@@ -29,7 +29,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.diagnose import PROGRESS, reading
 from gpuboot.diagnose.absence import Members, Released
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, without_secrets
-from gpuboot.diagnose.redaction import known, masker
+from gpuboot.diagnose.redaction import known_secrets, masker
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.components import Expected
 
@@ -37,14 +37,14 @@ _AT_ONCE = 64
 _PART_S = 20  # for each fact of a host
 
 
-_begun = False
+_started = False
 
 
 def first() -> bool:
     """Whether nobody has asked yet: pyinfra executes a deploy file anew for every host."""
-    global _begun
-    begun, _begun = _begun, True
-    return not begun
+    global _started
+    was_started, _started = _started, True
+    return not was_started
 
 
 def record(
@@ -53,18 +53,18 @@ def record(
     leader: Node,
     within_s: float,
     denied: Callable[[Host], Problem | None],
-    wanted: Expected,
+    expected: Expected,
 ) -> Recording:
     """Read the site. What does not answer in time is part of what is told.
 
     + leader: the control plane that is asked for the cluster
     + within_s: seconds for all of it
     + denied: what keeps a host's user from becoming root; None: nothing
-    + wanted: what the cluster must consist of
+    + expected: what the cluster must consist of
     """
-    begun = time.monotonic()
+    started = time.monotonic()
     say(f"{settings.cluster.name}: reading {len(nodes)} hosts and the cluster")
-    cluster = gevent.spawn(_cluster, settings, leader, within_s - 2, wanted)
+    cluster = gevent.spawn(_cluster, settings, leader, within_s - 2, expected)
     pool = Pool(_AT_ONCE)
     reads = [pool.spawn(_host, node, denied) for node in nodes]
     gevent.joinall([*reads, cluster], timeout=within_s)
@@ -75,16 +75,16 @@ def record(
     ]
     answer = cluster.value if cluster.successful() else ClusterRecording(error=f"it {silent}")
     gevent.killall([*reads, cluster], block=False)
-    found = Recording(
+    recording = Recording(
         site=settings.cluster.name,
         leader=leader.host,
-        seconds=round(time.monotonic() - begun, 1),
+        seconds=round(time.monotonic() - started, 1),
         hosts=tuple(hosts),
         cluster=answer,
         settings=settings.model_dump(mode="json"),
         reports=settings.verify.reports,
     )
-    return without_secrets(found, masker(known(settings)))
+    return without_secrets(recording, masker(known_secrets(settings)))
 
 
 def say(line: str) -> None:
@@ -109,7 +109,7 @@ def _host(node: Node, denied: Callable[[Host], Problem | None]) -> HostRecording
             if problem := denied(target):
                 return _of(node, error=problem.cause)
             prepare_askpass(target)
-            printed = get_fact(
+            output = get_fact(
                 run_state,
                 target,
                 HostFact,
@@ -118,24 +118,24 @@ def _host(node: Node, denied: Callable[[Host], Problem | None]) -> HostRecording
             )
     except PyinfraError as error:
         return _of(node, error=f"could not be read: {error}")
-    if not isinstance(printed, Printed) or not printed.parts:
+    if not isinstance(output, HostOutput) or not output.parts:
         return _of(node, error="could not be read: may its user become root?")
     say(f"{node.name}: read in {time.time() - before:.1f} s")
     return HostRecording(
         **vars(_of(node))
         | {
-            "began": printed.began,
-            "ended": printed.ended,
+            "began": output.started_at,
+            "ended": output.ended_at,
             "before": before,
             "after": time.time(),
-            "parts": printed.parts,
-            "failed": printed.failed,
+            "parts": output.parts,
+            "failed": output.failed,
         }
     )
 
 
 def _cluster(
-    settings: Settings, leader: Node, within_s: float, wanted: Expected
+    settings: Settings, leader: Node, within_s: float, expected: Expected
 ) -> ClusterRecording:
     target = inventory.get_host(leader.host)
     if not reach(target):
@@ -147,13 +147,13 @@ def _cluster(
                 settings.monitoring.namespace,
                 within_s,
                 lambda line: say(f"cluster: {line}"),
-                Members(wanted, lambda: _released(target, wanted)),
+                Members(expected, lambda: _released(target, expected)),
             )
     except ClusterError as error:
         return ClusterRecording(error=str(error))
 
 
-def _released(target: Host, wanted: Expected) -> Released:
+def _released(target: Host, expected: Expected) -> Released:
     """What the Helm releases consist of. Raises `ClusterError`."""
     with current_host(target):
         prepare_askpass(target)
@@ -162,7 +162,7 @@ def _released(target: Host, wanted: Expected) -> Released:
                 run_state,
                 target,
                 ReleasedObjects,
-                kwargs={"kubeconfig": ADMIN_CONF, "paths": wanted.paths},
+                kwargs={"kubeconfig": ADMIN_CONF, "paths": expected.paths},
                 apply_failed_hosts=False,
             )
         except PyinfraError as error:

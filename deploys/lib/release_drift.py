@@ -39,28 +39,30 @@ def drift(live: Release, managed: ManagedObjects, release: str, namespace: str) 
     return confirm(drifted(release_objects(live, release, namespace), managed), MANAGER)
 
 
-def confirm(found: Sequence[Drift], manager: str) -> list[Drift]:
+def confirm(drifts: Sequence[Drift], manager: str) -> list[Drift]:
     """Those of them that the API server confirms. + manager: in whose name they are applied"""
-    asked = [item.wanted for item in found if item.wanted["kind"] != "Secret"]
-    if not asked:
-        return list(found)
-    made = read(Applied, manager=manager, _stdin=HiddenInput([manifest(asked)]))
-    return confirmed(found, made)
+    objects = [item.desired for item in drifts if item.desired["kind"] != "Secret"]
+    if not objects:
+        return list(drifts)
+    applied = read(Applied, manager=manager, _stdin=HiddenInput([manifest(objects)]))
+    return confirmed(drifts, applied)
 
 
-def put_back(found: Sequence[Drift], manager: str, namespace: str = "") -> Commands:
+def put_back(drifts: Sequence[Drift], manager: str, namespace: str = "") -> Commands:
     """Commands that make the objects again as they are wanted.
 
     + manager: in whose name; what others have added goes first, since to apply leaves it
     + namespace: of the release
     """
-    if cleaned := [it for item in found if not item.remade and (it := item.cleaned)]:
+    if cleaned := [
+        cleaned_object for item in drifts if not item.remade and (cleaned_object := item.cleaned)
+    ]:
         yield with_objects(f"{KUBECTL} replace --field-manager {manager} -f", cleaned)
-    if remade := [item.wanted for item in found if item.remade]:
+    if remade := [item.desired for item in drifts if item.remade]:
         yield with_objects(f"{KUBECTL} replace --force --field-manager {manager} -f", remade)
-    if applied := [item.wanted for item in found if not item.remade]:
+    if applied := [item.desired for item in drifts if not item.remade]:
         yield with_objects(apply_as(manager), applied)
-    for name in sorted({_of_pods(item.wanted, namespace) for item in found} - {""}):
+    for name in sorted({_of_pods(item.desired, namespace) for item in drifts} - {""}):
         yield StringCommand(KUBECTL, "-n", QuoteString(name), _TRY_AGAIN)
 
 
@@ -75,20 +77,20 @@ def _of_pods(item: Object, namespace: str) -> str:
     }.get(kind, "")
 
 
-def record_drift(found: Sequence[Drift], namespace: str) -> None:
+def record_drift(drifts: Sequence[Drift], namespace: str) -> None:
     """Record what putting it back changes, and what that restarts. + namespace: of the release"""
-    for item in found:
-        subject = label(item.wanted)
+    for item in drifts:
+        subject = label(item.desired)
         if item.live is None:
             changes.record(Change(subject=subject, old="deleted", new="created again"))
-        changes.record(*[field_change(subject, *it) for it in item.fields])
-        if item.live and item.made and not executing():
-            changes.record(*effects(item.live, item.made, namespace))
+        changes.record(*[field_change(subject, *field) for field in item.fields])
+        if item.live and item.applied and not executing():
+            changes.record(*effects(item.live, item.applied, namespace))
 
 
-def describe(found: Sequence[Drift]) -> str:
+def describe(drifts: Sequence[Drift]) -> str:
     """One line for the person who watches the run."""
     return ", ".join(
-        f"{label(item.wanted)} ({', '.join(path for path, *_ in item.fields) or 'deleted'})"
-        for item in found
+        f"{label(item.desired)} ({', '.join(path for path, *_ in item.fields) or 'deleted'})"
+        for item in drifts
     )

@@ -34,24 +34,26 @@ def run(target: Host, command: str, stdin: str = "") -> str:
     """
     if answers.comparing():
         raise answers.WouldChange
-    with _sessions, current_host(target) as there:
-        if not there.connected:  # outside `--limit`
-            there.connect(raise_exceptions=True)
-        arguments = privilege.become_arguments(there)
+    with _sessions, current_host(target) as current:
+        if not current.connected:  # outside `--limit`
+            current.connect(raise_exceptions=True)
+        arguments = privilege.become_arguments(current)
         if stdin:
             arguments["_stdin"] = stdin
         try:
-            done = run_command(there, command, print_output=False, print_input=False, **arguments)
+            result = run_command(
+                current, command, print_output=False, print_input=False, **arguments
+            )
         finally:
-            answers.forget(there)
-    if not done.ok:
-        raise RemoteError(f"{target.name}: {command}: {done.output}")
-    return done.stdout
+            answers.forget(current)
+    if not result.ok:
+        raise RemoteError(f"{target.name}: {command}: {result.output}")
+    return result.stdout
 
 
 def read_fact(target: Host, fact: type[FactBase[T]], **arguments: object) -> T:
     """A fact of any host of the inventory."""
     if answers.comparing():
         return answers.read_from(target, fact, **arguments)
-    with _sessions, current_host(target) as there:
-        return answers.read_from(there, fact, **arguments)
+    with _sessions, current_host(target) as current:
+        return answers.read_from(current, fact, **arguments)

@@ -9,7 +9,7 @@ from deploys.lib.kubectl import KUBECTL
 # Prometheus reads what it scrapes from a volume that its kubelet renews once a minute, or when the
 # pod changes. The operator writes it seconds after a monitor was made; where the definition was
 # deleted before, it looks for monitors again only after half a minute.
-_WRITTEN = f"""sleep 5
+_WAIT_SCRIPT = f"""sleep 5
 for try in $(seq 20); do
   config=$({KUBECTL} get secrets -A -l managed-by=prometheus-operator \\
     -o 'jsonpath={{range .items[*]}}{{.data.prometheus\\.yaml\\.gz}}{{"\\n"}}{{end}}' | grep . |
@@ -24,7 +24,7 @@ for try in $(seq 20); do
 done
 """
 SCRAPE_NOW = StringCommand(
-    _WRITTEN,
+    _WAIT_SCRIPT,
     KUBECTL,
     "annotate --overwrite pods --all-namespaces -l operator.prometheus.io/name",
     'gpuboot.io/monitors="$(date +%s)" >/dev/null',

@@ -13,8 +13,8 @@ from pyinfra.context import ctx_host
 
 from gpuboot.fact_output import FactOutputError, answer, framed
 
-_SHOWN = 80  # characters of the noise
-_told: set[str] = set()
+_NOISE_LENGTH = 80  # characters of the noise
+_warned_hosts: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,22 @@ def run_command(host: Host, command: str, **arguments: Any) -> CommandResult:
     """
     ok, output = host.run_shell_command(StringCommand(framed(command)), **arguments)
     try:
-        printed = answer(output.stdout_lines)
+        parsed = answer(output.stdout_lines)
     except FactOutputError as error:
         return CommandResult(False, "", output.output or str(error))
-    warn_of_noise(printed.noise)
-    stdout = "\n".join(printed.lines)
-    return CommandResult(ok, stdout, "\n".join([*printed.lines, *output.stderr_lines]))
+    warn_of_noise(parsed.noise)
+    stdout = "\n".join(parsed.lines)
+    return CommandResult(ok, stdout, "\n".join([*parsed.lines, *output.stderr_lines]))
 
 
 def warn_of_noise(noise: Sequence[str]) -> None:
     """Warn, once, that the current host's shell prints what nobody asked for."""
     host: Host | None = ctx_host.get()  # type: ignore[no-untyped-call]
-    if not noise or host is None or host.name in _told:
+    if not noise or host is None or host.name in _warned_hosts:
         return
-    _told.add(host.name)
+    _warned_hosts.add(host.name)
     logger.warning(
         "%sits shell prints text beside every command, which is passed over: %.*s; remedy: let "
         "~/.bashrc, the profile and what they call print in interactive shells only",
-        host.print_prefix, _SHOWN, noise[0],
+        host.print_prefix, _NOISE_LENGTH, noise[0],
     )  # fmt: skip

@@ -35,8 +35,8 @@ class Span:
     host: str = ""
     operation: str = ""
     wait: bool = False
-    begun: float = field(default_factory=time.monotonic)
-    ended: float | None = None
+    started_at: float = field(default_factory=time.monotonic)
+    ended_at: float | None = None
     commands: Counter[str] = field(default_factory=Counter)
     files: Counter[str] = field(default_factory=Counter)
 
@@ -56,7 +56,7 @@ def _process_start() -> float:
 
 
 ORIGIN = _process_start()
-noted: list[Span] = []
+recorded: list[Span] = []
 # inventory name -> commands run, and files copied, in all
 commands: Counter[str] = Counter()
 files: Counter[str] = Counter()
@@ -83,10 +83,10 @@ def span(name: str, host: str = "", wait: bool = False) -> Iterator[Span]:
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
+def waiting(subject: str) -> Iterator[None]:
     """Note that the operation which runs on the current host only waits in this block.
 
-    + what: for, e.g. `2 of 3 nodes Ready`
+    + subject: for, e.g. `2 of 3 nodes Ready`
 
     A command that an operation yields within it counts as waiting too. While a run is prepared
     nothing is noted: an operation is then asked for its first command, which nobody runs.
@@ -95,7 +95,7 @@ def waiting(what: str) -> Iterator[None]:
     if host is None or not host.state.is_executing:
         yield
         return
-    with span(what, host.name, wait=True):
+    with span(subject, host.name, wait=True):
         yield
 
 
@@ -103,14 +103,14 @@ def begin(name: str, host: str = "", operation: str = "", wait: bool = False) ->
     """Begin a span that `end` ends; where it fits, `span` is safer."""
     within = operation or next((item.operation for item in reversed(_open) if item.operation), "")
     item = Span(name, host, within, wait)
-    noted.append(item)
+    recorded.append(item)
     _open.append(item)
     return item
 
 
 def end(item: Span) -> None:
     """End what `begin` began."""
-    item.ended = time.monotonic()
+    item.ended_at = time.monotonic()
     if item in _open:
         _open.remove(item)
 
@@ -124,22 +124,22 @@ def count_commands(host: Host) -> None:
     if getattr(connector, "gpuboot_counted", False):
         return
     connector.gpuboot_counted = True
-    for name, what in _COUNTED.items():
-        setattr(connector, name, _counted(getattr(connector, name), host.name, what))
+    for name, counter in _COUNTED.items():
+        setattr(connector, name, _counted(getattr(connector, name), host.name, counter))
 
 
-def _counted(call: Callable[..., Any], host: str, what: str) -> Callable[..., Any]:
-    total = commands if what == "commands" else files
+def _counted(call: Callable[..., Any], host: str, counter: str) -> Callable[..., Any]:
+    total = commands if counter == "commands" else files
 
-    def counted(*arguments: Any, **named: Any) -> Any:
+    def counted(*arguments: Any, **keywords: Any) -> Any:
         total[host] += 1
         if (scope := _innermost(host)) is not None:
-            getattr(scope, what)[host] += 1
+            getattr(scope, counter)[host] += 1
         if not _running[host]:
             _since[host] = time.monotonic()
         _running[host] += 1
         try:
-            return call(*arguments, **named)
+            return call(*arguments, **keywords)
         finally:
             _running[host] -= 1
             if not _running[host]:

@@ -15,7 +15,7 @@ _turns: dict[str, BoundedSemaphore] = {}
 
 
 @contextmanager
-def turn_of(several: int) -> Iterator[None]:
+def turn_of(max_hosts: int) -> Iterator[None]:
     """Within it, the operation that executes has so many hosts at most; others wait before.
 
     pyinfra's `_parallel` divides all hosts of the run into lots, whether they have anything to do
@@ -24,7 +24,7 @@ def turn_of(several: int) -> Iterator[None]:
     if not host.state.is_executing:
         yield
         return
-    turns = _turns.setdefault(host.executing_op_hash or "", BoundedSemaphore(several))
+    turns = _turns.setdefault(host.executing_op_hash or "", BoundedSemaphore(max_hosts))
     with waiting("its turn"):
         turns.acquire()
     try:

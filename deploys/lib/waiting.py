@@ -28,12 +28,12 @@ def wait_until(host: Host, probe: Callable[[], Progress], timeout_s: float) -> P
     + timeout_s: seconds until the last probe
     """
     if answers.comparing():
-        if not (progress := probe()).done:
+        if not (progress := probe()).complete:
             raise answers.WouldChange
         return progress
     with answers.live():
         progress = probe()
-        if not (progress.done or progress.failed or timeout_s <= 0):
+        if not (progress.complete or progress.failed or timeout_s <= 0):
             with waiting(progress.text):
                 progress = _wait(host, probe, progress, timeout_s)
     answers.forget_cluster()
@@ -43,30 +43,30 @@ def wait_until(host: Host, probe: Callable[[], Progress], timeout_s: float) -> P
 def _wait(
     host: Host, probe: Callable[[], Progress], progress: Progress, timeout_s: float
 ) -> Progress:
-    started, took, patience = time.monotonic(), 0.0, Patience()
+    started, probe_duration, patience = time.monotonic(), 0.0, Patience()
     news = News(logger.info)
     while True:
         now = time.monotonic()
         late = now - started >= timeout_s
-        if progress.done or progress.failed or late:
+        if progress.complete or progress.failed or late:
             return progress
         if given_up := patience.over(progress.stuck, progress.ready, now):
-            why = "; ".join(dict.fromkeys(map(str, given_up)))
-            text = f"after {now - started:.0f} s nothing more gets ready: {why}"
+            reasons = "; ".join(dict.fromkeys(map(str, given_up)))
+            text = f"after {now - started:.0f} s nothing more gets ready: {reasons}"
             return replace(progress, failed=True, text=text, stuck=tuple(given_up))
         news(f"{host.print_prefix}waiting: {progress.text}", f" ({now - started:.0f} s)")
         # a probe costs the host as well, and what takes long may be noticed a little later
-        pause = max(POLL_S, 2 * took) * (1 + (now - started) / 120)
+        pause = max(POLL_S, 2 * probe_duration) * (1 + (now - started) / 120)
         time.sleep(min(pause, _SLOWEST_S))
         looked_at = time.monotonic()
         progress = probe()
-        took = time.monotonic() - looked_at
+        probe_duration = time.monotonic() - looked_at
 
 
-def remedy_of(progress: Progress, otherwise: str) -> str:
+def remedy_of(progress: Progress, default: str) -> str:
     """What to do about a wait that ended without success. + otherwise: where nothing is stuck"""
     remedies = dict.fromkeys(item.remedy for item in progress.stuck if progress.failed)
-    return f"{'; '.join(remedies)}; then run again" if remedies else otherwise
+    return f"{'; '.join(remedies)}; then run again" if remedies else default
 
 
 def unfinished(progress: Progress, timeout_s: float) -> str:

@@ -43,7 +43,7 @@ from gpuboot.kubernetes.switched_off import (
     shown_objects,
     stale_labels,
 )
-from gpuboot.plan import Change, Kept
+from gpuboot.plan import Change, KeptItem
 from gpuboot.plan.workloads import label
 
 _OPERATOR = "gpu-operator"
@@ -63,7 +63,7 @@ def release(
     instances: Sequence[str] = (),
     objects: Sequence[Sequence[str]] = (),
     node_labels: bool = False,
-    kept: Sequence[Kept] = (),
+    retained: Sequence[KeptItem] = (),
     delete_claims: bool = False,
 ) -> Commands:
     """Ensure that a release which gpuboot installed is gone, with all that its programs made.
@@ -73,22 +73,22 @@ def release(
 
     + instances: kinds of those custom resources; + node_labels: the GPU Operator's go as well
     + objects: that are left behind: a namespace, then arguments of kubectl delete
-    + kept: what stays, for the plan; + delete_claims: volume claims need not
+    + retained: what stays, for the plan; + delete_claims: volume claims need not
     """
     live = read(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
     state = read(Cluster, kubeconfig=ADMIN_CONF)
-    begun = state.namespaces.get(namespace, {}).get(REMOVING) == release
+    is_removing = state.namespaces.get(namespace, {}).get(REMOVING) == release
     if (error := live.error) and executing():
         yield fail(f"Helm cannot read release {release}: {error}", "run again")
         return
-    if not ((live.chart == chart and live.managed) or (begun and not live.status)):
+    if not ((live.chart == chart and live.managed) or (is_removing and not live.status)):
         host.noop(f"release {release} {'is not of gpuboot' if live.status else 'does not exist'}")
         return
     labels = _whose_labels(live.config) if node_labels else ""
     _record(live, state, release, namespace, labels)
-    changes.record(*kept)
-    if not delete_claims and (lost := lost_claims(live, release, namespace)):
-        cause = f"volume claims of {release} would go with it: {', '.join(lost)}"
+    changes.record(*retained)
+    if not delete_claims and (doomed_claims := lost_claims(live, release, namespace)):
+        cause = f"volume claims of {release} would go with it: {', '.join(doomed_claims)}"
         yield fail(cause, _KEEP_CLAIMS)
         return
     yield StringCommand(KUBECTL, "label --overwrite namespace", namespace, f"{REMOVING}={release}")
@@ -137,8 +137,8 @@ def _stale(
     state: ClusterState, contents: Contents, release: str, labels: str
 ) -> dict[str, list[str]]:
     """Node -> labels. + labels: as `_whose_labels` tells"""
-    found = {node.name: node.labels for node in state.nodes}
-    return stale_labels(found, contents, release, labels == "discovery")
+    labels_by_node = {node.name: node.labels for node in state.nodes}
+    return stale_labels(labels_by_node, contents, release, labels == "discovery")
 
 
 def _deleted_instance(kind: str, meta: Mapping[str, str]) -> StringCommand:
@@ -177,7 +177,7 @@ def _cleaned(
         return going(leaving(contents, release, instances), release, namespace)
 
     end = wait_until(host, probe, _TIMEOUT_S)
-    if not end.done:
+    if not end.complete:
         remedy = remedy_of(end, f"see `kubectl -n {namespace} get pods,events`, then run again")
         return report_failure(host, failure(unfinished(end, _TIMEOUT_S), remedy))
     commands = [
@@ -187,7 +187,7 @@ def _cleaned(
         contents = read(Inside, kubeconfig=ADMIN_CONF, namespace=namespace)
         nodes = _stale(read(Cluster, kubeconfig=ADMIN_CONF), contents, release, labels)
         commands += [
-            f"label node {node} {' '.join(f'{it}-' for it in nodes[node])}" for node in nodes
+            f"label node {node} {' '.join(f'{label}-' for label in nodes[node])}" for node in nodes
         ]
     try:
         for command in commands:
@@ -206,17 +206,17 @@ def operand(daemonset: str, namespace: str, timeout_s: float = 300) -> Commands:
 
     def probe() -> Progress:
         state = read(Cluster, kubeconfig=ADMIN_CONF)
-        there = any(
+        is_present = any(
             (item.namespace, item.name) == (namespace, daemonset) for item in state.operands
         )
-        if state.error or not there:
-            return Progress(not there, state.error)
+        if state.error or not is_present:
+            return Progress(not is_present, state.error)
         state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
         operator = deployment_ready(state, namespace, _OPERATOR)
-        return replace(operator, done=False, text=f"{daemonset} is there; {operator.text}")
+        return replace(operator, complete=False, text=f"{daemonset} is there; {operator.text}")
 
     end = wait_until(host, probe, timeout_s)
-    if end.done:
+    if end.complete:
         host.noop(f"there is no {daemonset}")
         return
     log = f"see `kubectl -n {namespace} logs deployment/{_OPERATOR}`, then run again"

@@ -31,14 +31,14 @@ STOP = (
 
 
 @operation()
-def named(address: str, template: str = "", awaited: bool = False) -> Commands:
+def resolvable(address: str, template: str = "", wait: bool = False) -> Commands:
     """Ensure /etc/hosts knows where this host reaches the API, in a block of its own.
 
     + address: IP address of the API server, of the load balancer before them, or the virtual one
     + template: the file of which cloud-init makes /etc/hosts at each boot; "" where it does not
-    + awaited: an API server has to answer there before it is written: the host depends on one
+    + wait: an API server has to answer there before it is written: the host depends on one
     """
-    before = [virtual_address.awaited(address)] if awaited else []
+    before = [virtual_address.wait_command(address)] if wait else []
     lines = [f"{address} {API_NAME}"]
     yield from kernel.hosts_block(HOSTS_BEGIN, HOSTS_END, lines, template, before)
 

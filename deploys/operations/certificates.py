@@ -75,19 +75,19 @@ def renewed(days: int, control_planes: Sequence[str]) -> Commands:
     + control_planes: inventory names of those with a member of etcd
     """
     state = read(Kubeadm, socket=SOCKET)
-    found = certificates.due(state.certificates, state.clock, days)
+    due_certificates = certificates.due(state.certificates, state.clock, days)
     controls = "manifests/kube-apiserver.yaml" in state.files and not state.started
-    if not controls or not (found or state.restart_due):
+    if not controls or not (due_certificates or state.restart_due):
         host.noop("no certificate of the control plane expires soon")
         return
-    _record(found, state)
-    late = certificates.expired(found, state.clock)
+    _record(due_certificates, state)
+    late = certificates.expired(due_certificates, state.clock)
     # members whose certificates have expired trust each other no more: there is nothing to wait for
     healthy = FunctionCommand(wait_for_etcd, (list(control_planes), 0), {})
-    if found and not late:
+    if due_certificates and not late:
         yield healthy
         yield etcd_backup.before("certificates")
-    if found:
+    if due_certificates:
         # the mark first: a run that is killed here leaves what the next one restarts
         yield StringCommand(f"mkdir -p /etc/gpuboot && touch {_MARK} && kubeadm certs renew all")
     if late:
@@ -104,7 +104,7 @@ def renewed(days: int, control_planes: Sequence[str]) -> Commands:
 
 
 @operation()
-def named(address: str, config: str) -> Commands:
+def address_covered(address: str, config: str) -> Commands:
     """Ensure that the certificate of this control plane's API server names an address as well.
 
     The API server reads it again by itself, so nothing is restarted.
@@ -113,9 +113,9 @@ def named(address: str, config: str) -> Commands:
     + config: kubeadm's configuration with this node in the leader's place
     """
     state = read(Kubeadm, socket=SOCKET)
-    shown = next((item for item in state.certificates if item.name == certificates.SERVING), None)
+    serving = next((item for item in state.certificates if item.name == certificates.SERVING), None)
     controls = "manifests/kube-apiserver.yaml" in state.files and not state.started
-    if not controls or (shown and address in shown.names):
+    if not controls or (serving and address in serving.names):
         host.noop(f"the API server's certificate names {address}")
         return
     changes.record(Change(subject="API server's certificate", field="names", new=address))
@@ -124,13 +124,13 @@ def named(address: str, config: str) -> Commands:
     yield StringCommand(_script(_NEW_PAIR), "||", failed)
 
 
-def _record(found: Sequence[Certificate], state: KubeadmState) -> None:
-    if not found:
+def _record(due_certificates: Sequence[Certificate], state: KubeadmState) -> None:
+    if not due_certificates:
         note = "renewed, but not all that use them were restarted"
         changes.record(Change(subject="control plane's certificates", old=note, new="in use"))
-    for item in found:
-        gone = item.expires <= state.clock
-        old = f"{'expired' if gone else 'expires'} {item}"
+    for item in due_certificates:
+        has_expired = item.expires <= state.clock
+        old = f"{'expired' if has_expired else 'expires'} {item}"
         changes.record(Change(subject="control plane's certificates", old=old, new="renewed"))
     changes.record(*CONTROL_PLANE)
 

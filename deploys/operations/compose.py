@@ -55,22 +55,22 @@ def _files(project: Project, state: ComposeState) -> list[StringCommand]:
             name = QuoteString(f"{project.folder}/{path}")
             commands.append(StringCommand(f"install -d -m 700 -o {owner} -g {owner}", name))
     expected = {file.path for file in project.files}
-    strays = sorted(set(state.written) - expected)
+    strays = sorted(set(state.written_files) - expected)
     wrong = [file for file in project.files if not _right(file, state)]
     # before they are there: a run that is killed on the way leaves nothing unknown behind
-    if set(state.written) != expected and wrong:
-        commands.append(_note(project, "written", sorted({*state.written, *expected})))
+    if set(state.written_files) != expected and wrong:
+        commands.append(_note(project, "written", sorted({*state.written_files, *expected})))
     commands += [_put(project.folder, file) for file in wrong]
     commands += [StringCommand("rm -f", QuoteString(f"{project.folder}/{path}")) for path in strays]
-    if set(state.written) != expected and (strays or not wrong):
+    if set(state.written_files) != expected and (strays or not wrong):
         commands.append(_note(project, "written", sorted(expected)))
     return commands
 
 
 def _record(project: Project, state: ComposeState) -> None:
     wrong = [file for file in project.files if not _right(file, state)]
-    shown = [file for file in wrong if file.mode == "644" and file.path in state.files]
-    paths = {f"{project.folder}/{file.path}": file.path for file in shown}
+    readable = [file for file in wrong if file.mode == "644" and file.path in state.files]
+    paths = {f"{project.folder}/{file.path}": file.path for file in readable}
     texts = read(FileTexts, paths=list(paths)) if paths else {}
     old = {paths[path]: text for path, text in texts.items()}
     running = {
@@ -78,14 +78,14 @@ def _record(project: Project, state: ComposeState) -> None:
         for name, items in state.containers.items()
         if any(item[0] == "running" for item in items)
     }
-    strays = sorted(set(state.written) - {file.path for file in project.files})
+    strays = sorted(set(state.written_files) - {file.path for file in project.files})
     changes.record(*project_changes(project, wrong, old, running, set(state.files), strays))
 
 
 def _right(file: File, state: ComposeState) -> bool:
     mode, owner, digest = state.files.get(file.path, ("", -1, ""))
-    known = digest if file.text is None else file.sha256
-    return (mode, owner) == (file.mode, file.owner) and digest == known
+    expected_digest = digest if file.text is None else file.sha256
+    return (mode, owner) == (file.mode, file.owner) and digest == expected_digest
 
 
 def _put(folder: str, file: File) -> StringCommand:
@@ -143,8 +143,8 @@ def _apply(project: Project, stale: list[str]) -> StringCommand:
     script += [f"{_variable(name)}=$(docker compose ps -q {name})" for name in stale]
     script.append("docker compose up -d --remove-orphans --quiet-pull")
     for name in stale:
-        how = project.reloads.get(name, "restart")
-        tell = f"kill -s {how}" if how == "SIGHUP" else how
+        action = project.reloads.get(name, "restart")
+        tell = f"kill -s {action}" if action == "SIGHUP" else action
         old = _variable(name)
         script.append(
             f'{{ [ -z "${old}" ] || [ "${old}" != "$(docker compose ps -q {name})" ] || '

@@ -25,8 +25,8 @@ PATHS = {
     "proxy": "/etc/systemd/system/containerd.service.d/gpuboot-proxy.conf",
 }
 CDI_SPEC = "/var/run/cdi/nvidia.yaml"
-_OURS = "/var/lib/gpuboot/containerd"
-_PREVIOUS = f"{_OURS}/previous"
+_STATE_FOLDER = "/var/lib/gpuboot/containerd"
+_PREVIOUS = f"{_STATE_FOLDER}/previous"
 _WAIT_S = 60
 # containerd answers and its CRI plugin is in order
 _CRI_READY = (
@@ -77,7 +77,7 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
         else:
             yield StringCommand("rm -f", PATHS[name])
     yield _restart()
-    yield StringCommand(f"cp {ROOT} {_OURS}/config.toml")
+    yield StringCommand(f"cp {ROOT} {_STATE_FOLDER}/config.toml")
 
 
 def _problem(state: ContainerdState) -> tuple[str, str] | None:
@@ -117,8 +117,8 @@ def restarted() -> StringCommand:
     failed = shell_message(
         "containerd does not answer after its upgrade", "see `journalctl -u containerd`"
     )
-    shown = "journalctl -n 15 --no-pager -u containerd.service >&2;"
-    return StringCommand(f"{_restarted(_CRI_READY)} || {{ {shown}", failed, "; exit 1; }")
+    show_log = "journalctl -n 15 --no-pager -u containerd.service >&2;"
+    return StringCommand(f"{_restarted(_CRI_READY)} || {{ {show_log}", failed, "; exit 1; }")
 
 
 def _restart() -> StringCommand:

@@ -38,34 +38,34 @@ def engine(
     + upgrade: an earlier one that is installed is upgraded; else that is left for later
     + settle_s: wait so long after a restart, until an exporter has noticed
     """
-    installed, running = _found(versions, manager, contents)
+    installed, running = _installed_state(versions, manager, contents)
     if not upgrade and dcgm.is_older(installed, version):
         host.noop("an earlier host engine is upgraded after the exporters that read it")
         return
     other = bool(mismatched(versions, installed))
     yield from packages.installed._inner(versions, manager, hold=True)
-    written = yield from files.of_units(contents)
+    changed = yield from files.of_units(contents)
     yield from units.ensured([dcgm.UNIT])
-    if running and (other or written):
+    if running and (other or changed):
         note = "its exporter ends and starts again; DCGM forgets health watches and job statistics"
         changes.record(Effect(kind="restart", target=dcgm.UNIT, note=note, local=True))
         yield StringCommand("systemctl restart", dcgm.UNIT, *_settled(settle_s))
 
 
-def _found(
+def _installed_state(
     versions: Mapping[str, str], manager: PackageManager, contents: Mapping[str, str]
 ) -> tuple[Mapping[str, str], bool]:
     """Versions of the packages that are installed, and whether the engine runs."""
-    _, fact, asked = packages.question(host, versions, manager)
+    _, fact, arguments = packages.question(host, versions, manager)
     foresee(
         [
-            (host, fact, asked),
+            (host, fact, arguments),
             (host, Files, {"paths": list(contents)}),
             (host, Units, {"units": [dcgm.UNIT]}),
         ]
     )
     unit = read(Units, units=[dcgm.UNIT]).get(dcgm.UNIT, _ABSENT)
-    return read(fact, **asked).versions, unit[0] == "active"
+    return read(fact, **arguments).versions, unit[0] == "active"
 
 
 def _settled(seconds: int) -> list[str]:
@@ -88,9 +88,9 @@ def checked(program: str, contents: Mapping[str, str]) -> Commands:
     )
     running = read(Units, units=timers)
     yield from files.present._inner({dcgm.PROGRAM: program}, mode="755")
-    written = yield from files.of_units(contents)
+    changed = yield from files.of_units(contents)
     yield from units.ensured(timers)
-    if written and running:
+    if changed and running:
         yield StringCommand("systemctl restart", *timers)
     elif not running:
         # the first answers, for the proof at the end of the run, which says why one is missing
@@ -107,14 +107,14 @@ def removed(metrics: str) -> Commands:
 
     + metrics: folder that node-exporter reads
     """
-    ours, asked = list(dcgm.traces(metrics)), [*dcgm.TIMERS, dcgm.UNIT]
-    foresee([(host, Files, {"paths": ours}), (host, Units, {"units": asked})])
-    if dcgm.DROP_IN not in read(Files, paths=ours):
+    paths, unit_names = list(dcgm.traces(metrics)), [*dcgm.TIMERS, dcgm.UNIT]
+    foresee([(host, Files, {"paths": paths}), (host, Units, {"units": unit_names})])
+    if dcgm.DROP_IN not in read(Files, paths=paths):
         host.noop("gpuboot has set up no host engine here")
         return
     changes.record(Effect(kind="restart", target=dcgm.UNIT, note="it stops", local=True))
-    known = [unit for unit in asked if unit in read(Units, units=asked)]
-    if known:
-        yield StringCommand("systemctl disable --now", *known)
-    yield from files.present._inner({}, absent=ours)
+    present_units = [unit for unit in unit_names if unit in read(Units, units=unit_names)]
+    if present_units:
+        yield StringCommand("systemctl disable --now", *present_units)
+    yield from files.present._inner({}, absent=paths)
     yield StringCommand("systemctl daemon-reload")

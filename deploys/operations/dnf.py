@@ -26,8 +26,8 @@ def driver_pinned(version: str, stream: str) -> Commands:
     + stream: of NVIDIA's module, see `gpuboot.hosts.driver_packages.module_stream`
     """
     state = read(PinnedDriver, module=_MODULE)
-    others = [locked for locked in state.locked if locked != version]
-    if state.stream == stream and version in state.locked and not others:
+    other_versions = [locked for locked in state.locked if locked != version]
+    if state.stream == stream and version in state.locked and not other_versions:
         host.noop(f"the driver is pinned to {version}")
         return
     if state.stream != stream:
@@ -39,15 +39,15 @@ def driver_pinned(version: str, stream: str) -> Commands:
                 new=stream,
             )
         )
-    if others or version not in state.locked:
+    if other_versions or version not in state.locked:
         old = ", ".join(state.locked) or None
         changes.record(Change(subject="NVIDIA driver", field="version lock", old=old, new=version))
     if state.stream != stream:
         # dnf refuses to go from one stream to another without a reset
         yield StringCommand(f"dnf -q -y module reset {_MODULE}")
         yield StringCommand("dnf -q -y module enable", QuoteString(f"{_MODULE}:{stream}"))
-    if others:
-        patterns = [QuoteString(f"*nvidia*-{locked}") for locked in others]
+    if other_versions:
+        patterns = [QuoteString(f"*nvidia*-{locked}") for locked in other_versions]
         yield StringCommand("dnf -q versionlock delete", *patterns)
     if version not in state.locked:
         yield StringCommand("dnf -q versionlock add", QuoteString(f"*nvidia*{version}*"))

@@ -79,8 +79,8 @@ def _problem(state: DockerState) -> tuple[str, str] | None:
 
 def _record(present: Mapping[str, Any], new: Mapping[str, Any], restart: bool) -> None:
     live = bool(present.get("live-restore") or new.get("live-restore"))
-    stays = live or not restart
-    note = "containers go on" if stays else "all of its containers stop and start"
+    keeps_running = live or not restart
+    note = "containers go on" if keeps_running else "all of its containers stop and start"
     kind: EffectKind = "restart" if restart else "reload"
     changes.record(
         *value_changes(f"file {PATH}", present, new),

@@ -27,11 +27,11 @@ def pods_let_through(pods: str, unit: str) -> Commands:
     + unit: text of the systemd unit that adds the rules
     """
     missing = read(MissingRules, pods=pods)
-    written = yield from files.of_units({f"/etc/systemd/system/{UNIT}": unit})
+    changed = yield from files.of_units({f"/etc/systemd/system/{UNIT}": unit})
     yield from units.ensured([UNIT], started=False)
     if missing:
         changes.record(Change(subject=f"iptables chain {CHAIN}", new=f"packets of {pods} pass"))
-    if missing or written:
+    if missing or changed:
         yield StringCommand("systemctl restart", QuoteString(UNIT))
     else:
         host.noop("Docker's packet filter drops no packet of pods")

@@ -66,18 +66,18 @@ def scheduled(
         yield from _removed()
         return
     copies = backup_copy.SECRETS if secrets else TRACES_OF_COPIES
-    gone = [path for path in copies if path not in secrets]
-    wanted: tuple[list[str], ...] = ([PROGRAM], [*contents, *gone], list(secrets))
+    obsolete = [path for path in copies if path not in secrets]
+    path_groups: tuple[list[str], ...] = ([PROGRAM], [*contents, *obsolete], list(secrets))
     foresee(
         [
-            *((host, Files, {"paths": paths}) for paths in wanted if paths),
+            *((host, Files, {"paths": paths}) for paths in path_groups if paths),
             (host, Units, {"units": [TIMER]}),
         ]
     )
     yield from files.present._inner({PROGRAM: program}, mode="755")
     if secrets:
         yield from files.secret._inner(secrets)
-    changed = yield from files.of_units(contents, absent=gone)
+    changed = yield from files.of_units(contents, absent=obsolete)
     yield from units.ensured([TIMER])
     if changed:
         yield StringCommand("systemctl restart", TIMER)
@@ -109,10 +109,10 @@ def first(folder: str) -> Commands:
     old = f"failed ({backups.failed})" if own_backups else None
     new = f"another try, in {folder}" if own_backups else f"the first one, in {folder}"
     changes.record(Change(subject="backup of etcd", old=old, new=new))
-    yield FunctionCommand(_again, (), {}) if own_backups else StringCommand(PROGRAM, "first")
+    yield FunctionCommand(_retry, (), {}) if own_backups else StringCommand(PROGRAM, "first")
 
 
-def _again(state: State, host: Host) -> bool:
+def _retry(state: State, host: Host) -> bool:
     """A try that fails stops nothing, since there is a backup: the run says so."""
     try:
         remote.run(host, f"{PROGRAM} retry")
@@ -130,15 +130,15 @@ def copied(folder: str, target: str) -> Commands:
     + folder: where backups are kept
     + target: where the copies go, as `gpuboot.kubernetes.backup_copy.target` has it
     """
-    found = read(EtcdBackups, folder=folder)
-    there = found.copied is not None and found.copied.to == target
-    if there and not found.copy_failed:
+    backups = read(EtcdBackups, folder=folder)
+    is_copied = backups.copied is not None and backups.copied.to == target
+    if is_copied and not backups.copy_failed:
         host.noop(f"backups are copied to {target}")
         return
-    if not found.found and not host.state.is_executing:
+    if not backups.entries and not host.state.is_executing:
         host.noop("there is no backup yet")
         return
-    old = f"failed ({found.copy_failed})" if found.copy_failed else None
+    old = f"failed ({backups.copy_failed})" if backups.copy_failed else None
     changes.record(Change(subject="copy of etcd's backups off the node", old=old, new=target))
     yield FunctionCommand(_copy, (target,), {})
 
@@ -147,6 +147,6 @@ def _copy(state: State, host: Host, target: str) -> bool:
     try:
         remote.run(host, _COPY)
     except remote.RemoteError:
-        said = remote.run(host, f"journalctl -n 5 --no-pager -o cat -u {backup_copy.SERVICE}")
-        warn(failure(f"the backups of etcd are not copied to {target}:\n{said}", _COPY_FAILS))
+        log = remote.run(host, f"journalctl -n 5 --no-pager -o cat -u {backup_copy.SERVICE}")
+        warn(failure(f"the backups of etcd are not copied to {target}:\n{log}", _COPY_FAILS))
     return True

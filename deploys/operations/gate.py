@@ -36,23 +36,23 @@ def installed(
     + programs, contents: path -> text
     + started: units that run; at_boot: those that only have to start at boot
     """
-    wanted = {*programs, *contents}
-    rest = [path for path in _ALL if path not in wanted]
-    gone = [unit for unit in _UNITS if unit not in {*started, *at_boot}]
+    expected_paths = {*programs, *contents}
+    obsolete_paths = [path for path in _ALL if path not in expected_paths]
+    obsolete_units = [unit for unit in _UNITS if unit not in {*started, *at_boot}]
     foresee(
         [
             (host, Files, {"paths": list(programs)}),
             (host, Files, {"paths": list(contents)}),
-            (host, Files, {"paths": rest}),
+            (host, Files, {"paths": obsolete_paths}),
             (host, Units, {"units": list(_UNITS)}),
         ]
     )
-    known = read(Units, units=list(_UNITS))
-    leaving = [unit for unit in gone if unit in known]
+    present_units = read(Units, units=list(_UNITS))
+    leaving = [unit for unit in obsolete_units if unit in present_units]
     for unit in leaving:
         # a kubelet that requires the unit of its boot would be stopped with it
         yield StringCommand("systemctl disable", *(["--now"] if unit == gate.TIMER else []), unit)
-    yield from files.present._inner(programs, mode="755", absent=rest)
+    yield from files.present._inner(programs, mode="755", absent=obsolete_paths)
     changed = yield from files.of_units(contents)
     if leaving and not changed:
         yield StringCommand("systemctl daemon-reload")
@@ -103,10 +103,10 @@ def _closed_for(node: str) -> str:
 def lifted() -> Commands:
     """Ensure that the gate, which is switched off, keeps pods off no node. On the leader."""
     state = read(Cluster, kubeconfig=ADMIN_CONF)
-    found = [node for node in state.nodes if gate.is_marked(node.gate)]
-    for node in found:
+    marked_nodes = [node for node in state.nodes if gate.is_marked(node.gate)]
+    for node in marked_nodes:
         changes.record(Change(subject=f"node {node.name}", field="gate", old="on"))
-    for node in found:
+    for node in marked_nodes:
         name = QuoteString(node.name)
         if node.gate.tainted:
             yield StringCommand(KUBECTL, "taint node", name, f"{gate.KEY}-")
@@ -119,5 +119,5 @@ def lifted() -> Commands:
                 KUBECTL, "patch node", name, "--subresource=status -p",
                 QuoteString(gate.LIFTED_CONDITION),
             )  # fmt: skip
-    if not found:
+    if not marked_nodes:
         host.noop("no node has anything of the gate")

@@ -108,9 +108,9 @@ def chart(
     yield _download(script, f"chart {chart} {version}", environment)
 
 
-def _download(script: str, what: str, environment: SecretStr | None) -> FunctionCommand:
+def _download(script: str, description: str, environment: SecretStr | None) -> FunctionCommand:
     text = with_environment(script) if environment else script
-    return with_retries(StringCommand("sh -ec", QuoteString(text)), what, environment)
+    return with_retries(StringCommand("sh -ec", QuoteString(text)), description, environment)
 
 
 def archive(chart: str, version: str) -> str:
@@ -144,12 +144,12 @@ def custom_resources(
             new=version,
         )
     )
-    chosen = f"awk {shlex.quote(_SELECTED % '|'.join(only))}" if only else "cat"
+    select_command = f"awk {shlex.quote(_SELECTED % '|'.join(only))}" if only else "cat"
     yield StringCommand(
         f"for left in $(seq 25); do {KUBECTL} get --raw /readyz >/dev/null 2>&1 && break;",
         'sleep 2; done; all=$(mktemp) crds=$(mktemp) && trap \'rm -f "$all" "$crds"\' EXIT &&',
         BINARY, "show crds", QuoteString(archive(chart, version)),
-        f'>"$all" && {chosen} "$all" >"$crds" && {{ ! test -s "$crds" || {{',
+        f'>"$all" && {select_command} "$all" >"$crds" && {{ ! test -s "$crds" || {{',
         f'{KUBECTL_APPLY} "$crds" && {{ {_ESTABLISHED}; }}; }}; }}',
     )  # fmt: skip
 
@@ -161,7 +161,7 @@ def release(
     version: str,
     namespace: str,
     values: dict[str, Any],
-    kept: Sequence[str] = (),
+    retained: Sequence[str] = (),
 ) -> Commands:
     """Ensure that a release runs this chart, version and values; it does not wait for pods.
 
@@ -172,10 +172,10 @@ def release(
     + chart, version: an archive that `chart` has put on the host, whose custom resources
       `custom_resources` has put into the cluster
     + values: all values that differ from the chart's own defaults
-    + kept: path in the values at which entries of the live release stay beside these
+    + retained: path in the values at which entries of the live release stay beside these
     """
     live = _released(release, namespace)
-    values = keeping(values, live.config, kept) if kept else values
+    values = keeping(values, live.config, retained) if retained else values
     if live.error and executing():
         yield fail(f"Helm cannot read release {release}: {live.error}", "run again")
         return
@@ -210,9 +210,9 @@ def _upgrade(release: str, source: str, namespace: str, values: str) -> Function
 
 def _released(release: str, namespace: str) -> Release:
     """The release; what is compared with it as well is read by the same command."""
-    about = {"release": release, "namespace": namespace, "kubeconfig": ADMIN_CONF}
-    foresee([(host, HelmRelease, about), (host, Managed, {"kubeconfig": ADMIN_CONF})])
-    return read(HelmRelease, **about)
+    arguments = {"release": release, "namespace": namespace, "kubeconfig": ADMIN_CONF}
+    foresee([(host, HelmRelease, arguments), (host, Managed, {"kubeconfig": ADMIN_CONF})])
+    return read(HelmRelease, **arguments)
 
 
 def _undefined(live: Release, only: Sequence[str]) -> bool:
@@ -227,22 +227,22 @@ def _as_released(live: Release, release: str, namespace: str) -> Commands:
     if managed.error and executing():
         yield fail(f"the objects of release {release} cannot be read: {managed.error}", "run again")
         return
-    found = drift(live, managed, release, namespace)
-    if live.managed and not found:
+    drifts = drift(live, managed, release, namespace)
+    if live.managed and not drifts:
         host.noop(f"{release} is {live.chart} {live.version}, with these values and its objects")
         return
     if not live.managed:
         changes.record(Change(subject=f"Helm release {release}", field=MANAGED, new="true"))
-    record_drift(found, namespace)
+    record_drift(drifts, namespace)
     if not live.managed:
         yield StringCommand(
             KUBECTL, "-n", QuoteString(namespace), "label --overwrite secret",
             QuoteString(f"sh.helm.release.v1.{release}.v{live.revision}"), f"{MANAGED}=true",
         )  # fmt: skip
-    if found:
-        inform(f"{release}: putting back what is not as it was released: {describe(found)}")
-        yield from put_back(found, MANAGER, namespace)
-    if {item.wanted["kind"] for item in found} & _MONITORS:
+    if drifts:
+        inform(f"{release}: putting back what is not as it was released: {describe(drifts)}")
+        yield from put_back(drifts, MANAGER, namespace)
+    if {item.desired["kind"] for item in drifts} & _MONITORS:
         yield SCRAPE_NOW
 
 
@@ -272,10 +272,10 @@ def _record(
 
 
 def _explain(release: str, change: Decision) -> None:
-    shown = ", ".join(change.reasons[:12])
-    more = f" and {len(change.reasons) - 12} more" if len(change.reasons) > 12 else ""
+    reasons = ", ".join(change.reasons[:12])
+    suffix = f" and {len(change.reasons) - 12} more" if len(change.reasons) > 12 else ""
     words = {"unlock": "finishing what a killed Helm left"}.get(change.action, change.action)
-    inform(f"{release}: {words}: {shown}{more}")
+    inform(f"{release}: {words}: {reasons}{suffix}")
 
 
 def _unlock(release: str, namespace: str, revision: int) -> StringCommand:

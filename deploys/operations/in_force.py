@@ -32,14 +32,14 @@ def kubelet_compared(
     node: str,
     leader: str,
     question: Question,
-    asked: Mapping[str, Any],
+    expected: Mapping[str, Any],
     digests: Sequence[str],
     lines: Sequence[ConfigLine],
 ) -> Commands:
     """Name what this host's kubelet runs with and was not asked to run with.
 
     + node: its Kubernetes name; leader: inventory name of the leader
-    + asked: fields of KubeletConfiguration by dotted path
+    + expected: fields of KubeletConfiguration by dotted path
     + digests: of the configuration that this host is to have, each as good as the other
     + lines: of files of the host that start its kubelet
     """
@@ -47,45 +47,47 @@ def kubelet_compared(
     if "kubelet.conf" not in state.files:
         host.noop("there is no kubelet of a cluster to compare")
         return
-    found = remote.read_fact(host.state.inventory.get_host(leader), InForce, **question)
-    kept = (
-        [Decision(what="what kubelets run with is not known", why=it)]
-        if (it := found.error)
+    answer = remote.read_fact(host.state.inventory.get_host(leader), InForce, **question)
+    decisions = (
+        [Decision(what="what kubelets run with is not known", why=error)]
+        if (error := answer.error)
         else []
     )
-    if node in found.kubelets:
+    if node in answer.kubelets:
         pending = (
             state.kubelet_config not in digests
             or state.kubelet_edited
             or bool(state.started)
             or bool(kubelet_in_force.stray_flags(state.kubelet_flags))
         )
-        kept = kubelet_in_force.overrides(found.kubelets[node], asked, lines, pending)
-    elif why := found.unanswered.get(node):
-        kept = [Decision(what=f"what the kubelet of {node} runs with is not known", why=why)]
-    changes.respect(*kept)
-    host.noop(_text(kept, "the kubelet runs as the settings say"))
+        decisions = kubelet_in_force.overrides(answer.kubelets[node], expected, lines, pending)
+    elif reason := answer.unanswered.get(node):
+        decisions = [
+            Decision(what=f"what the kubelet of {node} runs with is not known", why=reason)
+        ]
+    changes.respect(*decisions)
+    host.noop(_text(decisions, "the kubelet runs as the settings say"))
     yield from ()
 
 
 @operation()
-def boot_compared(kept: Sequence[Decision]) -> Commands:
+def boot_compared(decisions: Sequence[Decision]) -> Commands:
     """Name what files of this host do at its next boot to what a run sets. + kept: these"""
-    changes.respect(*kept)
-    host.noop(_text(kept, "no file undoes at a boot what a run sets"))
+    changes.respect(*decisions)
+    host.noop(_text(decisions, "no file undoes at a boot what a run sets"))
     yield from ()
 
 
 @operation()
 def rights_compared(question: Question) -> Commands:
     """Name the rights that somebody has given to everybody. On the leader."""
-    found = read(InForce, **question)
-    kept = [
+    answer = read(InForce, **question)
+    decisions = [
         Decision(what=f"{item.label} gives {item.holders} {item.role}", why=item.remedy)
-        for item in found.rights
+        for item in answer.rights
     ]
-    changes.respect(*kept)
-    host.noop(_text(kept, "nobody without a name has rights"))
+    changes.respect(*decisions)
+    host.noop(_text(decisions, "nobody without a name has rights"))
     yield from ()
 
 
@@ -95,14 +97,14 @@ def silences_compared(question: Question, rules: Sequence[Rule], cluster: str) -
 
     + rules: our alerts; cluster: its name
     """
-    found = read(InForce, **question)
-    kept = lasting(parse_silences(found.silences), rules, cluster, found.clock)
-    if why := found.unanswered.get("Alertmanager"):
-        kept.append(Decision(what="Alertmanager's silences are not known", why=why))
-    changes.respect(*kept)
-    host.noop(_text(kept, "no silence holds back alerts for good"))
+    answer = read(InForce, **question)
+    decisions = lasting(parse_silences(answer.silences), rules, cluster, answer.clock)
+    if reason := answer.unanswered.get("Alertmanager"):
+        decisions.append(Decision(what="Alertmanager's silences are not known", why=reason))
+    changes.respect(*decisions)
+    host.noop(_text(decisions, "no silence holds back alerts for good"))
     yield from ()
 
 
-def _text(kept: Sequence[Decision], otherwise: str) -> str:
-    return "; ".join(item.what for item in kept) or otherwise
+def _text(decisions: Sequence[Decision], default: str) -> str:
+    return "; ".join(item.what for item in decisions) or default

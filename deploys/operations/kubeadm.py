@@ -136,8 +136,8 @@ def note(digest: str) -> str:
 
 def note_kubelet(digest: str) -> str:
     """The command that records which configuration is in force on this host, and its file."""
-    written = f'"$(sha256sum <{KUBELET_FILE} | cut -d " " -f 1)"'
-    return f"echo {digest} {written} >{KUBELET_NOTE}"
+    file_digest = f'"$(sha256sum <{KUBELET_FILE} | cut -d " " -f 1)"'
+    return f"echo {digest} {file_digest} >{KUBELET_NOTE}"
 
 
 @operation()
@@ -191,8 +191,8 @@ def reset_commands(state: KubeadmState) -> list[str]:
     """The commands that take a host out of gpuboot's cluster. Nothing for one that is in none."""
     if state.foreign or not (state.files or state.started or state.left):
         return []
-    ours = state.kubeconfig in ("same", "stale")
-    config = ["rm -f /root/.kube/config"] if ours else []
+    is_own_kubeconfig = state.kubeconfig in ("same", "stale")
+    config = ["rm -f /root/.kube/config"] if is_own_kubeconfig else []
     # the virtual address first: another control plane has it before this one's API server ends
     first = [virtual_address.STOP, *config]
     return [*first, RESET, CLEAN_NETWORK, api_endpoint.STOP, kernel.SWAP_BACK, _FORGET]

@@ -45,8 +45,8 @@ def immutable_settings_kept(settings: dict[str, str]) -> Commands:
     + settings: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
     state = read(Cluster, kubeconfig=ADMIN_CONF)
-    known = executing() or not state.error
-    if known and (problems := immutable_changes(state.immutable, settings)):
+    is_comparable = executing() or not state.error
+    if is_comparable and (problems := immutable_changes(state.immutable, settings)):
         yield fail(
             f"a living cluster cannot change this: {'; '.join(problems)}",
             "put the settings back, or reset the cluster (pyinfra INVENTORY deploys/reset.py "
@@ -138,8 +138,8 @@ def kubelet_configured(
 def _kubelet_change(node: str, state: KubeadmState, digest: str) -> Change:
     subject = f"kubelet's configuration of {node}"
     if state.kubelet_edited:
-        edited, written = "changed by hand", "as kubeadm writes it"
-        return Change(subject=subject, field=KUBELET_FILE, old=edited, new=written)
+        edited, generated = "changed by hand", "as kubeadm writes it"
+        return Change(subject=subject, field=KUBELET_FILE, old=edited, new=generated)
     old = state.kubelet_config[:12] or None
     return Change(subject=subject, field="sha256", old=old, new=digest[:12])
 
@@ -167,7 +167,7 @@ def wait_until_ready(node: str, leader: str, version: str, since: float | None) 
         return nodes_ready(state, [node], since)
 
     end = wait_until(host, lambda: looked(target, look), 300)
-    if not end.done:
+    if not end.complete:
         remedy = remedy_of(end, "see `journalctl -u kubelet` on the node, then run again")
         yield fail(unfinished(end, 300), remedy)
 

@@ -100,8 +100,8 @@ def _member(node: str, leader: str) -> Commands:
                 f"`{RESET_BY_HAND}` there, then run again",
             )
             return
-    asked = executing() or answers.keeping()
-    if asked and _forgotten(host.state.inventory.get_host(leader), node):
+    should_check = executing() or answers.keeping()
+    if should_check and _forgotten(host.state.inventory.get_host(leader), node):
         changes.record(Change(subject=f"node {node}", old="deleted", new="registered again"))
         warn(
             "it was deleted from the cluster: its pods begin anew, and its kubelet restarts, which "
@@ -126,7 +126,7 @@ def _registered(state: State, host: Host, leader: str, node: str) -> bool:
         return Progress(not _forgotten(target, node), f"node {node} registers")
 
     end = wait_until(host, probe, _REGISTERED_S)
-    if end.done:
+    if end.complete:
         return True
     remedy = (
         "see `journalctl -u kubelet` there; to take the node out for good: pyinfra INVENTORY "
@@ -140,8 +140,8 @@ def _forget(leader: Host, node: str, address: str) -> tuple[str, str] | None:
 
     Returns cause and remedy when the name is another machine's, which kubeadm refuses as well.
     """
-    known = remote.read_fact(leader, Cluster, kubeconfig=ADMIN_CONF).nodes
-    old = next((item for item in known if item.name == node), None)
+    nodes = remote.read_fact(leader, Cluster, kubeconfig=ADMIN_CONF).nodes
+    old = next((item for item in nodes if item.name == node), None)
     if old is None:
         return None
     if address not in old.address.split():
@@ -161,8 +161,8 @@ def _etcd_forgets(leader: Host, node: str, address: str) -> tuple[str, str] | No
     """
     members = etcd.members(leader)
     old = [member for member in members if member.is_of(node, address)]
-    if refused := join_refused(members, old):
-        return refused
+    if refusal := join_refused(members, old):
+        return refusal
     for member in old:
         inform(f"etcd still has a member of {node}'s earlier installation: it is removed")
         etcd.remove_member(leader, member)
@@ -176,15 +176,15 @@ def _join(
     join_config: Callable[[str, str, str], str],
     init_config: Callable[[str], str],
 ) -> Commands:
-    refused = _forget(leader, node.name, node.address)
+    refusal = _forget(leader, node.name, node.address)
     if node.role == "control_plane":
-        refused = refused or _etcd_forgets(leader, node.name, node.address)
-    if refused:
-        yield fail(*refused)
+        refusal = refusal or _etcd_forgets(leader, node.name, node.address)
+    if refusal:
+        yield fail(*refusal)
         return
-    for volume in local_volumes.lost(leader, host, node.name):
+    for volume in local_volumes.missing_volumes(leader, host, node.name):
         warn(f"the data of volume {volume.claim} was on this host and is gone: it begins empty")
-        yield StringCommand(local_volumes.made(volume))
+        yield StringCommand(local_volumes.create_folder_command(volume))
     authority = remote.read_fact(leader, Kubeadm, socket=SOCKET).ca
     # the secret is read once and given twice; printf is a part of the shell
     config_input = "printf '%s\\n' \"$config\" |"

@@ -35,19 +35,19 @@ def as_made(config: str = CONFIG) -> Commands:
         host.noop("what kubeadm would make is not known")
         return
     changes.respect(*decisions(state))
-    found = kubeadm_drift(state)
-    kubelet = [item for item in found if key(item.wanted) == KUBELET]
-    others = confirm([item for item in found if item not in kubelet], MANAGER)
-    if not kubelet and not others:
+    drifts = kubeadm_drift(state)
+    kubelet = [item for item in drifts if key(item.desired) == KUBELET]
+    other_drifts = confirm([item for item in drifts if item not in kubelet], MANAGER)
+    if not kubelet and not other_drifts:
         host.noop("the objects are as kubeadm makes them")
         return
-    record_drift([*kubelet, *others], "")
-    inform(f"putting back what is not as kubeadm makes it: {describe([*kubelet, *others])}")
+    record_drift([*kubelet, *other_drifts], "")
+    inform(f"putting back what is not as kubeadm makes it: {describe([*kubelet, *other_drifts])}")
     if kubelet:
         yield StringCommand(
             "kubeadm init phase upload-config kubelet --config", QuoteString(config)
         )
-    if others:
-        yield from put_back(others, MANAGER)
-    if any(key(item.wanted) == _PROXY for item in others):
+    if other_drifts:
+        yield from put_back(other_drifts, MANAGER)
+    if any(key(item.desired) == _PROXY for item in other_drifts):
         yield StringCommand(f"{KUBECTL} -n kube-system rollout restart daemonset kube-proxy")

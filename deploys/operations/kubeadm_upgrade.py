@@ -79,7 +79,7 @@ def upgraded(
         host.noop(f"Kubernetes {version}")
         return
     planned_packages.note_packages(missing(state, packages))
-    early = _refused(cluster, version) if leads else too_early(leader, version, worker=False)
+    early = _refusal(cluster, version) if leads else too_early(leader, version, worker=False)
     if problem := early or _stopped():
         yield fail(*problem)
         return
@@ -102,24 +102,26 @@ class _Upgrade:
     ignore: Sequence[str]
 
 
-def _upgrade(it: _Upgrade, digest: str) -> Commands:
+def _upgrade(upgrade: _Upgrade, digest: str) -> Commands:
     """kubeadm, and what it upgrades; a mark tells that the kubelet is left.
 
     + digest: of the configuration in force, as the cluster's record of it has; "" for none
     """
-    if packages := missing(it.state, it.packages):
-        yield from ready(packages, it.manager, f"{it.node} stays as it is")
-    yield from _etcd_healthy(it.control_planes)
-    if it.leads:
+    if packages := missing(upgrade.state, upgrade.packages):
+        yield from ready(packages, upgrade.manager, f"{upgrade.node} stays as it is")
+    yield from _etcd_healthy(upgrade.control_planes)
+    if upgrade.leads:
         yield etcd_backup.before("upgrade")
     yield StringCommand(f"mkdir -p /etc/gpuboot && touch {marker('upgrade')} {marker('kubelet')}")
-    command = f"kubeadm upgrade apply --yes v{it.version}" if it.leads else UPGRADE_NODE
-    yield from by_kubeadm(it.node, it.version, it.packages, it.manager, command, it.ignore)
+    command = f"kubeadm upgrade apply --yes v{upgrade.version}" if upgrade.leads else UPGRADE_NODE
+    yield from by_kubeadm(
+        upgrade.node, upgrade.version, upgrade.packages, upgrade.manager, command, upgrade.ignore
+    )
     if digest:
         yield StringCommand(note(digest))  # kubeadm writes its record again, without annotations
-    if noted := it.state.kubelet_config:
-        yield StringCommand(note_kubelet(noted))  # and the kubelet's file
-    yield from _etcd_healthy(it.control_planes)
+    if kubelet_digest := upgrade.state.kubelet_config:
+        yield StringCommand(note_kubelet(kubelet_digest))  # and the kubelet's file
+    yield from _etcd_healthy(upgrade.control_planes)
     yield StringCommand(f"rm {marker('upgrade')}")
 
 
@@ -171,7 +173,7 @@ def missing(state: KubeadmState, packages: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _refused(cluster: ClusterState, version: str) -> tuple[str, str] | None:
+def _refusal(cluster: ClusterState, version: str) -> tuple[str, str] | None:
     """Cause and remedy when no run may bring the control plane to this release."""
     problems = version_skew.problems([], version, cluster) if cluster.server else []
     return (problems[0].cause, problems[0].remedy) if problems else None
@@ -194,7 +196,7 @@ def too_early(leader: str, version: str, worker: bool) -> tuple[str, str] | None
         return Progress(not cause, cause, failed=bool(cause) and not state.error)
 
     end = wait_until(host, lambda: looked(target, look), _API_S)
-    if end.done:
+    if end.complete:
         return None
     return (
         f"not upgraded to Kubernetes {version} before the control plane is: {end.text}",
@@ -220,8 +222,8 @@ def _stopped() -> tuple[str, str] | None:
 
 
 def _has_failed(other: Host, op_hash: str | None) -> bool:
-    found: Any = host.state.ops[other].get(op_hash or "")
-    meta = found.operation_meta if found else None
+    operation: Any = host.state.ops[other].get(op_hash or "")
+    meta = operation.operation_meta if operation else None
     return bool(meta and meta.is_complete() and not meta.did_succeed())
 
 

@@ -37,11 +37,11 @@ def applied(manifest: str, sentinel_workload: str) -> Commands:
     """
     text, digest = with_digest(manifest)
     items = [item for item in yaml.load_all(text, Loader=YAML_LOADER) if item]
-    about = {"kubeconfig": ADMIN_CONF, "references": [key(item) for item in items]}
-    foresee([(host, Cluster, {"kubeconfig": ADMIN_CONF}), (host, Present, about)])
+    arguments = {"kubeconfig": ADMIN_CONF, "references": [key(item) for item in items]}
+    foresee([(host, Cluster, {"kubeconfig": ADMIN_CONF}), (host, Present, arguments)])
     state = read(Cluster, kubeconfig=ADMIN_CONF)
     if any(item.name == sentinel_workload and item.digest == digest for item in state.workloads):
-        yield from _as_applied(items, read(Present, **about), sentinel_workload)
+        yield from _as_applied(items, read(Present, **arguments), sentinel_workload)
         return
     _record_manifest(manifest, {} if state.error else None)
     yield StringCommand(KUBECTL_APPLY, "-", _stdin=text)
@@ -49,13 +49,13 @@ def applied(manifest: str, sentinel_workload: str) -> Commands:
 
 def _as_applied(items: list[Object], present: ManagedObjects, workload: str) -> Commands:
     """What somebody has deleted or changed since, put back."""
-    found = [] if present.error else confirm(drifted(items, present), MANAGER)
-    if not found:
+    drifts = [] if present.error else confirm(drifted(items, present), MANAGER)
+    if not drifts:
         host.noop(f"{workload} is as in the manifest")
         return
-    record_drift(found, "")
-    inform(f"{workload}: putting back what is not as it was applied: {describe(found)}")
-    yield from put_back(found, MANAGER)
+    record_drift(drifts, "")
+    inform(f"{workload}: putting back what is not as it was applied: {describe(drifts)}")
+    yield from put_back(drifts, MANAGER)
 
 
 def _record_manifest(manifest: str, live: Mapping[str, Mapping[str, Any]] | None) -> None:
@@ -72,21 +72,23 @@ def labels_and_taints(
     + labels: node -> label -> value; None: the label must not be there
     + tainted: control-plane node -> whether it refuses workloads
     """
-    known = {node.name: node for node in read(Cluster, kubeconfig=ADMIN_CONF).nodes}
+    nodes_by_name = {node.name: node for node in read(Cluster, kubeconfig=ADMIN_CONF).nodes}
+    old_labels = {
+        name: nodes_by_name[name].labels if name in nodes_by_name else {} for name in labels
+    }
     relabelled = {
         name: changed
         for name, required in labels.items()
-        if (changed := _label_changes(known[name].labels if name in known else {}, required))
+        if (changed := _label_changes(old_labels[name], required))
     }
     taint = f"{CONTROL_PLANE_TAINT}:NoSchedule"
     retainted = {
         name: required
         for name, required in tainted.items()
-        if name in known and (taint in known[name].taints) != required
+        if name in nodes_by_name and (taint in nodes_by_name[name].taints) != required
     }
     for name, required in relabelled.items():
-        old = known[name].labels if name in known else {}
-        changes.record(*_labels(f"node {name}", old, required))
+        changes.record(*_labels(f"node {name}", old_labels[name], required))
     changes.record(*[
         Change(subject=f"node {name}", field=f"taint {taint}", old=not required, new=required)
         for name, required in retainted.items()

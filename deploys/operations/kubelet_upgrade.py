@@ -42,11 +42,11 @@ class KubeletPart:
 
 def missing(part: KubeletPart, state: KubeadmState) -> dict[str, str]:
     """Packages that are not installed at their version."""
-    rest = {name: pattern for name, pattern in part.packages.items() if name != "kubeadm"}
-    return kubeadm_upgrade.missing(state, rest if part.control_plane else part.packages)
+    other_packages = {name: pattern for name, pattern in part.packages.items() if name != "kubeadm"}
+    return kubeadm_upgrade.missing(state, other_packages if part.control_plane else part.packages)
 
 
-def begun(part: KubeletPart, state: KubeadmState) -> bool:
+def is_unfinished(part: KubeletPart, state: KubeadmState) -> bool:
     """Whether an upgrade of the kubelet began and did not end, or is left after kubeadm's."""
     return "kubelet" in state.started or (not part.control_plane and "upgrade" in state.started)
 
@@ -76,14 +76,14 @@ def installed(
         yield from kubeadm_upgrade.by_kubeadm(
             node, part.version, part.packages, manager, command, part.ignore
         )
-    rest = {name: version for name, version in part.packages.items() if name != "kubeadm"}
-    yield from package_operations.installed._inner(rest, manager, hold=True)
-    if noted := state.kubelet_config:
-        yield StringCommand(note_kubelet(noted))  # kubeadm has written its file again
+    other_packages = {name: version for name, version in part.packages.items() if name != "kubeadm"}
+    yield from package_operations.installed._inner(other_packages, manager, hold=True)
+    if kubelet_digest := state.kubelet_config:
+        yield StringCommand(note_kubelet(kubelet_digest))  # kubeadm has written its file again
     yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
 
 
-def ended(control_planes: Sequence[str]) -> Commands:
+def finish(control_planes: Sequence[str]) -> Commands:
     """The mark taken away, once etcd has answered for a while where this is a control plane.
 
     + control_planes: inventory names of all, if this host is one

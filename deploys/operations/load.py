@@ -26,7 +26,7 @@ from gpuboot.hosts.nvidia_smi import ACCEPT_WARNING
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify.load import runner
 from gpuboot.verify.load.answers import Outcome
-from gpuboot.verify.load.pods import Wanted
+from gpuboot.verify.load.pods import LoadRequest
 
 _AT_ONCE = 32
 _READ = "cat /proc/driver/nvidia/version && timeout -k 5 60 nvidia-smi -L" + ACCEPT_WARNING
@@ -37,7 +37,7 @@ def loaded(
     settings: Settings,
     leader: str,
     nodes: Sequence[Node],
-    wanted: Wanted,
+    request: LoadRequest,
     path: str,
     parent: int,
 ) -> Commands:
@@ -51,7 +51,7 @@ def loaded(
     if not executing():
         return
     with _stop(parent) as stopped:
-        outcome = _load(settings, leader, nodes, wanted, stopped)
+        outcome = _load(settings, leader, nodes, request, stopped)
     if Path(path).parent.exists():  # it is gone with a command that was killed
         Path(path).write_text(outcome.to_json(), encoding="utf-8")
     host.noop("GPUs were kept busy")
@@ -62,38 +62,38 @@ def _load(
     settings: Settings,
     leader: str,
     nodes: Sequence[Node],
-    wanted: Wanted,
+    request: LoadRequest,
     stopped: Callable[[], bool],
 ) -> Outcome:
-    said = _said(nodes)
-    named = f"(UUID: {wanted.uuid})" if wanted.uuid else ""
-    names = [name for name, text in said.items() if named in text]
-    nothing = Outcome(kind=wanted.kind, asked_s=wanted.seconds)
+    driver_texts = _driver_texts(nodes)
+    uuid_text = f"(UUID: {request.uuid})" if request.uuid else ""
+    names = [name for name, text in driver_texts.items() if uuid_text in text]
+    empty_outcome = Outcome(kind=request.kind, asked_s=request.seconds)
     if not names:
-        why = f"{wanted.uuid or 'a GPU'} is on none of {', '.join(said) or 'the nodes'}"
-        return replace(nothing, error=why)
+        reason = f"{request.uuid or 'a GPU'} is on none of {', '.join(driver_texts) or 'the nodes'}"
+        return replace(empty_outcome, error=reason)
     try:
         with cluster_clients(inventory.get_host(leader)) as clients:
-            outcome = runner.run(clients, names, settings, wanted, say, stopped)
+            outcome = runner.run(clients, names, settings, request, say, stopped)
     except ClusterError as error:
-        return replace(nothing, error=str(error))
-    return replace(outcome, simulated=_simulated(said))
+        return replace(empty_outcome, error=str(error))
+    return replace(outcome, simulated=_simulated(driver_texts))
 
 
 @contextmanager
 def _stop(parent: int) -> Iterator[Callable[[], bool]]:
     """Whether it is to end: by a signal, or with the command that began it."""
-    asked = Event()
+    stop_requested = Event()
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    watchers = [gevent.signal_handler(one, asked.set) for one in signals]
+    watchers = [gevent.signal_handler(number, stop_requested.set) for number in signals]
     try:
-        yield lambda: bool(asked.is_set()) or os.getppid() != parent
+        yield lambda: bool(stop_requested.is_set()) or os.getppid() != parent
     finally:
         for watcher in watchers:
             watcher.cancel()
 
 
-def _said(nodes: Sequence[Node]) -> dict[str, str]:
+def _driver_texts(nodes: Sequence[Node]) -> dict[str, str]:
     """What each node's driver says of itself and its GPUs, by UUID; "" where nobody can say."""
 
     def ask(node: Node) -> str:
@@ -105,7 +105,7 @@ def _said(nodes: Sequence[Node]) -> dict[str, str]:
     return dict(zip((node.name for node in nodes), Pool(_AT_ONCE).map(ask, nodes), strict=True))
 
 
-def _simulated(said: dict[str, str]) -> str:
+def _simulated(driver_texts: dict[str, str]) -> str:
     """What a driver says that is simulated; "" on real hardware."""
-    lines = (line for text in said.values() for line in text.splitlines())
+    lines = (line for text in driver_texts.values() for line in text.splitlines())
     return next((line for line in lines if "simulated" in line.lower()), "")

@@ -17,7 +17,7 @@ from deploys.lib.commands import Commands, fail
 from deploys.lib.operation import operation
 from deploys.operations import files, units
 from gpuboot.docker import mig
-from gpuboot.plan import Change, Effect, Kept, Unknown
+from gpuboot.plan import Change, Effect, KeptItem, Unknown
 
 _WITHOUT = {
     "off": "MIG is off",
@@ -27,7 +27,7 @@ _WITHOUT = {
 
 
 @operation()
-def divided(layout: str, program: str, contents: Mapping[str, str]) -> Commands:
+def partitioned(layout: str, program: str, contents: Mapping[str, str]) -> Commands:
     """Ensure that GPUs are divided so, now and after a boot.
 
     What watches GPUs and is gpuboot's, or the system's, ends and starts again around a change. Any
@@ -61,20 +61,24 @@ def divided(layout: str, program: str, contents: Mapping[str, str]) -> Commands:
         yield StringCommand(mig.PROGRAM, "apply")
 
 
-def _items(state: MigState, layout: str) -> Iterator[Change | Effect | Kept]:
-    wanted = {line.split()[0]: line.split()[1:] for line in layout.splitlines()}
+def _items(state: MigState, layout: str) -> Iterator[Change | Effect | KeptItem]:
+    desired = {line.split()[0]: line.split()[1:] for line in layout.splitlines()}
     for gpu, profiles in state.differs:
-        new = _told(" ".join(wanted[str(gpu)]) or "off")
-        yield Change(subject=f"GPU {gpu}", field="MIG instances", old=_told(profiles), new=new)
+        new = _describe_profiles(" ".join(desired[str(gpu)]) or "off")
+        yield Change(
+            subject=f"GPU {gpu}", field="MIG instances", old=_describe_profiles(profiles), new=new
+        )
     for gpu, user in state.used:
-        yield Kept(what=f"GPU {gpu}", why=f"{user} uses it, and the run fails; stop that before")
+        yield KeptItem(
+            what=f"GPU {gpu}", why=f"{user} uses it, and the run fails; stop that before"
+        )
     if not state.used:
         for name in state.restarts:
             note = "it stops while GPUs are divided"
             yield Effect(kind="restart", target=name, note=note, local=True)
 
 
-def _told(profiles: str) -> str:
+def _describe_profiles(profiles: str) -> str:
     """Profiles of a GPU in words. + profiles: as the program prints them"""
     if profiles in _WITHOUT:
         return _WITHOUT[profiles]

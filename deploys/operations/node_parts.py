@@ -24,7 +24,7 @@ from gpuboot.kubernetes.cluster_state import KubeadmState
 class DriverPart:
     """The driver that a host is to run.
 
-    + packages: those that are of its version -> pattern; beside: others that it needs
+    + packages: those that are of its version -> pattern; companions: others that it needs
     + pin: apt's package that pins it; stream: of dnf's module; "" for none
     + services: units that keep it ready
     + may_reboot, reboot_s: whether a reboot is allowed, and how long it may take (None: by memory)
@@ -32,7 +32,7 @@ class DriverPart:
 
     version: str
     packages: Mapping[str, str]
-    beside: Mapping[str, str] = field(default_factory=dict)
+    companions: Mapping[str, str] = field(default_factory=dict)
     pin: str = ""
     stream: str = ""
     services: Sequence[str] = ()
@@ -67,15 +67,15 @@ def difference(
     + node: its name in Kubernetes; leader: inventory name of the leader
     """
     part, installed, kubelet = parts.driver, dict(state.packages), parts.kubelet
-    lacking = kubelet_upgrade.missing(kubelet, state) if kubelet else {}
-    due = bool(kubelet and (lacking or kubelet_upgrade.begun(kubelet, state)))
-    beside = part.beside if part else {}
+    missing_packages = kubelet_upgrade.missing(kubelet, state) if kubelet else {}
+    due = bool(kubelet and (missing_packages or kubelet_upgrade.is_unfinished(kubelet, state)))
+    companions = part.companions if part else {}
     own = part.packages if part else {}
-    for wanted in ({**own, **beside}, parts.toolkit, parts.containerd):
-        if wanted:
+    for packages in ({**own, **companions}, parts.toolkit, parts.containerd):
+        if packages:
             # as `packages.installed` asks, so that it is asked once
-            _, fact, asked = package_operations.question(host, wanted, manager)
-            installed |= read(fact, **asked).versions
+            _, fact, arguments = package_operations.question(host, packages, manager)
+            installed |= read(fact, **arguments).versions
     return rules.Difference(
         driver=rules.mismatched(own, installed),
         toolkit=rules.mismatched(parts.toolkit, installed),
@@ -83,7 +83,7 @@ def difference(
         version=part.version if part else "",
         loaded=(other_module(loaded, part.version) or loaded.loaded) if part else "",
         installed=installed,
-        kubelet=lacking,
+        kubelet=missing_packages,
         kubelet_due=due,
         minor=bool(due and kubelet and kubelet_upgrade.is_minor(kubelet, node, leader, state)),
     )
@@ -94,7 +94,7 @@ def missing(parts: Parts, difference: rules.Difference) -> dict[str, str]:
     part, driver = parts.driver, dict[str, str]()
     if part and difference.driver:
         pin = {} if part.stream else {part.pin: ""}
-        driver = pin | rules.mismatched({**part.packages, **part.beside}, difference.installed)
+        driver = pin | rules.mismatched({**part.packages, **part.companions}, difference.installed)
     return {**driver, **difference.toolkit, **difference.containerd, **difference.kubelet}
 
 
@@ -107,8 +107,8 @@ def installed(parts: Parts, difference: rules.Difference, manager: PackageManage
         else:
             pin, names = {part.pin: ""}, list(part.packages)
             yield from package_operations.installed._inner(pin, manager, available=names)
-        wanted = {**part.packages, **part.beside}
-        yield from package_operations.installed._inner(wanted, manager)
+        driver_packages = {**part.packages, **part.companions}
+        yield from package_operations.installed._inner(driver_packages, manager)
     for packages in (parts.toolkit, parts.containerd):
         if packages:
             yield from package_operations.installed._inner(packages, manager, hold=True)

@@ -6,10 +6,9 @@ Each step may be repeated, so an upgrade that was interrupted begins again on th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from pyinfra import logger
@@ -52,12 +51,12 @@ def upgraded(
     parts: Parts,
     manager: PackageManager,
     turn: bool = True,
-    begun: bool = False,
-    several: int = 1,
+    resuming: bool = False,
+    max_hosts: int = 1,
     control_planes: Sequence[str] = (),
     moving: Moving | None = None,
     proof: node_service.Proof | None = None,
-    gated: bool = False,
+    is_gated: bool = False,
     shares: Sharing | None = None,
 ) -> Commands:
     """Ensure that a node of a living cluster runs these versions, and is proven with them.
@@ -66,9 +65,10 @@ def upgraded(
 
     + node: its Kubernetes name; leader: inventory name of the leader
     + turn: whether it is this host's turn; else it is only read, so that all hosts answer at once
-    + begun: whether it is the turn of nodes that an earlier run left cordoned, or of the others
-    + several: how many nodes may be away at a time; moving: None: pods are never moved away
-    + control_planes: inventory names of all, if this host is one; gated: no pods until it is proven
+    + resuming: whether it is the turn of nodes that an earlier run left cordoned, or of the others
+    + max_hosts: how many nodes may be away at a time; moving: None: pods are never moved away
+    + control_planes: inventory names of all, if this host is one
+    + is_gated: no pods until it is proven
     + proof: proves its GPUs; None: it has none; shares: what they are to offer, now or later
     """
     state = read(Kubeadm, socket=SOCKET)
@@ -76,16 +76,15 @@ def upgraded(
         host.noop("another host's turn" if state.files else "no node of a cluster")
         return
     loaded = read(Driver, timeout_s=driver.SMI_S) if parts.driver else DriverState()
-    found = difference(parts, manager, loaded, state, node, leader)
-    if why := _idle(state, loaded, begun, bool(found), partial(_proves, node, leader, shares)):
-        host.noop(why)
-        return
-    it = _Upgrade(
-        node, leader, parts, manager, found, state, loaded.gpus, control_planes, proof, gated,
-        shares,
+    upgrade = _Upgrade(
+        node, leader, parts, manager, difference(parts, manager, loaded, state, node, leader),
+        state, loaded.gpus, control_planes, proof, is_gated, shares,
     )  # fmt: skip
-    with turn_of(several):
-        yield from _upgrade(it, moving)
+    if idle_reason := _idle(upgrade, resuming, loaded.cordoned_by_gpuboot):
+        host.noop(idle_reason)
+        return
+    with turn_of(max_hosts):
+        yield from _upgrade(upgrade, moving)
 
 
 @operation()
@@ -118,12 +117,12 @@ class _Upgrade:
     leader: str
     parts: Parts
     manager: PackageManager
-    found: rules.Difference
+    differences: rules.Difference
     state: KubeadmState
     gpus: Sequence[str]
     control_planes: Sequence[str]
     proof: node_service.Proof | None
-    gated: bool
+    is_gated: bool
     shares: Sharing | None = None
     out: bool = False
     labels: Mapping[str, str | None] = field(default_factory=dict)
@@ -141,78 +140,78 @@ class _Upgrade:
     @property
     def kubelet(self) -> KubeletPart | None:
         """The kubelet, where it is to be upgraded."""
-        return self.parts.kubelet if self.found.kubelet_due else None
+        return self.parts.kubelet if self.differences.kubelet_due else None
 
 
-def _upgrade(it: _Upgrade, moving: Moving | None) -> Commands:
-    if it.found and it.member:
-        it.labels = node_sharing.of_stay(it.node, it.leader, it.shares)
-    moved = _moved(moving, it.found, bool(it.labels)) if it.member else {}
-    with _failures(it):
-        if problem := _refused(it):
+def _upgrade(upgrade: _Upgrade, moving: Moving | None) -> Commands:
+    if upgrade.differences and upgrade.member:
+        upgrade.labels = node_sharing.of_stay(upgrade.node, upgrade.leader, upgrade.shares)
+    moved = _moved(moving, upgrade.differences, bool(upgrade.labels)) if upgrade.member else {}
+    with _failures(upgrade):
+        if problem := _refusal(upgrade):
             yield fail(*problem)
             return
-        record(it.node, it.leader, it.parts, it.found, moved, it.labels if moved else {})
-        if missing_packages := missing(it.parts, it.found):
-            yield from ready(missing_packages, it.manager, f"{it.node} stays as it is")
-        yield from _take_out(it, moved)
-        yield from installed(it.parts, it.found, it.manager)
-        if kubelet := it.kubelet:
-            yield from kubelet_upgrade.installed(kubelet, it.node, it.state, it.manager)
-        yield from _reboot(it)
-        yield from _prove(it, shared=bool(moved and it.labels))
+        labels = upgrade.labels if moved else {}
+        record(upgrade.node, upgrade.leader, upgrade.parts, upgrade.differences, moved, labels)
+        if missing_packages := missing(upgrade.parts, upgrade.differences):
+            yield from ready(missing_packages, upgrade.manager, f"{upgrade.node} stays as it is")
+        yield from _take_out(upgrade, moved)
+        yield from installed(upgrade.parts, upgrade.differences, upgrade.manager)
+        if kubelet := upgrade.kubelet:
+            yield from kubelet_upgrade.installed(
+                kubelet, upgrade.node, upgrade.state, upgrade.manager
+            )
+        yield from _reboot(upgrade)
+        yield from _prove(upgrade, shared=bool(moved and upgrade.labels))
 
 
-def _idle(
-    state: KubeadmState, loaded: DriverState, begun: bool, lacks: bool, proves: Callable[[], bool]
-) -> str:
-    """Why there is nothing to do in this turn; "" where there is.
-
-    + lacks: whether the node lacks something; proves: whether its proof is this phase's
-    """
-    marked = _STEP in state.started
-    if (marked or loaded.cordoned_by_gpuboot) is not begun:
+def _idle(upgrade: _Upgrade, resuming: bool, cordoned: bool) -> str:
+    """Why there is nothing to do in this turn; "" where there is. + cordoned: by gpuboot"""
+    if (upgrade.resumed or cordoned) is not resuming:
         return "another operation's turn"
     # an upgrade of kubeadm that was interrupted goes on by itself
-    resumed = marked or (begun and "upgrade" not in state.started)
-    if lacks or (resumed and proves()):
+    resumed = upgrade.resumed or (resuming and "upgrade" not in upgrade.state.started)
+    if upgrade.differences or (resumed and _proves(upgrade)):
         return ""
     return "driver, container toolkit, containerd and kubelet are as they are to be"
 
 
-def _proves(node: str, leader: str, shares: Sharing | None) -> bool:
+def _proves(upgrade: _Upgrade) -> bool:
     """Whether the proof is this phase's: one whose GPUs have to be divided otherwise waits."""
-    return shares is None or not node_sharing.pending(node, leader, shares.offer)
+    shares = upgrade.shares
+    return shares is None or not node_sharing.pending(upgrade.node, upgrade.leader, shares.offer)
 
 
-def _moved(moving: Moving | None, found: rules.Difference, shares: bool = False) -> dict[str, Any]:
+def _moved(
+    moving: Moving | None, differences: rules.Difference, shares: bool = False
+) -> dict[str, Any]:
     """How pods are moved away: arguments of `drain`; nothing: they stay.
 
     + shares: its GPUs come to be shared otherwise
     """
     if moving is None or moving.drain == "never":
         return {}
-    return moving.moved() if shares or found.drained(moving.drain) else {}
+    return moving.moved() if shares or differences.drained(moving.drain) else {}
 
 
-def _refused(it: _Upgrade) -> tuple[str, str] | None:
+def _refusal(upgrade: _Upgrade) -> tuple[str, str] | None:
     """Cause and remedy where this node's upgrade may not begin."""
-    if not (others := [name for name in _failed if name != host.name]):
+    if not (failed_hosts := [name for name in _failed if name != host.name]):
         # one that an upgrade has left broken is what has to be mended
-        broken = it.control_planes and it.resumed
+        broken = upgrade.control_planes and upgrade.resumed
         return (
-            too_early(it.leader, it.kubelet.version, worker=True)
-            if it.kubelet and not broken
+            too_early(upgrade.leader, upgrade.kubelet.version, worker=True)
+            if upgrade.kubelet and not broken
             else None
         )
     return (
-        f"{it.node} is not upgraded, because {others[0]} failed: it stays as it is",
-        f"see what {others[0]} said, then run again: the upgrade goes on from there",
+        f"{upgrade.node} is not upgraded, because {failed_hosts[0]} failed: it stays as it is",
+        f"see what {failed_hosts[0]} said, then run again: the upgrade goes on from there",
     )
 
 
 @contextmanager
-def _failures(it: _Upgrade) -> Iterator[None]:
+def _failures(upgrade: _Upgrade) -> Iterator[None]:
     """Within it, a command that fails stops the upgrade of other nodes, and keeps pods off this.
 
     pyinfra closes an operation whose command has failed: it does not go on behind its `yield`.
@@ -223,74 +222,78 @@ def _failures(it: _Upgrade) -> Iterator[None]:
         if host.state.is_executing:
             if host.name not in _failed:
                 _failed.append(host.name)
-            if it.out and it.member:
-                _keep_out(it)
+            if upgrade.out and upgrade.member:
+                _keep_out(upgrade)
         raise
 
 
-def _keep_out(it: _Upgrade) -> None:
-    said = messages.get((host.name, host.executing_op_hash or ""), "a command failed").splitlines()
-    reason = f"{it.found or 'upgrade'}: {said[0]}"
+def _keep_out(upgrade: _Upgrade) -> None:
+    lines = messages.get((host.name, host.executing_op_hash or ""), "a command failed").splitlines()
+    reason = f"{upgrade.differences or 'upgrade'}: {lines[0]}"
     try:
-        node_service.keep_out(host.state.inventory.get_host(it.leader), it.node, reason)
+        node_service.keep_out(host.state.inventory.get_host(upgrade.leader), upgrade.node, reason)
     except RemoteError as error:
-        logger.error(f"{host.print_prefix}{it.node} stays cordoned, without a taint: {error}")
+        logger.error(f"{host.print_prefix}{upgrade.node} stays cordoned, without a taint: {error}")
         return
     logger.error(
-        f"{host.print_prefix}{it.node} stays cordoned, with the taint {rules.TAINT} and the reason "
-        f"as annotation {rules.KEY}; no other node is begun"
+        f"{host.print_prefix}{upgrade.node} stays cordoned, with the taint {rules.TAINT} and the "
+        f"reason as annotation {rules.KEY}; no other node is begun"
     )
 
 
-def _take_out(it: _Upgrade, moved: dict[str, Any]) -> Commands:
+def _take_out(upgrade: _Upgrade, moved: dict[str, Any]) -> Commands:
     # one that an upgrade has left broken is what has to be mended
-    if it.control_planes and not it.resumed:
-        yield FunctionCommand(wait_for_etcd, (list(it.control_planes), 0), {})
-    yield StringCommand(f"mkdir -p /etc/gpuboot && touch {node_service.BEGUN}")
-    if it.member:
-        alone = bool(it.control_planes)
-        yield FunctionCommand(node_service.take_out, (it.node, it.leader, alone, moved), {})
-        if it.gated:
-            why = "Upgraded", f"{it.found or 'its upgrade'}: not proven yet"
-            yield FunctionCommand(gate.close, (it.node, it.leader, *why, alone), {})
-    it.out = True
+    if upgrade.control_planes and not upgrade.resumed:
+        yield FunctionCommand(wait_for_etcd, (list(upgrade.control_planes), 0), {})
+    yield StringCommand(f"mkdir -p /etc/gpuboot && touch {node_service.STARTED_MARK}")
+    if upgrade.member:
+        node, leader = upgrade.node, upgrade.leader
+        is_control_plane = bool(upgrade.control_planes)
+        yield FunctionCommand(node_service.take_out, (node, leader, is_control_plane, moved), {})
+        if upgrade.is_gated:
+            reason = "Upgraded", f"{upgrade.differences or 'its upgrade'}: not proven yet"
+            yield FunctionCommand(gate.close, (node, leader, *reason, is_control_plane), {})
+    upgrade.out = True
 
 
-def _reboot(it: _Upgrade) -> Commands:
+def _reboot(upgrade: _Upgrade) -> Commands:
     """The driver loaded, with its services; only where another one is does that take a reboot."""
-    part = it.parts.driver
+    part = upgrade.parts.driver
     if part is None:
         return
-    if it.found.module:
-        reason = driver.reboot_reason(it.found.loaded, part.version)
+    if upgrade.differences.module:
+        reason = driver.reboot_reason(upgrade.differences.loaded, part.version)
         if not part.may_reboot:
             yield fail(reason, driver.REBOOT_YOURSELF)
             return
-        arguments = (reason, part.reboot_s, it.node, it.leader if it.member else "")
+        arguments = (reason, part.reboot_s, upgrade.node, upgrade.leader if upgrade.member else "")
         yield FunctionCommand(driver.rebooted, arguments, {})
-    if it.found.loaded != part.version:
+    if upgrade.differences.loaded != part.version:
         # after a boot udev may have loaded it; loading it again does nothing
         yield driver.load()
     if part.services:
         yield from units.ensured(part.services)
 
 
-def _prove(it: _Upgrade, shared: bool) -> Commands:
+def _prove(upgrade: _Upgrade, shared: bool) -> Commands:
     """The node Ready with all of its GPUs, and then in service. + shared: otherwise than before"""
-    if it.parts.toolkit:
+    if upgrade.parts.toolkit:
         yield from containerd.cdi._inner()
-    if it.member:
-        version = it.kubelet.version if it.kubelet else ""
-        yield from wait_until_ready(it.node, it.leader, version, clock(it.leader))
-        if it.kubelet:
-            yield from kubelet_upgrade.ended(it.control_planes)
+    if upgrade.member:
+        version = upgrade.kubelet.version if upgrade.kubelet else ""
+        yield from wait_until_ready(upgrade.node, upgrade.leader, version, clock(upgrade.leader))
+        if upgrade.kubelet:
+            yield from kubelet_upgrade.finish(upgrade.control_planes)
         if shared:
-            yield FunctionCommand(node_sharing.upgraded, (it.node, it.leader, it.shares), {})
-        if it.proof:
-            before = f"driver {it.found.loaded}" if it.found.module else "the earlier version"
             yield FunctionCommand(
-                node_service.proven, (it.node, it.proof, list(it.gpus), before), {}
+                node_sharing.upgraded, (upgrade.node, upgrade.leader, upgrade.shares), {}
             )
-        yield FunctionCommand(node_service.let_in, (it.node, it.leader), {})
+        if upgrade.proof:
+            differences = upgrade.differences
+            before = f"driver {differences.loaded}" if differences.module else "the earlier version"
+            yield FunctionCommand(
+                node_service.proven, (upgrade.node, upgrade.proof, list(upgrade.gpus), before), {}
+            )
+        yield FunctionCommand(node_service.let_in, (upgrade.node, upgrade.leader), {})
     else:
-        yield StringCommand(f"rm {node_service.BEGUN}")
+        yield StringCommand(f"rm {node_service.STARTED_MARK}")

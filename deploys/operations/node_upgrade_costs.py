@@ -22,7 +22,7 @@ def record(
     node: str,
     leader: str,
     parts: Parts,
-    found: Difference,
+    differences: Difference,
     moved: Mapping[str, Any],
     labels: Mapping[str, str | None],
 ) -> None:
@@ -32,41 +32,41 @@ def record(
     + moved: how its pods are moved to other nodes before; nothing: they stay
     + labels: those by which its GPUs come to be shared otherwise; None: taken away
     """
-    planned_packages.note_packages(missing(parts, found))
+    planned_packages.note_packages(missing(parts, differences))
     planned_drains.note_drain(node, host.name, moved, shares=bool(labels))
     drained = bool(moved)
     target = f"node {node}"
     changes.record(
-        *package_changes(found.installed, found.packages),
-        *_other_changes(target, parts, found),
+        *package_changes(differences.installed, differences.packages),
+        *_other_changes(target, parts, differences),
         *(Change(subject=target, field=f"label {name}", new=labels[name]) for name in labels),
         Effect(kind="cordon", target=target, note="no new pods until it is proven"),
-        *([KUBELET] if found.kubelet_due else []),
+        *([KUBELET] if differences.kubelet_due else []),
     )
-    busy = _gpu_pods(node, leader) if drained or found.ends_gpu_pods else ()
+    busy = _gpu_pods(node, leader) if drained or differences.ends_gpu_pods else ()
     if drained:
         note = planned_drains.note_of(node)
         changes.record(Effect(kind="drain", target=target, note=note, gpu_pods=busy))
-    if found.module:
+    if differences.module:
         note = "drained before" if drained else "its pods stop, and start again after the boot"
         pods = () if drained else busy
         changes.record(Effect(kind="reboot", target=target, note=note, gpu_pods=pods))
 
 
-def _other_changes(target: str, parts: Parts, found: Difference) -> Iterator[Item]:
-    if found.loaded != found.version:
-        old = found.loaded or None
-        yield Change(subject="NVIDIA driver", field="loaded", old=old, new=found.version)
-    if found.kubelet_due and parts.kubelet:
-        old, new = found.installed.get("kubelet"), parts.kubelet.version
+def _other_changes(target: str, parts: Parts, differences: Difference) -> Iterator[Item]:
+    if differences.loaded != differences.version:
+        old = differences.loaded or None
+        yield Change(subject="NVIDIA driver", field="loaded", old=old, new=differences.version)
+    if differences.kubelet_due and parts.kubelet:
+        old, new = differences.installed.get("kubelet"), parts.kubelet.version
         yield Change(subject=f"kubelet of {target}", field="Kubernetes", old=old, new=new)
-    if not found:
+    if not differences:
         yield Change(subject=target, field="upgrade", old="not proven", new="proven")
 
 
 def _gpu_pods(node: str, leader: str) -> tuple[str, ...] | None:
     """Pods that hold GPUs of the node, for a plan; None: not known."""
-    there = host.state.inventory.hosts.get(leader)
-    if there is None or executing():
+    leader_host = host.state.inventory.hosts.get(leader)
+    if leader_host is None or executing():
         return None
-    return read_fact(there, GpuPods, node=node)
+    return read_fact(leader_host, GpuPods, node=node)

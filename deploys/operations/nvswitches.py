@@ -34,21 +34,21 @@ def watched(program: str, contents: Mapping[str, str]) -> Commands:
     )
     running = read(Units, units=timers)
     yield from files.present._inner({nvswitch_errors.PROGRAM: program}, mode="755")
-    written = yield from files.of_units(contents)
+    changed = yield from files.of_units(contents)
     yield from units.ensured(timers)
-    if written and running:
+    if changed and running:
         yield StringCommand("systemctl restart", *timers)
 
 
 @operation()
 def unwatched(metrics: str) -> Commands:
     """Ensure that nothing of it is left. + metrics: folder that node-exporter reads"""
-    ours, timers = list(nvswitch_errors.traces(metrics)), [nvswitch_errors.TIMER]
-    foresee([(host, Files, {"paths": ours}), (host, Units, {"units": timers})])
-    if not read(Files, paths=ours):
+    paths, timers = list(nvswitch_errors.traces(metrics)), [nvswitch_errors.TIMER]
+    foresee([(host, Files, {"paths": paths}), (host, Units, {"units": timers})])
+    if not read(Files, paths=paths):
         host.noop("nothing tells of errors of NVSwitches here")
         return
     if read(Units, units=timers):
         changes.record(Effect(kind="restart", target=timers[0], note="it stops", local=True))
         yield StringCommand("systemctl disable --now", *timers)
-    yield from files.of_units({}, absent=ours)
+    yield from files.of_units({}, absent=paths)

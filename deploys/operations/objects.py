@@ -19,8 +19,8 @@ from deploys.lib.operation import operation
 from gpuboot.kubernetes import manifests, network_policies
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.managed_objects import ManagedObjects
-from gpuboot.kubernetes.set_fields import otherwise
-from gpuboot.plan import Change, Effect, Kept
+from gpuboot.kubernetes.set_fields import field_differences
+from gpuboot.plan import Change, Effect, KeptItem
 from gpuboot.plan.differences import field_change
 from gpuboot.plan.workloads import label
 
@@ -57,7 +57,7 @@ def synced(
     ranges = {address: node.pod_cidrs for node in state.nodes for address in node.address.split()}
     objects = network_policies.reached(objects, ranges)
     change = manifests.difference(objects, managed.objects, namespaces, kinds)
-    if change.nothing:
+    if change.is_empty:
         host.noop(f"{len(objects)} objects are up to date")
         return
     inform(describe(change))
@@ -69,11 +69,11 @@ def synced(
 
 def _applied(change: manifests.Difference) -> Commands:
     if change.replace:
-        replaced = [found.item for found in change.replace]
+        replaced = [replacement.item for replacement in change.replace]
         yield with_objects(f"{KUBECTL} replace --field-manager gpuboot -f", replaced)
     if change.remake:
-        again = f"{KUBECTL} replace --force --field-manager gpuboot -f"
-        yield with_objects(again, change.remake)
+        command = f"{KUBECTL} replace --force --field-manager gpuboot -f"
+        yield with_objects(command, change.remake)
     if change.apply:
         yield with_objects(KUBECTL_APPLY, change.apply)
     yield from _deleted(change.delete)
@@ -84,36 +84,43 @@ def _deleted(objects: Sequence[manifests.Object]) -> Commands:
     for kind, namespace, name in map(manifests.key, objects):
         names[namespace, manifests.KINDS[kind]].append(name)
     for (namespace, plural), items in names.items():
-        where = ["-n", QuoteString(namespace)] if namespace else []
+        scope = ["-n", QuoteString(namespace)] if namespace else []
         yield StringCommand(
-            KUBECTL, *where, "delete --ignore-not-found", plural, *map(QuoteString, items)
+            KUBECTL, *scope, "delete --ignore-not-found", plural, *map(QuoteString, items)
         )
 
 
 def _record(change: manifests.Difference, managed: ManagedObjects) -> None:
     live = {label(item): item for item in managed.objects}
     record_objects([*change.apply, *change.remake], live)
-    for found in change.replace:
-        changes.record(*_replaced(found))
+    for replacement in change.replace:
+        changes.record(*_replaced(replacement))
     changes.record(*[Change(subject=label(item), old="present") for item in change.delete])
     changes.record(*[
-        Kept(what=f"namespace {item['metadata']['namespace']}", why=_TEAM)
+        KeptItem(what=f"namespace {item['metadata']['namespace']}", why=_TEAM)
         for item in change.delete
         if item["kind"] == "ResourceQuota"
     ])  # fmt: skip
-    everything = [*change.apply, *change.delete, *(found.item for found in change.replace)]
-    if {item["kind"] for item in everything} & manifests.OPERATORS.keys():
+    changed_objects = [
+        *change.apply,
+        *change.delete,
+        *(replacement.item for replacement in change.replace),
+    ]
+    if {item["kind"] for item in changed_objects} & manifests.OPERATORS.keys():
         note = "it reads the new configuration; nothing restarts"
         changes.record(Effect(kind="reload", target="Prometheus", note=note))
 
 
-def _replaced(found: manifests.Replaced) -> Iterator[Change]:
-    subject = label(found.item)
-    for path in found.added:
+def _replaced(replacement: manifests.Replaced) -> Iterator[Change]:
+    subject = label(replacement.item)
+    for path in replacement.added:
         part, _, name = path.partition(".")
-        value = found.live[part].get(name, "added by hand")
+        value = replacement.live[part].get(name, "added by hand")
         yield field_change(subject, path, value, None)
-    yield from (field_change(subject, *item) for item in otherwise(found.item, found.live))
+    yield from (
+        field_change(subject, *item)
+        for item in field_differences(replacement.item, replacement.live)
+    )
 
 
 def describe(change: manifests.Difference) -> str:
@@ -124,7 +131,7 @@ def describe(change: manifests.Difference) -> str:
     if change.remake:
         words.append("making anew " + _names(change.remake))
     if change.replace:
-        words.append("putting back " + _names(found.item for found in change.replace))
+        words.append("putting back " + _names(replacement.item for replacement in change.replace))
     if change.delete:
         words.append("removing " + _names(change.delete))
     return "; ".join(words)

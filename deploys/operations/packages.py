@@ -39,10 +39,10 @@ def finished(manager: PackageManager) -> Commands:
     + manager: the program that installs packages
     """
     commands = COMMANDS[manager]
-    found: list[tuple[str, str, str]] = read(apt_facts.Unfinished) if manager == "apt" else []
-    left = [tuple(row) for row in found]
-    lost = {name: version for name, state, version in left if state == "half-installed"}
-    command = commands.finish(lost) if left else None
+    rows: list[tuple[str, str, str]] = read(apt_facts.Unfinished) if manager == "apt" else []
+    left = [tuple(row) for row in rows]
+    interrupted = {name: version for name, state, version in left if state == "half-installed"}
+    command = commands.finish(interrupted) if left else None
     if command is None:
         host.noop("no installation is half done")
         return
@@ -113,8 +113,8 @@ def installed(
     changes.record(*package_changes(state.versions, missing, unheld))
     if missing:
         yield indices(manager)
-    held = [name for name in missing if name in state.holds]
-    if held and (release := commands.release(held)):
+    held_packages = [name for name in missing if name in state.holds]
+    if held_packages and (release := commands.release(held_packages)):
         yield release
     if missing:
         yield install(manager, missing, available)

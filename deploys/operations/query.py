@@ -27,10 +27,10 @@ def answered(question: Question, settings: Settings, leader: str, path: str) -> 
         return
     namespace = settings.monitoring.namespace
     try:
-        asked = question.within(settings)
+        query = question.within(settings)
         with cluster_clients(inventory.get_host(leader)) as clients:
             prometheus = Prometheus(clients, clients.service(namespace, *PROMETHEUS))
-            text = asked.answer(prometheus, clients)
+            text = query.answer(prometheus, clients)
     except (ClusterError, ValueError) as error:
         text = question.no_answer(str(error))
     Path(path).write_text(text, encoding="utf-8")

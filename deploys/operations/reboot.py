@@ -36,7 +36,7 @@ _LEAVE = (
     f'timeout 60 sh -c "{CRICTL} ps -q --name ^kube-apiserver | '
     f'xargs -r {CRICTL} stop --timeout 30"; fi'
 )
-_GONE = (OSError, EOFError, SSHException, ConnectError, TimeoutError, PyinfraError)
+_CONNECTION_ERRORS = (OSError, EOFError, SSHException, ConnectError, TimeoutError, PyinfraError)
 
 
 class RebootError(Exception):
@@ -66,13 +66,14 @@ def reboot(host: Host, reason: str, timeout_s: int | None) -> str:
     started = time.monotonic()
     # in the background, so that the command can answer before sshd is stopped
     _run(host, f"nohup sh -c 'sleep 1; {_LEAVE}; systemctl reboot || reboot' >/dev/null 2>&1 &")
-    told = started
+    last_notice = started
     with waiting(f"{host.name} after its reboot"), _without_tracebacks():
         while time.monotonic() - started < limit_s:
             time.sleep(POLL_S)
-            if time.monotonic() - told > 30:
-                told = time.monotonic()
-                _say(host, f"waiting for it to come back ({told - started:.0f} of {limit_s} s)")
+            if time.monotonic() - last_notice > 30:
+                last_notice = time.monotonic()
+                elapsed_s = last_notice - started
+                _say(host, f"waiting for it to come back ({elapsed_s:.0f} of {limit_s} s)")
             _reconnect(host)
             now = _boot_id(host)
             if now and now != before:
@@ -125,12 +126,12 @@ def _settle(host: Host, left_s: float) -> None:
 def _reconnect(host: Host) -> None:
     try:
         host.disconnect()
-    except _GONE:
+    except _CONNECTION_ERRORS:
         host.connected = False
     try:
         host.connect(show_errors=False)
         privilege.prepare_askpass(host)
-    except _GONE:
+    except _CONNECTION_ERRORS:
         host.connected = False
 
 
@@ -141,11 +142,11 @@ def _boot_id(host: Host) -> str:
 def _run(host: Host, command: str, timeout_s: int = _COMMAND_TIMEOUT_S) -> str:
     """The command's output; "" when it failed or the connection went away."""
     try:
-        done = run_command(host, command, _timeout=timeout_s, **privilege.become_arguments(host))
-    except _GONE:
+        result = run_command(host, command, _timeout=timeout_s, **privilege.become_arguments(host))
+    except _CONNECTION_ERRORS:
         host.connected = False
         return ""
-    return done.stdout.strip() if done.ok else ""
+    return result.stdout.strip() if result.ok else ""
 
 
 def _say(host: Host, text: str) -> None:

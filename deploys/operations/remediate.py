@@ -38,7 +38,7 @@ _PATIENCE_S = 60  # longer than the Lease of a controller that was killed lasts
 
 
 @operation(compared=False)
-def judged(settings: Settings, leader: str, path: str) -> Commands:
+def assessed(settings: Settings, leader: str, path: str) -> Commands:
     """Ask the cluster, and write what would be done and why. Changes nothing.
 
     + leader: inventory name of the host with the administrator's credentials
@@ -48,10 +48,10 @@ def judged(settings: Settings, leader: str, path: str) -> Commands:
         return
     try:
         with cluster_clients(inventory.get_host(leader)) as clients:
-            found = _judged(clients, settings)
+            document = _assess(clients, settings)
     except ClusterError as error:
-        found = report.failed(settings, str(error))
-    Path(path).write_text(json.dumps(found, indent=1), encoding="utf-8")
+        document = report.failed(settings, str(error))
+    Path(path).write_text(json.dumps(document, indent=1), encoding="utf-8")
     host.noop("the cluster was asked")
     yield from ()
 
@@ -59,7 +59,7 @@ def judged(settings: Settings, leader: str, path: str) -> Commands:
 class RunLock(Protocol):
     """Held by this run: one at a time changes a site."""
 
-    def lost(self) -> object:
+    def is_lost(self) -> object:
         """Who has taken it since, if anybody has."""
 
 
@@ -90,10 +90,10 @@ def acted(
     hands = Hands(lead, settings, versions, nodes, denied)
     try:
         with cluster_clients(lead) as clients, site_lock(locking) as site:
-            found = repaired(clients, settings, hands, site)
+            document = repaired(clients, settings, hands, site)
     except ClusterError as error:
-        found = report.failed(settings, str(error))
-    Path(path).write_text(json.dumps(found, indent=1), encoding="utf-8")
+        document = report.failed(settings, str(error))
+    Path(path).write_text(json.dumps(document, indent=1), encoding="utf-8")
     host.noop("the controller has done what it may do now")
     yield from ()
 
@@ -106,23 +106,23 @@ class SiteLock:
     """
 
     take: Callable[[], RunLock | None]
-    why: str | None = None  # it was refused; "" when it was not; None: nobody has asked
-    _held: list[RunLock] = field(default_factory=list)
+    refusal_reason: str | None = None  # it was refused; "" when it was not; None: nobody has asked
+    _locks: list[RunLock] = field(default_factory=list)
 
-    def refused(self) -> str:
+    def refusal(self) -> str:
         """Why nothing may be done to nodes in this run; "" when it may."""
-        if self.why is None:
+        if self.refusal_reason is None:
             try:
-                self._held += filter(None, [self.take()])
-                self.why = ""
+                self._locks += filter(None, [self.take()])
+                self.refusal_reason = ""
             except CliError as error:
-                self.why = one_line(error)
-                logger.warning(self.why)
-        return self.why
+                self.refusal_reason = one_line(error)
+                logger.warning(self.refusal_reason)
+        return self.refusal_reason
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether another run has taken it since."""
-        return any(lock.lost() for lock in self._held)
+        return any(lock.is_lost() for lock in self._locks)
 
 
 @contextmanager
@@ -134,24 +134,24 @@ def site_lock(locking: Locking) -> Iterator[SiteLock]:
 
 def repaired(clients: Cluster, settings: Settings, hands: AnyHands, site: SiteLock) -> report.Json:
     """What is left when the controller has done what it may. Raises `ClusterError`."""
-    who = f"{getpass.getuser()}@{socket.gethostname()}-{os.getpid()}"
-    lease = VerificationLock(clients, who, logger.info, LEASE, "another gpuboot remediate --act")
+    holder = f"{getpass.getuser()}@{socket.gethostname()}-{os.getpid()}"
+    lease = VerificationLock(clients, holder, logger.info, LEASE, "another gpuboot remediate --act")
     if blocked := lease.acquire(_PATIENCE_S):
         return report.failed(settings, f"{blocked}: nothing was done")
     try:
         controller = Controller(
             clients, settings, hands, _tell,
-            mine=lambda: not lease.lost() and not site.lost(), refused=site.refused,
+            has_control=lambda: not lease.is_lost() and not site.is_lost(), refusal=site.refusal,
         )  # fmt: skip
         controller.run()
-        found = _judged(clients, settings)
+        document = _assess(clients, settings)
     finally:
         lease.release()
-    found["stopped"] = found["stopped"] or site.why or ""
-    return found
+    document["stopped"] = document["stopped"] or site.refusal_reason or ""
+    return document
 
 
-def _judged(clients: Cluster, settings: Settings) -> report.Json:
+def _assess(clients: Cluster, settings: Settings) -> report.Json:
     now = clients.now().timestamp()
     world = observe(clients, settings, now)
     return report.document(world, decide(world, now, settings.remediate), settings, now)

@@ -49,11 +49,11 @@ def removed(
     if state.error:
         yield fail(f"the cluster cannot be asked about {node}: {state.error}", "run again")
         return
-    if not state.known and not machine and not member:
+    if not state.exists and not machine and not member:
         host.noop(f"the cluster does not know node {node}")
         return
-    ours, others = removal.claims(state, remade_claims)
-    _record(node, state, ours)
+    own_claims, other_claims = removal.claims(state, remade_claims)
+    _record(node, state, own_claims)
     if member:
         yield FunctionCommand(_etcd_can_spare, (node, address), {})
         yield etcd_backup.before("removal")
@@ -63,11 +63,11 @@ def removed(
         yield FunctionCommand(_reset, (machine,), {})
     if member:
         yield FunctionCommand(_etcd_left, (node, address), {})
-    if ours:
-        yield FunctionCommand(_claims_deleted, (node, ours), {})
+    if own_claims:
+        yield FunctionCommand(_claims_deleted, (node, own_claims), {})
     yield FunctionCommand(_deleted, (node,), {})
-    if others:
-        yield FunctionCommand(_claims_told, (node, others), {})
+    if other_claims:
+        yield FunctionCommand(_warn_of_claims, (node, other_claims), {})
 
 
 def _record(node: str, state: Leaving, claims: Sequence[str]) -> None:
@@ -75,36 +75,36 @@ def _record(node: str, state: Leaving, claims: Sequence[str]) -> None:
     changes.record(Change(subject=f"node {node}", old="member of the cluster"))
     for claim in claims:
         changes.record(Change(subject=f"volume claim {claim}", old=f"on {node} alone"))
-    if state.known:
+    if state.exists:
         note = f"{len(state.leaving)} pods end there"
         changes.record(Effect(kind="cordon", target=f"node {node}", note=note, gpu_pods=busy))
 
 
-def _told(host: Host, what: str, do: Callable[[], None]) -> bool:
+def _attempt(host: Host, prefix: str, do: Callable[[], None]) -> bool:
     """Do it; a failure is told with what has been done so far."""
     try:
         do()
     except PyinfraError as error:
         text = str(error)
         return report_failure(
-            host, text if "remedy:" in text else failure(what + text, "run again")
+            host, text if "remedy:" in text else failure(prefix + text, "run again")
         )
     return True
 
 
 def _drained(state: State, host: Host, node: str, timeout_s: int) -> bool:
-    return _told(host, "", lambda: drain(host, node, timeout_s))
+    return _attempt(host, "", lambda: drain(host, node, timeout_s))
 
 
 def _reset(state: State, host: Host, machine: str) -> bool:
     target = state.inventory.get_host(machine)
 
     def reset() -> None:
-        found = remote.read_fact(target, Kubeadm, socket=SOCKET)
-        for command in reset_commands(found):
+        kubeadm_state = remote.read_fact(target, Kubeadm, socket=SOCKET)
+        for command in reset_commands(kubeadm_state):
             remote.run(target, command)
 
-    return _told(host, f"{machine} is drained but not reset: ", reset)
+    return _attempt(host, f"{machine} is drained but not reset: ", reset)
 
 
 def _etcd_can_spare(state: State, host: Host, node: str, address: str) -> bool:
@@ -117,7 +117,7 @@ def _etcd_can_spare(state: State, host: Host, node: str, address: str) -> bool:
             remedy = "bring back those that do not answer, then run again"
             raise RemoteError(failure(cause, remedy))
 
-    return _told(host, f"etcd cannot be asked about {node}: ", look)
+    return _attempt(host, f"etcd cannot be asked about {node}: ", look)
 
 
 def _etcd_left(state: State, host: Host, node: str, address: str) -> bool:
@@ -128,7 +128,7 @@ def _etcd_left(state: State, host: Host, node: str, address: str) -> bool:
             if member.is_of(node, address):
                 etcd.remove_member(host, member)
 
-    return _told(host, f"etcd's member of {node} is not removed: ", leave)
+    return _attempt(host, f"etcd's member of {node} is not removed: ", leave)
 
 
 def _claims_deleted(state: State, host: Host, node: str, claims: Sequence[str]) -> bool:
@@ -143,13 +143,13 @@ def _claims_deleted(state: State, host: Host, node: str, claims: Sequence[str]) 
             remote.run(host, f"{KUBECTL} -n {namespace} delete pvc {name} --wait=false "
                              "--ignore-not-found")  # fmt: skip
 
-    done = _told(host, f"volume claims of {node} are not deleted: ", delete)
-    if done:
+    is_done = _attempt(host, f"volume claims of {node} are not deleted: ", delete)
+    if is_done:
         inform(f"{', '.join(claims)}: begin empty on another node, since {node} alone had them")
-    return done
+    return is_done
 
 
-def _claims_told(state: State, host: Host, node: str, claims: Sequence[str]) -> bool:
+def _warn_of_claims(state: State, host: Host, node: str, claims: Sequence[str]) -> bool:
     warn(f"volume claims of {node} alone stay: {', '.join(claims)}; pods with them wait until "
          "somebody deletes claim and pod, and what was in the volume is restored")  # fmt: skip
     return True
@@ -159,8 +159,8 @@ def _deleted(state: State, host: Host, node: str) -> bool:
     def delete() -> None:
         remote.run(host, f"{KUBECTL} delete node {shlex.quote(node)} --ignore-not-found")
 
-    done = _told(host, f"node {node} is not deleted: ", delete)
-    if done:
+    is_done = _attempt(host, f"node {node} is not deleted: ", delete)
+    if is_done:
         inform(f"node {node} is out of the cluster: take it out of the inventory as well, since "
                "deploys/site.py would let it join again")  # fmt: skip
-    return done
+    return is_done

@@ -21,7 +21,7 @@ from deploys.lib.connections import reach, unreachable
 from deploys.lib.cordon import wait_until_rejoined
 from deploys.lib.current_host import current_host
 from deploys.lib.drain import drain
-from deploys.lib.open_command import GONE
+from deploys.lib.open_command import CONNECTION_ERRORS
 from deploys.lib.recording import record
 from deploys.lib.remote import RemoteError, run
 from deploys.operations import verify
@@ -80,23 +80,23 @@ class Hands:
 
     def reset(self, node: str, gpus: tuple[str, ...]) -> str:
         """Reset GPUs by nvidia-smi, and let all that watches them start anew."""
-        given = {"gpus": " ".join(gpus), "folder": FOLDER, "socket": CRI_SOCKET}
-        names = "\n".join(f"{key}={shlex.quote(value)}" for key, value in given.items())
+        variables = {"gpus": " ".join(gpus), "folder": FOLDER, "socket": CRI_SOCKET}
+        names = "\n".join(f"{key}={shlex.quote(value)}" for key, value in variables.items())
         with _undecided():
-            said = run(self._host(node), _detached(f"{names}\n{RESET}"))
-        how, _, why = said.strip().partition("\t")
-        if how == "done":
+            output = run(self._host(node), _detached(f"{names}\n{RESET}"))
+        outcome, _, reason = output.strip().partition("\t")
+        if outcome == "done":
             return ""
-        if how == "failed":
-            return one_line(f"nvidia-smi does not reset {why}")
-        raise UndecidedError(one_line(why or "the reset ended without an answer"))
+        if outcome == "failed":
+            return one_line(f"nvidia-smi does not reset {reason}")
+        raise UndecidedError(one_line(reason or "the reset ended without an answer"))
 
     def reboot(self, node: str) -> str:
         """Reboot its machine, as for an upgrade, and wait until it is Ready again."""
         timeout_s = self.settings.driver.reboot_timeout_s
         try:
-            with _undecided(), current_host(self._host(node)) as there:
-                boot = reboot(there, f"repair of {node}", timeout_s)
+            with _undecided(), current_host(self._host(node)) as current:
+                boot = reboot(current, f"repair of {node}", timeout_s)
                 wait_until_rejoined(self.leader, node, boot)
         except RebootRefusedError as error:
             raise UndecidedError(one_line(error)) from None
@@ -112,8 +112,8 @@ class Hands:
                 self.settings, self.lock, self._node(node), self.leader.name
             )
         if problem is None:
-            if why := node_proof.untried(findings):
-                raise UndecidedError(one_line(why))
+            if reason := node_proof.untried(findings):
+                raise UndecidedError(one_line(reason))
             return ""
         wrong = node_proof.unproven(findings)
         if wrong and all(item.status == "unknown" for item in wrong):
@@ -129,28 +129,28 @@ class Hands:
         folder = Path(self.settings.verify.reports) / "repairs"
         lead = next(item for item in self.nodes if item.host == self.leader.name)
         parts = expected(self.settings, self.lock, self.nodes)
-        found = record(self.settings, self.nodes, lead, _READ_S, self.denied, parts)
-        facts = all_facts.of(found)
+        recording = record(self.settings, self.nodes, lead, _READ_S, self.denied, parts)
+        facts = all_facts.of(recording)
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        files = bundle.contents(found, model.diagnose(facts, TABLE), facts, when)
+        files = bundle.contents(recording, model.diagnose(facts, TABLE), facts, when)
         files |= handed_files(node, repair, self._looks(node))
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            path = bundle.write(folder, f"{found.site}-{node}", files)
+            path = bundle.write(folder, f"{recording.site}-{node}", files)
         except OSError as error:
             raise UndecidedError(f"the bundle could not be written: {error}") from None
         return f"{socket.gethostname()}:{path.resolve()}"
 
     def _looks(self, node: str) -> dict[str, str]:
         """What its machine says of its GPUs. One that is silent is handed over as well."""
-        found = {}
+        outputs = {}
         for name, command in _LOOKS.items():
             try:
                 with _undecided():
-                    found[name] = run(self._host(node), f"{command}; true")
+                    outputs[name] = run(self._host(node), f"{command}; true")
             except UndecidedError as error:
-                found[name] = f"could not be read: {error}"
-        return found
+                outputs[name] = f"could not be read: {error}"
+        return outputs
 
     def _node(self, name: str) -> Node:
         for node in self.nodes:
@@ -170,7 +170,7 @@ def _undecided() -> Iterator[None]:
     """Within it, an API server or a host that does not answer leaves things undecided."""
     try:
         yield
-    except (ClusterError, RemoteError, *GONE) as error:
+    except (ClusterError, RemoteError, *CONNECTION_ERRORS) as error:
         raise UndecidedError(one_line(str(error) or type(error).__name__)) from None
 
 

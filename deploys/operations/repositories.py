@@ -96,7 +96,7 @@ def _write_apt(repository: Repository, key: str, edits: Sequence[Edit]) -> Comma
         apt_private.prepare({path: repository.text}, edits, keys=[key_path]),
         f"&& install -m 0644 {key} {copied_key}",
     )
-    yield apt_sources.tried(repository.name)
+    yield apt_sources.check_private_sources(repository.name)
     yield _read_index(repository, apt.read_index(apt_private.private_source(path), repository.name))
     yield apt_sources.changed(path, repository.text, key_path, key, edits)
     yield StringCommand(f"{apt_private.REMOVE} {key}")

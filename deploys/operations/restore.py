@@ -30,11 +30,11 @@ _CHUNK = 3 << 20
 _PARTS = "kube-apiserver kube-controller-manager kube-scheduler"
 # digests alone, in the order of FILES
 _SUMS = f"sha256sum {' '.join(FILES)} 2>/dev/null | cut -d ' ' -f 1"
-_AGAIN = "run deploys/restore.py again with the same backup: it begins anew"
+_RETRY_REMEDY = "run deploys/restore.py again with the same backup: it begins anew"
 
 
 @dataclass(frozen=True)
-class Fresh:
+class LeaderBootstrap:
     """How an empty machine becomes the leader of the restored cluster: see `kubeadm.initialized`.
 
     + digest, kubelet: of the configuration that kubeadm is given
@@ -50,7 +50,7 @@ def restored(
     members: list[Member],
     folder: str,
     volumes: BackupVolumes,
-    fresh: Fresh | None = None,
+    bootstrap: LeaderBootstrap | None = None,
 ) -> Commands:
     """Restore etcd's data on all its members, from one backup. Runs on the leader.
 
@@ -59,7 +59,7 @@ def restored(
     + members: the leader first
     + folder: where control planes keep backups: the others get this one from the leader
     + volumes: of the backup; folders of deleted ones are moved back
-    + fresh: for a leader that is in no cluster; its only member
+    + bootstrap: for a leader that is in no cluster; its only member
     """
     note = "the API does not answer meanwhile; pods run on"
     changes.record(
@@ -68,22 +68,22 @@ def restored(
     )
     place, hosts = f"{folder}/{source.backup.name}", [item.host for item in members]
     yield FunctionCommand(_distributed, (source.host, source.folder, hosts, place), {})
-    if fresh:
-        yield _each(hosts, f"keys {shlex.quote(place)}", "keys are not in place")
-    image, cluster = source.backup.etcd if fresh else "", initial_cluster(members)
+    if bootstrap:
+        yield _step_on_members(hosts, f"keys {shlex.quote(place)}", "keys are not in place")
+    image, cluster = source.backup.etcd if bootstrap else "", initial_cluster(members)
     steps = {
         item.host: _words("unpack", image, place, item.name, item.peer, cluster) for item in members
     }
     yield FunctionCommand(_unpacked, (steps,), {})
-    yield _each(hosts, "stop", "etcd and the API server are not stopped")
-    yield _each(hosts, "swap", "the data are not exchanged")
+    yield _step_on_members(hosts, "stop", "etcd and the API server are not stopped")
+    yield _step_on_members(hosts, "swap", "the data are not exchanged")
     yield returned(volumes)
-    if fresh:
-        yield from _initialized(fresh)
+    if bootstrap:
+        yield from _initialized(bootstrap)
         return
-    yield _each(hosts, "start etcd", "etcd is not started")
+    yield _step_on_members(hosts, "start etcd", "etcd is not started")
     yield FunctionCommand(wait_for_etcd, (hosts, 0), {})
-    yield _each(hosts, f"start {_PARTS}", "the control plane is not started")
+    yield _step_on_members(hosts, f"start {_PARTS}", "the control plane is not started")
 
 
 @operation(is_idempotent=False, compared=False)
@@ -105,17 +105,17 @@ def _restarted(state: State, host: Host, hosts: Sequence[str]) -> bool:
             if reach(target):
                 remote.run(target, "systemctl restart kubelet")
 
-    return _told(host, "a kubelet is not restarted: ", restart)
+    return _attempt(host, "a kubelet is not restarted: ", restart)
 
 
-def _initialized(fresh: Fresh) -> Commands:
+def _initialized(bootstrap: LeaderBootstrap) -> Commands:
     """`kubeadm init` on data that are there. Without the mark of one that a run may reset."""
     # one that is killed is nobody else's cluster
     yield StringCommand(f"mkdir -p /etc/gpuboot && touch {kubeadm.KUBELET_NOTE}")
     yield StringCommand(
         f"kubeadm init --skip-token-print --config {kubeadm.CONFIG}",
         "--ignore-preflight-errors=DirAvailable--var-lib-etcd",
-        f"&& {kubeadm.note(fresh.digest)} && {kubeadm.note_kubelet(fresh.kubelet)}",
+        f"&& {kubeadm.note(bootstrap.digest)} && {kubeadm.note_kubelet(bootstrap.kubelet)}",
         "&& install -D -m 0600 /etc/kubernetes/admin.conf /root/.kube/config",
     )
 
@@ -125,15 +125,15 @@ def _step(text: str) -> str:
     return f"sh -c {shlex.quote(script)} gpuboot-etcd-restore {text}"
 
 
-def _told(host: Host, what: str, do: Callable[[], None]) -> bool:
+def _attempt(host: Host, prefix: str, do: Callable[[], None]) -> bool:
     try:
         do()
     except (PyinfraError, OSError) as error:
-        return report_failure(host, failure(f"{what}{_said(error)}", _AGAIN))
+        return report_failure(host, failure(f"{prefix}{_error_text(error)}", _RETRY_REMEDY))
     return True
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Without the script, which the text of the error begins with."""
     return str(error).rpartition("gpuboot-etcd-restore ")[2]
 
@@ -142,7 +142,7 @@ def _words(*parts: str) -> str:
     return " ".join(map(shlex.quote, parts))
 
 
-def _each(hosts: Sequence[str], step: str, failed: str) -> FunctionCommand:
+def _step_on_members(hosts: Sequence[str], step: str, failed: str) -> FunctionCommand:
     """A step of the script, on every member."""
     return FunctionCommand(_on_each, (list(hosts), step, failed), {})
 
@@ -152,7 +152,7 @@ def _on_each(state: State, host: Host, hosts: Sequence[str], step: str, failed: 
         for name in hosts:
             remote.run(state.inventory.get_host(name), _step(step))
 
-    return _told(host, f"{failed}: ", do)
+    return _attempt(host, f"{failed}: ", do)
 
 
 def _unpacked(state: State, host: Host, steps: Mapping[str, str]) -> bool:
@@ -160,10 +160,10 @@ def _unpacked(state: State, host: Host, steps: Mapping[str, str]) -> bool:
 
     def unpack() -> None:
         for name, step in steps.items():
-            said = remote.run(state.inventory.get_host(name), _step(step))
-            inform(f"{name}: {said.splitlines()[-1] if said else 'unpacked'}")
+            output = remote.run(state.inventory.get_host(name), _step(step))
+            inform(f"{name}: {output.splitlines()[-1] if output else 'unpacked'}")
 
-    return _told(host, "the backup is not unpacked, and nothing is changed: ", unpack)
+    return _attempt(host, "the backup is not unpacked, and nothing is changed: ", unpack)
 
 
 def _distributed(
@@ -181,15 +181,15 @@ def _distributed(
         digests = _digests(state, origin, folder)
         for name in hosts:
             target = state.inventory.get_host(name)
-            there = remote.run(target, f"cd {shlex.quote(place)} 2>/dev/null && {_SUMS} || :")
-            if not there:
+            sums = remote.run(target, f"cd {shlex.quote(place)} 2>/dev/null && {_SUMS} || :")
+            if not sums:
                 inform(f"copying {place.rpartition('/')[2]} to {name}")
                 _copy(state, origin, folder, target, place)
-            elif there.split() != digests:
-                what = f"{place} of {name} is another backup of the same name"
-                raise PyinfraError(f"{what}: give its folder another name there")
+            elif sums.split() != digests:
+                conflict = f"{place} of {name} is another backup of the same name"
+                raise PyinfraError(f"{conflict}: give its folder another name there")
 
-    return _told(host, "the backup is not on all control planes: ", copy)
+    return _attempt(host, "the backup is not on all control planes: ", copy)
 
 
 def _digests(state: State, origin: str, folder: str) -> list[str]:

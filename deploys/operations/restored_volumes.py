@@ -51,7 +51,7 @@ class BackupVolumes:
     since: int
 
     @property
-    def listed(self) -> list[LocalVolume] | None:
+    def entries(self) -> list[LocalVolume] | None:
         """The list, of folders alone."""
         return None if self.text is None else parse(self.text)
 
@@ -71,15 +71,15 @@ def of_backup(state: State, source: Source, hosts: Mapping[str, str]) -> BackupV
             text = (Path(source.folder) / VOLUMES).read_text(encoding="utf-8")
         parse(text)
     except (PyinfraError, OSError, ValueError):
-        return BackupVolumes(None, hosts, made_since(source.backup.taken))
-    return BackupVolumes(text, hosts, made_since(source.backup.taken))
+        return BackupVolumes(None, hosts, made_since(source.backup.taken_at))
+    return BackupVolumes(text, hosts, made_since(source.backup.taken_at))
 
 
-def told_before(state: State, volumes: BackupVolumes) -> list[str]:
+def confirmation_lines(state: State, volumes: BackupVolumes) -> list[str]:
     """What a person is told of them who has not confirmed yet."""
-    listed = volumes.listed or ()
-    folders = local_volumes.look(state, listed, volumes.hosts, volumes.since)
-    return question_lines(volumes.listed, outlook(listed, folders))
+    entries = volumes.entries or ()
+    folders = local_volumes.look(state, entries, volumes.hosts, volumes.since)
+    return question_lines(volumes.entries, outlook(entries, folders))
 
 
 def returned(volumes: BackupVolumes) -> FunctionCommand:
@@ -91,9 +91,11 @@ def _returned(
     state: State, host: Host, text: str | None, hosts: Mapping[str, str], since: int
 ) -> bool:
     volumes = BackupVolumes(text, hosts, since)
-    ours = [item for item in volumes.listed or () if item.ours]
+    own_volumes = [item for item in volumes.entries or () if item.is_local_path]
     _before.clear()
-    _before.update(local_volumes.look(state, ours, volumes.hosts, volumes.since, mode="back"))
+    _before.update(
+        local_volumes.look(state, own_volumes, volumes.hosts, volumes.since, mode="back")
+    )
     return True
 
 
@@ -105,30 +107,30 @@ def claims_checked(volumes: BackupVolumes) -> Commands:
 
 def _checked(state: State, host: Host, hosts: Mapping[str, str], since: int) -> bool:
     try:
-        listed = local_volumes.of_cluster(host)
+        entries = local_volumes.of_cluster(host)
     except (PyinfraError, ValueError) as error:
         line = f"which claims came back without their data is not known: {error}"
         ending.shortfalls[line] = COULD_NOT_TELL
         warn(line)
         return True
-    folders = local_volumes.look(state, listed, hosts, since)
-    _tell(outlook(listed, folders, _before))
+    folders = local_volumes.look(state, entries, hosts, since)
+    _tell(outlook(entries, folders, _before))
     return True
 
 
-def _tell(found: Outlook) -> None:
-    if found.back:
-        inform(f"the data of these claims are back: {', '.join(found.back)}")
-    for claims, what, remedy, code in (
-        (found.lost, "came back without its data", _REMEDY, FAILED),
+def _tell(volume_outlook: Outlook) -> None:
+    if volume_outlook.back:
+        inform(f"the data of these claims are back: {', '.join(volume_outlook.back)}")
+    for claims, message, remedy, code in (
+        (volume_outlook.without_data, "came back without its data", _REMEDY, FAILED),
         (
-            found.unknown,
+            volume_outlook.unknown,
             "came back, and whether it has its data is not known",
             "bring the node back, and look into the folder of the volume",
             COULD_NOT_TELL,
         ),
     ):
         for claim in claims:
-            line = f"claim {claim} {what}"
+            line = f"claim {claim} {message}"
             warn(line)
             ending.shortfalls[f"{line}\n    remedy: {remedy}"] = code

@@ -41,10 +41,10 @@ def api_answers(timeout_s: float = 300) -> Commands:
 
     def probe() -> Progress:
         look = readiness.api_answers(read(Cluster, kubeconfig=ADMIN_CONF))
-        return look if look.done else explained(look, read(ApiServerLacks, socket=SOCKET), host)
+        return look if look.complete else explained(look, read(ApiServerLacks, socket=SOCKET), host)
 
     end = wait_until(host, probe, timeout_s)
-    if end.done:
+    if end.complete:
         host.noop(end.text)
         return
     yield fail(unfinished(end, timeout_s), remedy_of(end, _REMEDY))
@@ -54,7 +54,7 @@ def api_answers(timeout_s: float = 300) -> Commands:
 def complete(
     parts: Sequence[Part],
     without: Callable[[], Sequence[str]] = list,
-    ours: Mapping[str, Iterable[str]] | None = None,
+    own_pods: Mapping[str, Iterable[str]] | None = None,
 ) -> Commands:
     """Wait until all of these are ready, by one look at the cluster for all. Runs on the leader.
 
@@ -63,27 +63,27 @@ def complete(
     nothing but that pods of ours which the kubelet keeps waiting after crashes are started anew.
 
     + without: gives the nodes that are away or have failed: nothing of them is waited for
-    + ours: namespace -> how names of such pods begin in it
+    + own_pods: namespace -> how names of such pods begin in it
     """
     if not executing():
         host.noop("there is nothing to wait for before the run")
         return
-    began = time.monotonic()
+    started = time.monotonic()
     late: list[tuple[Part, Progress]] = []
-    crashes = CrashLoops(ours or {})
+    crashes = CrashLoops(own_pods or {})
 
     def probe() -> Progress:
         looks = _look(parts, without(), crashes)
-        waited_s = time.monotonic() - began
+        waited_s = time.monotonic() - started
         late.extend(
             (part, look)
             for part, look in looks
-            if look.failed or (not look.done and waited_s >= part.timeout_s)
+            if look.failed or (not look.complete and waited_s >= part.timeout_s)
         )
         return replace(all_of(*(look for _, look in looks)), failed=bool(late))
 
     end = wait_until(host, probe, max(part.timeout_s for part in parts) + _GRACE_S)
-    if end.done:
+    if end.complete:
         host.noop(end.text)
         return
     yield _late(late, crashes) if late else _stuck(end, crashes)
@@ -115,7 +115,7 @@ def _look(
 ) -> list[tuple[Part, Progress]]:
     state = readiness.without(read(Cluster, kubeconfig=ADMIN_CONF), without)
     looks = [(part, part.look(state)) for part in parts]
-    if comparing() or state.error or all(look.done for _, look in looks):
+    if comparing() or state.error or all(look.complete for _, look in looks):
         return looks
     state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
     state = crashes.met(host, state)

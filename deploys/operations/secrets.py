@@ -49,10 +49,10 @@ def synced(namespace: str, secret: str, contents: Mapping[str, Value]) -> Comman
             QuoteString(secret),
         )  # fmt: skip
         return
-    gone = sorted(existing.keys() - contents.keys())
-    if gone:
+    obsolete_keys = sorted(existing.keys() - contents.keys())
+    if obsolete_keys:
         # applying takes away only the keys that we put there
-        patch = json.dumps({"data": dict.fromkeys(gone)})
+        patch = json.dumps({"data": dict.fromkeys(obsolete_keys)})
         yield StringCommand(
             KUBECTL, "-n", QuoteString(namespace), "patch secret", QuoteString(secret),
             "--type merge --patch", QuoteString(patch),

@@ -22,7 +22,7 @@ from gpuboot.hosts.secure_boot import PASSWORD_DIGITS, PROMPT_S, console_steps, 
 from gpuboot.plan import Change, Effect
 
 _MODULE = "nvidia"
-_AGAIN = "run again, with somebody at the console: each run asks anew, with another password"
+_RETRY_REMEDY = "run again, with somebody at the console: each run asks anew, with another password"
 
 
 @operation()
@@ -37,9 +37,9 @@ def enrolled(may_reboot: bool, timeout_s: int | None) -> Commands:
       by its memory)
     """
     state = read(SecureBoot, module=_MODULE)
-    found = standing(state)
-    if found in ("off", "signed", "enrolled"):
-        host.noop(f"Secure Boot: {found}")
+    status = standing(state)
+    if status in ("off", "signed", "enrolled"):
+        host.noop(f"Secure Boot: {status}")
         return
     if not state.key:
         yield fail(
@@ -69,13 +69,14 @@ def enrol(state: State, host: Host, key: str, may_reboot: bool, timeout_s: int |
             return report_failure(host, failure(cause, remedy))
         reboot(host, "Secure Boot: DKMS's key is to be confirmed on the console", timeout_s)
         answers.forget(host)
-        found = standing(read_fact(host, SecureBoot, module=_MODULE))
+        status = standing(read_fact(host, SecureBoot, module=_MODULE))
     except (RebootError, RemoteError) as error:
         return report_failure(host, str(error))
-    if found in ("signed", "enrolled"):
+    if status in ("signed", "enrolled"):
         return True
     return report_failure(
-        host, failure("DKMS's key is not enrolled: nobody confirmed it on the console", _AGAIN)
+        host,
+        failure("DKMS's key is not enrolled: nobody confirmed it on the console", _RETRY_REMEDY),
     )
 
 
@@ -92,5 +93,5 @@ def _ask(host: Host, key: str, password: str) -> None:
     run(host, f"mokutil --timeout {PROMPT_S} >/dev/null")
     run(host, f"mokutil --import {path} >/dev/null", f"{password}\n{password}\n")
     if standing(read_fact(host, SecureBoot, module=_MODULE)) != "pending":
-        said = run(host, f"mokutil --test-key {path} 2>&1 || :").strip()
-        raise RemoteError(f"{host.name}: mokutil did not take the request: {said}")
+        output = run(host, f"mokutil --test-key {path} 2>&1 || :").strip()
+        raise RemoteError(f"{host.name}: mokutil did not take the request: {output}")

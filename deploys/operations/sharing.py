@@ -41,21 +41,21 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
     + look: whether the GPU Operator's pods have the configurations that the labels name
     + timeout_s: how long each wait may take
     """
-    known = {node.name: node for node in read(Cluster, kubeconfig=ADMIN_CONF).nodes}
+    nodes_by_name = {node.name: node for node in read(Cluster, kubeconfig=ADMIN_CONF).nodes}
     wrong = {
         turn.node: labels
         for turn in nodes
-        if (labels := offers.label_changes(_labels(known.get(turn.node)), turn.offer))
+        if (labels := offers.label_changes(_labels(nodes_by_name.get(turn.node)), turn.offer))
     }
     turns = [turn for turn in nodes if turn.node in wrong and not _in_its_upgrade(turn)]
     if not turns:
         host.noop("each node shares its GPUs as the settings say")
         return
-    in_use = [turn for turn in turns if _in_use(known.get(turn.node))]
+    in_use = [turn for turn in turns if _in_use(nodes_by_name.get(turn.node))]
     for turn in in_use:
         planned_drains.note_drain(turn.node, turn.host, turn.moved())
     for turn in turns:
-        changes.record(*_changes(turn, known.get(turn.node), wrong[turn.node]))
+        changes.record(*_changes(turn, nodes_by_name.get(turn.node), wrong[turn.node]))
         changes.record(*(_effects(turn) if turn in in_use else ()))
         if tried_again(wrong[turn.node]):
             note = f"it tries again what failed on {turn.node}"
@@ -64,7 +64,7 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
         if turn not in in_use:
             yield StringCommand(label_command(turn.node, wrong[turn.node]))
     if in_use and look:
-        kept_out = [turn.node for turn in in_use if _kept_out(known.get(turn.node))]
+        kept_out = [turn.node for turn in in_use if _kept_out(nodes_by_name.get(turn.node))]
         changing = [turn.node for turn in in_use]
         yield FunctionCommand(operands_ready, (look, timeout_s, kept_out, changing), {})
     for turn in in_use:

@@ -50,16 +50,16 @@ def as_made(node: str, leader: str, digest: str, version: str, config: str) -> C
     if not confirmed and (node in cluster.api_servers or not _has(state, digest, version)):
         host.noop("the manifests are those of another configuration")
         return
-    found = read(StaticPods, config=config)
-    changes.respect(*overrides(found))
-    wrong = {} if found.error else changed(found)
+    static_pods = read(StaticPods, config=config)
+    changes.respect(*overrides(static_pods))
+    wrong = {} if static_pods.error else changed(static_pods)
     if not confirmed:
-        wrong = {name: text for name, text in wrong.items() if name not in found.actual}
+        wrong = {name: text for name, text in wrong.items() if name not in static_pods.actual}
     if not wrong:
-        host.noop(found.error or "the manifests are as kubeadm writes them")
+        host.noop(static_pods.error or "the manifests are as kubeadm writes them")
         return
     for name, text in wrong.items():
-        changes.record(*_change(name, found.actual.get(name), text))
+        changes.record(*_change(name, static_pods.actual.get(name), text))
     if "etcd.yaml" in wrong and host.name == leader and confirmed:
         yield etcd_backup.before("reconfigure")
     for name, text in wrong.items():
@@ -89,9 +89,9 @@ def _started(config: str) -> Commands:
 
     def probe() -> Progress:
         state = remote.read_fact(host, StaticPods, config=config)
-        done = not state.error and is_running(state)
-        return Progress(done, state.error or "the kubelet starts what was changed")
+        is_done = not state.error and is_running(state)
+        return Progress(is_done, state.error or "the kubelet starts what was changed")
 
     end = wait_until(host, probe, _STARTED_S)
-    if not end.done:
+    if not end.complete:
         yield fail(unfinished(end, _STARTED_S), _REMEDY)

@@ -71,8 +71,8 @@ def claims_absent(namespace: str, names: Sequence[str], secrets: Sequence[str] =
     + names: of claims, as regular expressions
     + secrets: names of Secrets that are of use with these volumes alone
     """
-    found = read(Stored, kubeconfig=ADMIN_CONF)
-    doomed = volumes.named(found, namespace, names)
+    stored = read(Stored, kubeconfig=ADMIN_CONF)
+    doomed = volumes.matching_claims(stored, namespace, names)
     if not doomed:
         host.noop("there are no such volume claims")
         return
@@ -106,8 +106,10 @@ def _released(
     """
 
     def probe() -> Progress:
-        look = volumes.gone(read(Stored, kubeconfig=ADMIN_CONF), namespace, claims, names)
-        if look.done:
+        look = volumes.deletion_progress(
+            read(Stored, kubeconfig=ADMIN_CONF), namespace, claims, names
+        )
+        if look.complete:
             return look
         query = f"{KUBECTL} -n {shlex.quote(namespace)} get pods -o {shlex.quote(volumes.USERS)}"
         users = volumes.parse_users(answer(remote.run(host, framed(query)).splitlines()).lines)
@@ -119,12 +121,14 @@ def _released(
         end = wait_until(host, probe, _TIMEOUT_S)
     except RemoteError as error:
         return report_failure(host, failure(str(error), "run again"))
-    if not end.done:
+    if not end.complete:
         remedy = remedy_of(end, f"see `kubectl -n {storage.NAMESPACE} get pods,events`; run again")
         return report_failure(host, failure(unfinished(end, _TIMEOUT_S), remedy))
-    kept = [item.name for item in read(Stored, kubeconfig=ADMIN_CONF).volumes if item.name in names]
-    if kept:
-        inform(f"their StorageClass retains these volumes: {', '.join(kept)}")
+    retained_volumes = [
+        item.name for item in read(Stored, kubeconfig=ADMIN_CONF).volumes if item.name in names
+    ]
+    if retained_volumes:
+        inform(f"their StorageClass retains these volumes: {', '.join(retained_volumes)}")
     return True
 
 
@@ -137,18 +141,18 @@ def provisioner_absent(manifest: str) -> Commands:
     + manifest: what has been applied to install it
     """
     state = read(Cluster, kubeconfig=ADMIN_CONF)
-    ours = any(
+    is_own = any(
         (item.namespace, item.name) == (storage.NAMESPACE, storage.PROVISIONER) and item.digest
         for item in state.workloads
     )
-    found = read(Stored, kubeconfig=ADMIN_CONF)
-    if not ours:
+    stored = read(Stored, kubeconfig=ADMIN_CONF)
+    if not is_own:
         host.noop("gpuboot has no local-path provisioner here")
         return
-    if found.error:
-        yield fail(f"the volumes cannot be read: {found.error}", "run again")
+    if stored.error:
+        yield fail(f"the volumes cannot be read: {stored.error}", "run again")
         return
-    if users := volumes.users(found, storage.STORAGE_CLASS, storage.PROVISIONER_NAME):
+    if users := volumes.users(stored, storage.STORAGE_CLASS, storage.PROVISIONER_NAME):
         host.noop(f"the local-path provisioner stays, since volumes need it: {', '.join(users)}")
         return
     # a namespace may hold what others have put there; the last tells the next run what is left

@@ -15,7 +15,7 @@ from gpuboot.plan import Change, Unknown
 PATH = "/etc/nvidia-container-runtime/config.toml"
 # What an image or a pod's specification can ask for, whatever the pod was allotted. Privileged
 # containers are served all the same; those with a request get their GPUs by CDI, from the kubelet.
-_REFUSED = {
+_DISABLED_OPTIONS = {
     "accept-nvidia-visible-devices-envvar-when-unprivileged": "false",
     "accept-nvidia-visible-devices-as-volume-mounts": "false",
 }
@@ -34,7 +34,9 @@ def isolated(path: str = PATH) -> Commands:
     if problem := _problem(state, path):
         yield fail(*problem)
         return
-    wrong = {name: value for name, value in _REFUSED.items() if state.accepts.get(name) != value}
+    wrong = {
+        name: value for name, value in _DISABLED_OPTIONS.items() if state.accepts.get(name) != value
+    }
     if not wrong:
         host.noop("only privileged containers choose GPUs themselves")
         return

@@ -14,7 +14,7 @@ from deploys.lib.commands import Commands
 from deploys.lib.operation import operation
 from gpuboot.plan import Change
 
-_STAYS = ("enabled", "enabled-runtime", "static", "indirect", "generated", "alias")
+_BOOT_STATES = ("enabled", "enabled-runtime", "static", "indirect", "generated", "alias")
 _ABSENT = ("", "")
 # A unit of Type=simple counts as started before its program has read its own configuration.
 _SETTLES_S = 2
@@ -32,7 +32,7 @@ def running(units: Sequence[str]) -> Commands:
 def ensured(units: Sequence[str], started: bool = True) -> Commands:
     """What `running` yields. + started: False for units that only have to start at boot."""
     state = read(Units, units=list(units))
-    disabled = [unit for unit in units if state.get(unit, _ABSENT)[1] not in _STAYS]
+    disabled = [unit for unit in units if state.get(unit, _ABSENT)[1] not in _BOOT_STATES]
     stopped = [unit for unit in units if started and state.get(unit, _ABSENT)[0] != "active"]
     for field, names, index in (("boot", disabled, 1), ("state", stopped, 0)):
         new = "enabled" if field == "boot" else "active"

@@ -18,7 +18,7 @@ from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.operation import operation
 from deploys.operations import verify_deep
-from deploys.operations.verify_hosts import Found, Site, read_host, read_site, say
+from deploys.operations.verify_hosts import Discovery, Site, read_host, read_site, say
 from deploys.run import report as run_report
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
@@ -27,7 +27,8 @@ from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import network_policies, node_upgrade
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import node_proof, runner
-from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.gate import of_node, outcomes
 from gpuboot.verify.history import files as history
@@ -37,6 +38,7 @@ from gpuboot.verify.report.run_failures import with_run_failures
 from gpuboot.verify.report.strips import Strips
 from gpuboot.verify.report.terminal import show
 from gpuboot.verify.runner import VerificationResult, simulated
+from gpuboot.verify.stack_objects import ExpectedObjects
 from gpuboot.verify.stopped import stopped
 
 
@@ -45,7 +47,7 @@ def chain(
     settings: Settings,
     lock: Lock,
     nodes: Sequence[Node],
-    find: Callable[[], Found],
+    find: Callable[[], Discovery],
     scope: Scope = ALL,
 ) -> Commands:
     """Verify every GPU of the cluster, and write the reports.
@@ -80,13 +82,13 @@ def verify(
     settings: Settings,
     lock: Lock,
     nodes: Sequence[Node],
-    find: Callable[[], Found],
+    find: Callable[[], Discovery],
     scope: Scope = ALL,
 ) -> Report:
     """Collect, evaluate, and write the reports. The current host is the leader."""
-    started, begun = datetime.now(UTC), time.monotonic()
+    started, monotonic_start = datetime.now(UTC), time.monotonic()
     reading = gevent.spawn(read_site, settings, lock, find, scope)  # while pods start
-    names = [node.name for node in scope.chosen(nodes)]
+    names = [node.name for node in scope.selected(nodes)]
     result: VerificationResult | None = None
     try:
         with cluster_clients(inventory.get_host(host.name)) as clients:
@@ -111,7 +113,7 @@ def verify(
         gate.settle(inventory.get_host(host.name), outcomes(result.evidence, result.findings))
     versions = {"kubernetes (lock)": lock.kubernetes.version}
     result = replace(result, versions=result.versions | versions)
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - monotonic_start
     return publish(settings, nodes, started, seconds, reading.get().seconds, result, scope)
 
 
@@ -153,13 +155,13 @@ def judge_node(
 
     with cluster_clients(target) as clients:
         findings = node_proof.prove(clients, node.name, read, settings, say, offer is not None)
-    listed = [gpu.uuid for gpu in read().gpus] if before else []
-    problem = node_proof.problem(findings, node_upgrade.missing_gpus(before, listed))
+    uuids = [gpu.uuid for gpu in read().gpus] if before else []
+    problem = node_proof.problem(findings, node_upgrade.missing_gpus(before, uuids))
     if settings.gate.enabled:
         gate.settle(target, of_node(node.name, findings, problem))
     if problem is None:
-        tried = sum(item.link == "workload" and item.status == "pass" for item in findings)
-        say(f"{node.name}: {node.gpus} GPUs, vectorAdd passed on {tried}")
+        passed_count = sum(item.link == "workload" and item.status == "pass" for item in findings)
+        say(f"{node.name}: {node.gpus} GPUs, vectorAdd passed on {passed_count}")
     return findings, problem
 
 
@@ -170,7 +172,7 @@ def _expected_objects(
     monitored = settings.monitoring
     if not monitored.enabled:
         return None
-    from gpuboot import monitoring  # with its dashboards; a tenth of a second, while pods start
+    from gpuboot import monitoring as monitoring
 
     ranges = {}
     if monitored.network_policies:
@@ -200,7 +202,7 @@ def publish(
         seconds,
         result.evidence.hosts,
         with_run_failures(result.findings, by_node),
-        result.demanded,
+        result.required_links,
         alerts=result.evidence.metrics.alerts,
         runbooks=settings.alerts.runbooks,
         simulated=simulated(result.evidence.hosts),
@@ -220,19 +222,19 @@ def publish(
 
 def _note_history(report: Report, settings: Settings) -> Strips | None:
     """Add it to the history of its GPUs. A history that cannot be kept changes no verdict."""
-    place, noted = history.folder(settings.verify), None
+    place, history_update = history.folder(settings.verify), None
     try:
         with ending.writing(place):
-            noted = history.note(report, place)
+            history_update = history.note(report, place)
     except history.HistoryError as error:
         logger.warning(f"the history of the GPUs is not kept: {error}")
-    if noted is None:
+    if history_update is None:
         return None
-    for uuid, events in noted.new.items():
+    for uuid, events in history_update.new.items():
         for event in events:
             if event.kind in ("moved", "gone", "back"):
                 say(f"{uuid} {event.kind} {event.detail} ({event.node}, {event.pci})")
-    return noted.strips(report)
+    return history_update.strips(report)
 
 
 def _without_cluster(site: Site) -> Evidence:

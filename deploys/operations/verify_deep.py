@@ -20,7 +20,7 @@ from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.checks import chain
 from gpuboot.verify.deep import files, internode, load, runner, verdicts
 from gpuboot.verify.deep.answers import DeepAnswers, NodeAnswers, PairAnswer
-from gpuboot.verify.evidence import Host
+from gpuboot.verify.devices import Host
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.runner import VerificationResult
 
@@ -41,21 +41,21 @@ def with_deep_tests(
 
     Raises `ClusterError`.
     """
-    begun, evidence = time.monotonic(), result.evidence
+    monotonic_start, evidence = time.monotonic(), result.evidence
     by_name = {node.name: node.host for node in nodes}
-    found = runner.run_tests(
+    deep_answers = runner.run_tests(
         cluster,
         evidence.hosts,
         settings,
         say,
         lambda name: _sample(by_name[name]),
         lambda answers: _save(answers, folder),
-        _kept(folder, settings.cluster.name) if resume else DeepAnswers(),
+        _earlier_answers(folder, settings.cluster.name) if resume else DeepAnswers(),
     )
     with ending.writing(folder.parent):
-        files.save_all(found, folder)  # also what an earlier run found
-    added = _findings(evidence.hosts, found, settings)
-    durations = {**evidence.durations, "deep": round(time.monotonic() - begun, 3)}
+        files.save_all(deep_answers, folder)  # also what an earlier run found
+    added = _findings(evidence.hosts, deep_answers, settings)
+    durations = {**evidence.durations, "deep": round(time.monotonic() - monotonic_start, 3)}
     return replace(
         result,
         evidence=replace(evidence, durations=durations),
@@ -68,15 +68,17 @@ def _save(answers: NodeAnswers | PairAnswer, folder: Path) -> None:
         files.save(answers, folder)
 
 
-def _findings(hosts: Sequence[Host], found: DeepAnswers, settings: Settings) -> list[Finding]:
+def _findings(
+    hosts: Sequence[Host], deep_answers: DeepAnswers, settings: Settings
+) -> list[Finding]:
     by_name = {host.node: host for host in hosts}
     of_nodes = [
         finding
-        for name, one in found.nodes.items()
-        for finding in verdicts.evaluate(by_name[name], one)
+        for name, node_answers in deep_answers.nodes.items()
+        for finding in verdicts.evaluate(by_name[name], node_answers)
     ]
     least_gbps = settings.verify.deep.internode.least_gbps
-    return of_nodes + internode.evaluate(hosts, found, least_gbps)
+    return of_nodes + internode.evaluate(hosts, deep_answers, least_gbps)
 
 
 def _sample(host: str) -> str:
@@ -88,7 +90,7 @@ def _sample(host: str) -> str:
         return ""
 
 
-def _kept(folder: Path, cluster: str) -> DeepAnswers:
+def _earlier_answers(folder: Path, cluster: str) -> DeepAnswers:
     earlier = files.newest(folder, cluster)
     if earlier is None:
         say("deep: there is no earlier report with such tests")

@@ -18,7 +18,7 @@ from deploys.lib.commands import Commands
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError, read_fact, run
 from deploys.operations.verify import outcome, publish
-from deploys.operations.verify_hosts import Found, read_hosts, say
+from deploys.operations.verify_hosts import Discovery, read_hosts, say
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -28,7 +28,8 @@ from gpuboot.docker.compose.services import local_url
 from gpuboot.docker.runner import MetricsCollector, NoAnswer, processes_by_gpu, workload_result
 from gpuboot.hosts.nvidia_smi import ACCEPT_WARNING
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
-from gpuboot.verify.evidence import Host, WorkloadResult
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import WorkloadResult
 from gpuboot.verify.levels import ALL, Scope
 from gpuboot.verify.report import Report
 
@@ -58,16 +59,16 @@ def chain(settings: Settings, lock: Lock, nodes: Sequence[Node], scope: Scope = 
 
 def verify(settings: Settings, lock: Lock, nodes: Sequence[Node], scope: Scope = ALL) -> Report:
     """Collect, evaluate, and write the reports. The current host is the monitoring host."""
-    started, begun = datetime.now(UTC), time.monotonic()
+    started, monotonic_start = datetime.now(UTC), time.monotonic()
     by_name = {node.name: node for node in nodes}
     hosts = [
         _with_docker(item, by_name[item.node])
-        for item in read_hosts(settings, lock, Found(nodes), scope)
+        for item in read_hosts(settings, lock, Discovery(nodes), scope)
     ]
-    read_s = time.monotonic() - begun
+    read_s = time.monotonic() - monotonic_start
     monitor = inventory.get_host(host.name)
     collector = MetricsCollector(
-        scope.chosen(nodes),
+        scope.selected(nodes),
         settings,
         lambda url: _ask(monitor, url),
         lambda: _dashboards(monitor, settings),
@@ -78,7 +79,9 @@ def verify(settings: Settings, lock: Lock, nodes: Sequence[Node], scope: Scope =
     )
     versions = {"docker (lock)": lock.docker.version}
     result = replace(result, versions=result.versions | versions)
-    return publish(settings, nodes, started, time.monotonic() - begun, read_s, result, scope)
+    return publish(
+        settings, nodes, started, time.monotonic() - monotonic_start, read_s, result, scope
+    )
 
 
 def _with_docker(evidence: Host, node: Node) -> Host:
@@ -126,8 +129,8 @@ def _run_workloads(
     count = sum(len(item.devices) for item in able)
     say(f"vectorAdd in a container on each of {count} GPUs and MIG devices")
     pool = Pool(min(len(able), _MAX_AT_ONCE) or 1)
-    done = pool.map(lambda item: _run_on_host(item, nodes[item.node], settings), able)
-    return [item for of_host in done for item in of_host]
+    results_by_host = pool.map(lambda item: _run_on_host(item, nodes[item.node], settings), able)
+    return [item for of_host in results_by_host for item in of_host]
 
 
 def _run_on_host(evidence: Host, node: Node, settings: Settings) -> list[WorkloadResult]:
@@ -140,8 +143,8 @@ def _run_on_host(evidence: Host, node: Node, settings: Settings) -> list[Workloa
     for device in evidence.devices:
         # nvidia-smi names a process's GPU, not its MIG device
         if count := processes.get(device.gpu.uuid):
-            what = "its GPU" if device.instance else "it"
-            error = f"{count} processes use {what}"
+            subject = "its GPU" if device.instance else "it"
+            error = f"{count} processes use {subject}"
             results.append(
                 WorkloadResult(
                     pod=device.uuid,
@@ -152,13 +155,13 @@ def _run_on_host(evidence: Host, node: Node, settings: Settings) -> list[Workloa
                 )
             )
             continue
-        begun = time.monotonic()
+        run_started = time.monotonic()
         try:
             status, _, output = run(target, _command(device.uuid, settings)).partition("\n")
         except (PyinfraError, RemoteError) as error:
             status, output = "255", str(error)
-        spent = time.monotonic() - begun
-        results.append(workload_result(node.name, device.uuid, output, int(status), spent))
+        duration = time.monotonic() - run_started
+        results.append(workload_result(node.name, device.uuid, output, int(status), duration))
     return results
 
 

@@ -27,15 +27,16 @@ from gpuboot.config.versions import DriverLock, Lock
 from gpuboot.hosts import gpu_choice, sharing
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.verify import gpu_state, outside_name
+from gpuboot.verify.checks.host_check import CommandOutput
 from gpuboot.verify.control_plane import ControlPlane
-from gpuboot.verify.evidence import Host
+from gpuboot.verify.devices import Host
 from gpuboot.verify.levels import ALL, Scope
 
 _MAX_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
-class Found:
+class Discovery:
     """The inventory's nodes with their addresses.
 
     + states: of hosts that were read a moment ago, by inventory name
@@ -56,18 +57,18 @@ class Site:
 
 
 def read_site(
-    settings: Settings, lock: Lock, find: Callable[[], Found], scope: Scope = ALL
+    settings: Settings, lock: Lock, find: Callable[[], Discovery], scope: Scope = ALL
 ) -> Site:
     """Read all that a verification asks of hosts. + scope: of the GPU nodes, which are read"""
-    begun, found = time.monotonic(), find()
-    control_planes = gevent.spawn(_read_control_planes, settings, found)
-    hosts = read_hosts(settings, lock, found, scope, outside_name.of_site(settings))
-    return Site(found.nodes, hosts, control_planes.get(), time.monotonic() - begun)
+    monotonic_start, discovery = time.monotonic(), find()
+    control_planes = gevent.spawn(_read_control_planes, settings, discovery)
+    hosts = read_hosts(settings, lock, discovery, scope, outside_name.of_site(settings))
+    return Site(discovery.nodes, hosts, control_planes.get(), time.monotonic() - monotonic_start)
 
 
-def _read_control_planes(settings: Settings, found: Found) -> list[ControlPlane]:
+def _read_control_planes(settings: Settings, discovery: Discovery) -> list[ControlPlane]:
     """Their certificates and backups, each by one command."""
-    nodes = [node for node in found.nodes if node.role == "control_plane"]
+    nodes = [node for node in discovery.nodes if node.role == "control_plane"]
     folder = settings.backup.folder
     return list(Pool(len(nodes)).map(lambda node: _read_control_plane(node, folder), nodes))
 
@@ -76,15 +77,15 @@ def _read_control_plane(node: Node, folder: str) -> ControlPlane:
     kubeadm = Request(Kubeadm, (("socket", SOCKET),))
     backups = Request(EtcdBackups, (("folder", folder),))
     target = inventory.get_host(node.host)
-    said = answers.ask(target, [kubeadm, backups])
-    for answer in said.values():
+    values = answers.ask(target, [kubeadm, backups])
+    for answer in values.values():
         if isinstance(answer, Unanswered):
             return ControlPlane(node=node.name, error=f"it could not be read: {answer}")
-    state = said[kubeadm]
+    state = values[kubeadm]
     return ControlPlane(
         node=node.name,
         certificates=state.certificates,
-        backups=said[backups],
+        backups=values[backups],
         clock=state.clock,
     )
 
@@ -95,18 +96,18 @@ def say(line: str) -> None:
 
 
 def read_hosts(
-    settings: Settings, lock: Lock, found: Found, scope: Scope = ALL, name: str = ""
+    settings: Settings, lock: Lock, discovery: Discovery, scope: Scope = ALL, name: str = ""
 ) -> list[Host]:
     """Read the GPU nodes of the scope, many at once, each by one command.
 
     + name: beyond the cluster, which they have to resolve; "": none
     """
-    gpu_nodes = scope.chosen(found.nodes)
+    gpu_nodes = scope.selected(discovery.nodes)
     driver = lock.driver if settings.driver.enabled else None
     say(f"reading {len(gpu_nodes)} GPU nodes")
     pool = Pool(min(len(gpu_nodes), _MAX_AT_ONCE) or 1)
     return list(
-        pool.map(lambda node: read_host(node, driver, found.states, settings, name), gpu_nodes)
+        pool.map(lambda node: read_host(node, driver, discovery.states, settings, name), gpu_nodes)
     )
 
 
@@ -124,29 +125,37 @@ def read_host(
     + name: beyond the cluster, which it has to resolve; "": none
     """
     state, gpus, checks = (Request(fact, ()) for fact in (NodeFact, NvidiaFact, HostChecks))
-    known = {state: states[node.host]} if node.host in states else {}
+    cache = {state: states[node.host]} if node.host in states else {}
     outside = [Request(OutsideName, (("domain", name),))] if name else []
     profiles = [Request(MigProfiles, ())] if sharing.layout(node, settings) else []
-    asked = [
-        request for request in (state, gpus, checks, *outside, *profiles) if request not in known
-    ]
+    requests = [item for item in (state, gpus, checks, *outside, *profiles) if item not in cache]
     target = inventory.get_host(node.host)
-    begun = time.time()
-    said = known | answers.ask(target, asked)
-    printed = said.pop(checks)
-    [resolves] = [said.pop(request) for request in outside] or [""]
-    [driver_profiles] = [said.pop(request) for request in profiles] or [{}]
-    for answer in said.values():
+    started_at = time.time()
+    values = cache | answers.ask(target, requests)
+    check_outputs = values.pop(checks)
+    [resolves] = [values.pop(request) for request in outside] or [""]
+    [driver_profiles] = [values.pop(request) for request in profiles] or [{}]
+    for answer in values.values():
         if isinstance(answer, Unanswered):
-            why = "its state could not be read" if target.connected else "cannot be reached"
-            return gpu_state.unreachable_host(node, f"{why}: {answer}")
-    chosen = gpu_choice.choose(node, said[state], driver)
-    found = gpu_state.host(node, chosen, said[gpus], driver.version if driver else None)
-    found = replace(found, outside="" if isinstance(resolves, Unanswered) else resolves)
-    told = None if isinstance(driver_profiles, Unanswered) else driver_profiles
-    found = replace(found, **sharing.promised(node, settings, chosen.gpu_ids, told))
-    if isinstance(printed, Unanswered):
-        return replace(found, printed={})
-    ended = time.time()
-    timed = {name: replace(one, asked=begun, answered=ended) for name, one in printed.items()}
-    return replace(found, printed=timed)
+            reason = "its state could not be read" if target.connected else "cannot be reached"
+            return gpu_state.unreachable_host(node, f"{reason}: {answer}")
+    gpu_selection = gpu_choice.choose(node, values[state], driver)
+    evidence = gpu_state.host(node, gpu_selection, values[gpus], driver.version if driver else None)
+    evidence = replace(evidence, outside="" if isinstance(resolves, Unanswered) else resolves)
+    reported_profiles = None if isinstance(driver_profiles, Unanswered) else driver_profiles
+    evidence = replace(
+        evidence, **sharing.expected_share(node, settings, gpu_selection.gpu_ids, reported_profiles)
+    )
+    return replace(evidence, outputs=_timed_outputs(check_outputs, started_at))
+
+
+def _timed_outputs(
+    outputs: Mapping[str, CommandOutput] | Unanswered, started_at: float
+) -> dict[str, CommandOutput]:
+    if isinstance(outputs, Unanswered):
+        return {}
+    ended_at = time.time()
+    return {
+        name: replace(check_output, requested=started_at, answered=ended_at)
+        for name, check_output in outputs.items()
+    }

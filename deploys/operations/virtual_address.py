@@ -101,10 +101,10 @@ def answers(address: str) -> Commands:
     if not executing():
         host.noop("there is nothing to wait for before the run")
         return
-    yield awaited(address)
+    yield wait_command(address)
 
 
-def awaited(address: str) -> StringCommand:
+def wait_command(address: str) -> StringCommand:
     """The command that waits for an API server at the virtual address, as this host reaches it."""
     name = f"[{address}]" if ":" in address else address
     url = f"https://{name}:{API_PORT}/readyz"
@@ -118,7 +118,7 @@ def awaited(address: str) -> StringCommand:
 
 
 @operation()
-def held(
+def single_holder(
     address: str, control_planes: Sequence[str], settled: bool, before: Sequence[str]
 ) -> Commands:
     """Make sure that one control plane has the virtual address, and no second one. On the leader.
@@ -139,15 +139,15 @@ def held(
 
 def _one_holder(state: State, host: Host, address: str, control_planes: list[str]) -> bool:
     def probe() -> Progress:
-        found = _holders(state, address, control_planes)
-        said = f"the virtual address {address} is on {', '.join(found) or 'no control plane'}"
-        return Progress(len(found) == 1, said)
+        holders = _holders(state, address, control_planes)
+        text = f"the virtual address {address} is on {', '.join(holders) or 'no control plane'}"
+        return Progress(len(holders) == 1, text)
 
     try:
         end = wait_until(host, probe, _HELD_S)
     except PyinfraError as error:
         return report_failure(host, failure(str(error), "run again"))
-    return end.done or report_failure(host, failure(unfinished(end, _HELD_S), _REMEDY))
+    return end.complete or report_failure(host, failure(unfinished(end, _HELD_S), _REMEDY))
 
 
 def _holders(state: State, address: str, control_planes: list[str]) -> list[str]:

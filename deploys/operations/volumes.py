@@ -15,11 +15,11 @@ from deploys.lib.commands import Commands, inform, warn
 from deploys.lib.operation import operation
 from gpuboot.plan import Change
 
-_TOLD_KIB = 1 << 20  # less is not worth a line
+_NOTICE_KIB = 1 << 20  # less is not worth a line
 
 
 @operation()
-def listed(folder: str) -> Commands:
+def reported(folder: str) -> Commands:
     """Tell which volumes stay on this host. Deletes nothing.
 
     + folder: where local-path keeps them
@@ -44,8 +44,11 @@ def expired(folder: str, days: int) -> Commands:
     + days: how long those of deleted ones are kept
     """
     aside = read(RemovedVolumes, folder=folder, days=days)
-    place, left = f"{folder}/.removed", [it for it in aside.folders if it not in aside.expired]
-    if left and (aside.size_kib is None or aside.size_kib >= _TOLD_KIB):
+    place, left = (
+        f"{folder}/.removed",
+        [path for path in aside.folders if path not in aside.expired],
+    )
+    if left and (aside.size_kib is None or aside.size_kib >= _NOTICE_KIB):
         size = "" if aside.size_kib is None else f" ({aside.size_kib / (1 << 20):.1f} GiB)"
         inform(
             f"folders of {len(left)} deleted volumes{size} are kept in {place} for {days} days "

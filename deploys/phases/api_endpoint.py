@@ -31,12 +31,12 @@ def reached(context: Context) -> None:
         )
     if api.is_ours(cluster):
         address = api.address(cluster, node, nodes, context.is_member)
-        api_endpoint.named(
+        api_endpoint.resolvable(
             name="Write the API's name to /etc/hosts",
             address=address,
             template=context.state.boot.hosts_template,
             # one that is about to join waits when the control plane has been made
-            awaited=address == cluster.virtual_ip and _JOINED in context.state.kubeconfigs,
+            wait=address == cluster.virtual_ip and _JOINED in context.state.kubeconfigs,
         )
     if context.state.load_balancer == "ours" and not (
         balanced(cluster, nodes) and node.role == "worker"
@@ -47,21 +47,21 @@ def reached(context: Context) -> None:
 def _has_virtual_address(context: Context) -> bool:
     """Whether the current host is one of those that may hold it."""
     cluster = context.settings.cluster
-    wanted = cluster.virtual_ip is not None and api.is_ours(cluster)
-    return wanted and context.node.role == "control_plane"
+    is_configured = cluster.virtual_ip is not None and api.is_ours(cluster)
+    return is_configured and context.node.role == "control_plane"
 
 
 def served(context: Context) -> None:
     """The API's name on a control plane that has joined: itself."""
     if api.is_ours(context.settings.cluster):
-        api_endpoint.named(
+        api_endpoint.resolvable(
             name="Point the API's name at the other control-plane nodes themselves",
             address=context.node.address,
             template=context.state.boot.hosts_template,
         )
 
 
-def awaited(context: Context) -> None:
+def wait_for_virtual_address(context: Context) -> None:
     """An API server at the virtual address, for a worker that is about to join."""
     cluster = context.settings.cluster
     if cluster.virtual_ip and api.is_ours(cluster):
@@ -82,7 +82,7 @@ def _held_once(context: Context, address: str) -> None:
     present = {node.host: context.states[node.host] for node in context.present}
     if not set(controls) <= set(present):
         return  # one that cannot be reached may have it
-    operations.held(
+    operations.single_holder(
         name="Check that one control plane has the API's virtual address",
         address=address,
         control_planes=controls,

@@ -27,7 +27,7 @@ def prepared(context: Context) -> None:
     )
 
 
-def begun(context: Context) -> None:
+def take_first_backup(context: Context) -> None:
     """The first backup, once etcd runs, and its copy."""
     settings = context.settings.backup
     if context.node.role != "control_plane" or not settings.enabled:

@@ -131,12 +131,12 @@ def apt_conf(context: Context) -> str:
     urls = {urlsplit(mirror.url).hostname or "": mirror.url for mirror in mirrors.apt.values()}
     # apt knows single names alone, so the mirrors that an entry means are told one by one
     single = [name for name in proxy.no_proxy if not set(name) & set("/*") and name[0] != "."]
-    ours = [name for name, url in urls.items() if proxies.is_direct(url, proxy.no_proxy)]
+    direct_mirrors = [name for name, url in urls.items() if proxies.is_direct(url, proxy.no_proxy)]
     return render(
         "base/apt.conf.j2",
         http=proxies.without_password(proxy.http),
         https=proxies.without_password(proxy.https or proxy.http),
-        direct=list(dict.fromkeys([*single, *ours])),
+        direct=list(dict.fromkeys([*single, *direct_mirrors])),
         mirrors=sorted(urls) if mirrors.ca_bundle else [],
         ca_bundle=mirrors.ca_bundle,
         blacklist=UNATTENDED_UPGRADES_BLACKLIST,

@@ -24,12 +24,12 @@ def renewed(context: Context, control_planes: Sequence[str]) -> None:
         )
 
 
-def named(context: Context) -> None:
+def cover_virtual_address(context: Context) -> None:
     """The virtual address in the API servers' certificates, by which clients outside reach them."""
     cluster, node = context.settings.cluster, context.node
     if cluster.virtual_ip and node.role == "control_plane":
         own = led(context.nodes, [node.host])
-        certificates.named(
+        certificates.address_covered(
             name="Make the API server's certificate for the virtual address as well",
             address=cluster.virtual_ip,
             config=init_config(context.settings, context.lock, own),

@@ -56,7 +56,7 @@ def dcgm_upgrade() -> None:
     if context.node.leader and context.node.role != "docker":
         rollout.complete(
             name="Wait for the exporters that read an upgraded engine",
-            parts=[*gpu_operator.awaited(context), *dcgm_exporter.awaited(context)],
+            parts=[*gpu_operator.rollout_parts(context), *dcgm_exporter.rollout_parts(context)],
         )
 
 

@@ -46,7 +46,7 @@ def dcgm_exporter() -> None:
     deploy_chart("dcgm-exporter", RELEASE, NAMESPACE, exporter_values(settings, context.lock))
 
 
-def awaited(context: Context) -> list[Part]:
+def rollout_parts(context: Context) -> list[Part]:
     """The exporter on every GPU node, where it is installed by its own chart."""
     if not _enabled(context):
         return []

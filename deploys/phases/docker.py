@@ -38,7 +38,7 @@ def gpu_sharing() -> None:
     state = context.state
     layout = mig_layouts.layout(context.node, context.settings, state.gpu_ids, state.mig_profiles)
     if layout:
-        mig.divided(
+        mig.partitioned(
             name="Divide GPUs by MIG",
             layout=layout,
             program=mig_layouts.program(),

@@ -79,7 +79,7 @@ def _leader(run: context.Run) -> Host:
 
 def _pods(run: context.Run, nodes: list[str]) -> dict[str, NodePods]:
     leader = _leader(run)
-    found: dict[str, NodePods] = {}
+    pods_by_node: dict[str, NodePods] = {}
     for first in range(0, len(nodes), _AT_ONCE):
         some = nodes[first : first + _AT_ONCE]
         try:
@@ -88,5 +88,5 @@ def _pods(run: context.Run, nodes: list[str]) -> dict[str, NodePods]:
             )
         except PyinfraError as error:
             part = dict.fromkeys(some, NodePods(error=str(error)))
-        found |= part or dict.fromkeys(some, NodePods(error="no answer"))
-    return found
+        pods_by_node |= part or dict.fromkeys(some, NodePods(error="no answer"))
+    return pods_by_node

@@ -113,12 +113,12 @@ def _install(context: Context, version: str) -> None:
         )
     packages.installed(
         name=f"Install NVIDIA driver {version}",
-        versions={**parts.driver(context), **beside(context)},
+        versions={**parts.driver(context), **companion_packages(context)},
         manager=context.platform.package_manager,
     )
 
 
-def beside(context: Context) -> dict[str, str]:
+def companion_packages(context: Context) -> dict[str, str]:
     """Packages that the driver needs beside its own, of whatever version."""
     settings = context.settings.driver
     persistence = ["nvidia-persistenced"] if settings.persistence else []

@@ -54,13 +54,13 @@ def gpu_sharing() -> None:
     settings = context.settings
     if not (context.node.leader and settings.gpu_operator.enabled):
         return
-    wanted = operands(settings, context.lock, _gpu_nodes(context))
+    required_operands = operands(settings, context.lock, _gpu_nodes(context))
     made_of = expected_operands(settings, context.lock)
     namespace = settings.gpu_operator.namespace
     sharing.applied(
         name="Share GPUs by MIG layouts, time-slicing and MPS",
         nodes=_turns(context),
-        look=lambda state: operator_ready(state, namespace, wanted, {}, made_of),
+        look=lambda state: operator_ready(state, namespace, required_operands, {}, made_of),
         timeout_s=settings.gpu_operator.timeout_s,
     )
 
@@ -82,8 +82,8 @@ def _turns(context: Context) -> list[Turn]:
 
 def _moved(context: Context, node: Node) -> dict[str, Any]:
     """How the pods of a node are moved away, as for an upgrade of it."""
-    found = moving(replace(context, node=node))
-    return {} if found.drain == "never" else found.moved()
+    policy = moving(replace(context, node=node))
+    return {} if policy.drain == "never" else policy.moved()
 
 
 def _offers(context: Context) -> dict[str, Offer]:
@@ -92,7 +92,7 @@ def _offers(context: Context) -> dict[str, Offer]:
     return expected_gpus(context.present, context.settings, devices, drivers)
 
 
-def awaited(context: Context) -> list[Part]:
+def rollout_parts(context: Context) -> list[Part]:
     """The operator's operands as the values have them, its ClusterPolicy, and all GPUs on offer."""
     settings = context.settings
     if not settings.gpu_operator.enabled:
@@ -101,8 +101,8 @@ def awaited(context: Context) -> list[Part]:
     made_of = expected_operands(settings, context.lock)
 
     def look(state: ClusterState) -> Progress:
-        wanted = operands(settings, context.lock, _gpu_nodes(context))
-        return operator_ready(state, namespace, wanted, _offers(context), made_of)
+        required_operands = operands(settings, context.lock, _gpu_nodes(context))
+        return operator_ready(state, namespace, required_operands, _offers(context), made_of)
 
     return [
         Part(

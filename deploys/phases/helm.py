@@ -31,14 +31,14 @@ def helm() -> None:
 
 
 def deploy_chart(
-    chart: str, release: str, namespace: str, values: dict[str, Any], kept: Sequence[str] = ()
+    chart: str, release: str, namespace: str, values: dict[str, Any], retained: Sequence[str] = ()
 ) -> None:
     """Bring a release of one of the lock's charts to these values; call it on the leader.
 
-    + kept: path in the values at which entries of the live release stay beside these
+    + retained: path in the values at which entries of the live release stay beside these
     """
     fetch_chart(chart)
-    deploy_release(chart, release, namespace, values, kept)
+    deploy_release(chart, release, namespace, values, retained)
 
 
 def fetch_chart(chart: str) -> None:
@@ -68,13 +68,16 @@ def early_resources(chart: str, release: str, namespace: str, only: Sequence[str
 
 
 def deploy_release(
-    chart: str, release: str, namespace: str, values: dict[str, Any], kept: Sequence[str] = ()
+    chart: str, release: str, namespace: str, values: dict[str, Any], retained: Sequence[str] = ()
 ) -> None:
     """As `deploy_chart`, after `fetch_chart`."""
     which = _release(chart, release, namespace)
     operations.custom_resources(name=f"Renew the custom resources of {chart}", **which)
     operations.release(
-        name=f"Deploy {release} ({chart} {which['version']})", values=values, kept=kept, **which
+        name=f"Deploy {release} ({chart} {which['version']})",
+        values=values,
+        retained=retained,
+        **which,
     )
 
 

@@ -27,14 +27,14 @@ def compared(context: Context, config: Configuration, kubelet: str) -> None:
         return
     question = _question(context)
     in_force.boot_compared(
-        name="Compare what the next boot sets", kept=boot_overrides.kept(context.state)
+        name="Compare what the next boot sets", decisions=boot_overrides.decisions(context.state)
     )
     in_force.kubelet_compared(
         name="Compare what kubelets run with",
         node=node.name,
         leader=context.leader.host,
         question=question,
-        asked=kubelet_in_force.expected(config.text),
+        expected=kubelet_in_force.expected(config.text),
         digests=[kubelet, config.kubelet],
         lines=lines(context.state),
     )

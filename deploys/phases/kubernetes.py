@@ -63,7 +63,7 @@ def kubernetes() -> None:
         _initialize(context, config)
     kubelet_digest = _reconfigure(context, config)
     in_force.compared(context, config, kubelet_digest)
-    certificates.named(context)
+    certificates.cover_virtual_address(context)
     if node.leader:
         # after an upgrade, which renews the certificate in it
         kubeadm.kubeconfig(name="Write root's kubeconfig")
@@ -77,10 +77,10 @@ def kubernetes() -> None:
         api_endpoint.served(context)
         kubeadm.kubeconfig(name="Write root's kubeconfig on the other control-plane nodes")
     if node.role == "worker":
-        api_endpoint.awaited(context)
+        api_endpoint.wait_for_virtual_address(context)
         _join(context, "Join the workers (kubeadm join)", kubelet_digest)
     api_endpoint.left(context)
-    backup.begun(context)
+    backup.take_first_backup(context)
     if node.leader:
         _label(context)
 
@@ -135,7 +135,7 @@ def _label(context: Context) -> None:
     )
 
 
-def awaited(context: Context) -> Part:
+def rollout_part(context: Context) -> Part:
     """All nodes Ready, with the pod network and DNS."""
 
     def look(state: ClusterState) -> Progress:
@@ -186,10 +186,10 @@ def packages_and_config(context: Context, config: Configuration) -> None:
 def moving(context: Context) -> Moving:
     """What becomes of a node's pods while it is upgraded."""
     upgrade = context.settings.upgrade
-    others = [item for item in _workload_nodes(context) if item != context.node]
+    other_nodes = [item for item in _workload_nodes(context) if item != context.node]
     return Moving(
         # where no other node takes pods they could go nowhere
-        upgrade.drain if others else "never",
+        upgrade.drain if other_nodes else "never",
         upgrade.drain_timeout_s,
         upgrade.drain_empty_dirs,
         upgrade.drain_unmanaged,
@@ -198,8 +198,8 @@ def moving(context: Context) -> Moving:
 
 def control_planes(context: Context) -> list[str]:
     """Those with a member of etcd; of one that cannot be reached nobody knows."""
-    here = [item.host for item in context.nodes if item.host in context.states]
-    joining = set(here) - set(members(context.states))
+    reached_hosts = [item.host for item in context.nodes if item.host in context.states]
+    joining = set(reached_hosts) - set(members(context.states))
     return [item.host for item in api.control_planes(context.nodes) if item.host not in joining]
 
 

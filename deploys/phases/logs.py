@@ -41,7 +41,7 @@ def logs() -> None:
         deploy_release(chart.CHART, release, namespace, values)
 
 
-def awaited(context: Context) -> list[Part]:
+def rollout_parts(context: Context) -> list[Part]:
     """Fluent Bit on every node, and the pod that watches Events."""
     settings = context.settings
     releases = chart.releases(settings)

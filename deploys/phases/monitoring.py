@@ -76,7 +76,7 @@ def monitoring() -> None:
         )
 
 
-def awaited(context: Context) -> list[Part]:
+def rollout_parts(context: Context) -> list[Part]:
     """The workloads of the monitoring stack, those that its operator makes included."""
     settings = context.settings.monitoring
     if not settings.enabled:

@@ -45,12 +45,12 @@ def node_upgrades(kubelets: bool = True) -> None:
     _prepare(context)
     workers = [item for item in context.nodes if item.role == "worker"]
     turns = [
-        (batch.title, node in batch.nodes, batch.several)
+        (batch.title, node in batch.nodes, batch.max_parallel)
         for batch in batches(settings.upgrade.max_unavailable, workers)
     ]
     # last, when what they bring is proven elsewhere
     turns.append(("the control planes", node.role == "control_plane", 1))
-    for (title, turn, several), (name, begun) in loop(product(turns, _NAMES.items())):
+    for (title, turn, max_hosts), (name, resuming) in loop(product(turns, _NAMES.items())):
         node_upgrade.upgraded(
             name=name.format(title),
             node=node.name,
@@ -58,12 +58,12 @@ def node_upgrades(kubelets: bool = True) -> None:
             parts=_parts(context, kubelets),
             manager=context.platform.package_manager,
             turn=turn,
-            begun=begun,
-            several=several,
+            resuming=resuming,
+            max_hosts=max_hosts,
             control_planes=control_planes(context) if node.role == "control_plane" else (),
             moving=moving(context),
             proof=_proof(context),
-            gated=settings.gate.enabled and bool(node.gpus),
+            is_gated=settings.gate.enabled and bool(node.gpus),
             shares=_sharing(context),
         )
     if node.leader:
@@ -134,7 +134,7 @@ def _driver(context: Context) -> DriverPart | None:
     return DriverPart(
         version=version,
         packages=parts.driver(context),
-        beside=drivers.beside(context),
+        companions=drivers.companion_packages(context),
         pin="" if by_stream else driver_packages.pinning_package(version),
         stream=driver_packages.module_stream(version, parts.flavour(context)) if by_stream else "",
         services=drivers.services(context),

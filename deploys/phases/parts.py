@@ -12,8 +12,8 @@ _JOINED = "/etc/kubernetes/kubelet.conf"
 
 def driver_version(context: Context) -> str:
     """Version of the driver that the current host is to run; "" where it is not gpuboot's."""
-    ours = context.node.gpus and context.settings.driver.enabled
-    return context.lock.driver.version if ours else ""
+    is_managed = context.node.gpus and context.settings.driver.enabled
+    return context.lock.driver.version if is_managed else ""
 
 
 def driver(context: Context) -> dict[str, str]:
@@ -68,6 +68,6 @@ def upgraded_as_node(context: Context) -> bool:
     state, version = context.state, driver_version(context)
     if not is_node(context):
         return False
-    wanted = driver(context) | toolkit(context) | containerd(context)
+    packages = driver(context) | toolkit(context) | containerd(context)
     other_driver = bool(version) and state.driver_loaded != version
-    return other_driver or bool(mismatched(wanted, state.packages))
+    return other_driver or bool(mismatched(packages, state.packages))

@@ -25,14 +25,7 @@ from deploys.run import compare, context, existing_cluster, kinds, lock
 from gpuboot.config import inventory, local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import (
-    connectivity,
-    gpu_choice,
-    kernels,
-    mig,
-    platforms,
-    time_services,
-)
+from gpuboot.hosts import connectivity, gpu_choice, kernels, mig, platforms, time_services
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.preflight import (
     boot,
@@ -72,7 +65,7 @@ _WRONG_DEPLOY = {
 }  # fmt: skip
 
 
-def preflight(deploy: str, docker_hosts: bool = False, alone: bool = False) -> None:
+def preflight(deploy: str, docker_hosts: bool = False, check_only: bool = False) -> None:
     """Check all hosts, once per run, while pyinfra prepares; so `--dry` shows it as well.
 
     At the same time the operations of the deploy are compared with the hosts.
@@ -80,7 +73,7 @@ def preflight(deploy: str, docker_hosts: bool = False, alone: bool = False) -> N
     + deploy: the deploy's own file. It is called twice, so it may do no more than call operations
       of gpuboot
     + docker_hosts: the deploy makes Docker hosts, not a cluster
-    + alone: nothing follows; the deploy is only compared
+    + check_only: nothing follows; the deploy is only compared
 
     A run goes on without a worker that cannot be reached; preflight alone has a problem with it.
     Raises `DeployError` with every problem of every host.
@@ -91,24 +84,28 @@ def preflight(deploy: str, docker_hosts: bool = False, alone: bool = False) -> N
         run = context.read()
         if run.verdict is None and run.docker_hosts != docker_hosts:
             run.verdict = refusal([_WRONG_DEPLOY[docker_hosts]])
-        elif run.verdict is None and kinds.may_change() and (locks := lock.taken(run.states)):
+        elif (
+            run.verdict is None and kinds.may_change() and (locks := lock.foreign_locks(run.states))
+        ):
             run.verdict = refusal(locks)
         elif run.verdict is None:
             checks = docker_checks(run.settings) if docker_hosts else None
-            judged: list[tuple[list[Problem], list[str]]] = []
-            compare.compare(lambda: judged.append(_evaluate(run, checks)), deploy)
-            _conclude(run, *judged[0], alone)
+            verdicts: list[tuple[list[Problem], list[str]]] = []
+            compare.compare(lambda: verdicts.append(_evaluate(run, checks)), deploy)
+            _conclude(run, *verdicts[0], check_only)
         if run.verdict:
             raise DeployError(run.verdict)
 
 
-def _conclude(run: context.Run, problems: list[Problem], warnings: list[str], alone: bool) -> None:
+def _conclude(
+    run: context.Run, problems: list[Problem], warnings: list[str], check_only: bool
+) -> None:
     """Judge what the hosts said, what their package managers rehearsed, and drains to come."""
     for rehearse in (rehearsal.rehearse, drains.rehearse):
         unwelcome, unsure = rehearse(run)
         problems, warnings = [*problems, *unwelcome], [*warnings, *unsure]
     missing = [unreachable_problem(name) for name in run.missing]
-    if alone:
+    if check_only:
         problems += missing
     else:
         warnings = [*map(_without, missing), *warnings]
@@ -131,12 +128,12 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
     """
     answers.foresee(_questions(run))
     unfit, unsure = existing_cluster.evaluate(run)
-    lacking, old = _versions(run)
+    missing, old = _versions(run)
     problems = [
         *run.unread,
         *local_files.problems(run.settings),
         *unfit,
-        *lacking,
+        *missing,
         *evaluate(run.nodes, run.states, run.settings, run.lock, checks),
     ]
     if not run.docker_hosts:
@@ -213,9 +210,9 @@ def _virtual_address(run: context.Run) -> list[Problem]:
     asker = virtual_address.asker(run.nodes, run.states, cluster)
     if problems or asker is None:
         return problems
-    asked = {run.inventory.get_host(asker.host): {"address": cluster.virtual_ip}}
-    [found] = answers.read_each(AddressOwner, asked)
-    return virtual_address.taken(cluster, asker.host, found)
+    arguments = {run.inventory.get_host(asker.host): {"address": cluster.virtual_ip}}
+    [owner] = answers.read_each(AddressOwner, arguments)
+    return virtual_address.taken_address_problems(cluster, asker.host, owner)
 
 
 def _without_answer(run: context.Run, endpoints: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -280,5 +277,7 @@ def _ask(
     arguments: Mapping[str, list[str]],
 ) -> dict[str, list[T]]:
     """A fact of several hosts at once. + arguments: inventory name -> the argument's value"""
-    asked = {run.inventory.get_host(host): {argument: arguments[host]} for host in arguments}
-    return dict(zip(arguments, answers.read_each(fact, asked), strict=True))
+    host_arguments = {
+        run.inventory.get_host(host): {argument: arguments[host]} for host in arguments
+    }
+    return dict(zip(arguments, answers.read_each(fact, host_arguments), strict=True))

@@ -51,24 +51,26 @@ def _rehearsal(run: context.Run, name: str, planned: PlannedPackages) -> Rehears
         return _NO_DNF
     target = run.inventory.get_host(name)
     with current_host(target):
-        return _asked(target, _arguments(run, planned, apt_conf(own)))
+        return _rehearse(target, _arguments(run, planned, apt_conf(own)))
 
 
 def _arguments(run: context.Run, planned: PlannedPackages, configuration: str) -> dict[str, Any]:
     credentials = proxy.apt_auth(run.settings.proxy)
-    given = {"credentials": True, "_stdin": HiddenInput([credentials])} if credentials else {}
+    credential_arguments = (
+        {"credentials": True, "_stdin": HiddenInput([credentials])} if credentials else {}
+    )
     sources = [source.repository for source in planned.sources.values()]
     return {
         "packages": planned.packages,
-        "written": {item.path: item.text for item in sources},
+        "sources": {item.path: item.text for item in sources},
         "keys": {item.key_path: item.key_url for item in sources},
         "edits": [edit for source in planned.sources.values() for edit in source.edits],
         "configuration": configuration,
-        **given,
+        **credential_arguments,
     }
 
 
-def _asked(target: Host, arguments: Mapping[str, Any]) -> Rehearsal:
+def _rehearse(target: Host, arguments: Mapping[str, Any]) -> Rehearsal:
     try:
         answer: Rehearsal = get_fact(
             target.state, target, AptRehearsal, kwargs=dict(arguments), apply_failed_hosts=False

@@ -18,10 +18,10 @@ _TITLES = {
 def add_repository(context: Context, key: str) -> None:
     """Configure a repository on the current host. `key`: its name in `settings.mirrors.apt`."""
     settings, minor = context.settings, context.lock.kubernetes.minor
-    chosen = repository(key, context.platform, context.state.arch, minor, settings)
+    source = repository(key, context.platform, context.state.arch, minor, settings)
     repositories.configured(
         name=_TITLES[key],
-        repository=chosen,
+        repository=source,
         ca_bundle=settings.mirrors.ca_bundle,
-        curl=proxy.curl(settings, chosen.key_url),
+        curl=proxy.curl(settings, source.key_url),
     )

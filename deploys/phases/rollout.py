@@ -16,25 +16,25 @@ def rollout() -> None:
     """Wait until nodes are Ready, workloads run, and every GPU node offers exactly its GPUs."""
     context = current()
     if context.node.leader:
-        _awaited(context)
+        _wait_for_rollout(context)
     share = sharing.of(context.node, context.settings)
     if context.node.gpus and share and share.mig:  # a new node has its instances only now
         containerd.cdi(name="Generate the CDI specification of the MIG instances")
 
 
-def _awaited(context: Context) -> None:
+def _wait_for_rollout(context: Context) -> None:
     operations.complete(
         name="Wait until nodes, workloads and GPUs are ready",
         without=lambda: [node.name for node in context.nodes if node not in context.present],
         parts=[
-            kubernetes.awaited(context),
-            *storage.awaited(context),
-            *monitoring.awaited(context),
-            *logs.awaited(context),
-            *gpu_operator.awaited(context),
-            *dcgm_exporter.awaited(context),
+            kubernetes.rollout_part(context),
+            *storage.rollout_parts(context),
+            *monitoring.rollout_parts(context),
+            *logs.rollout_parts(context),
+            *gpu_operator.rollout_parts(context),
+            *dcgm_exporter.rollout_parts(context),
         ],
-        ours=_pods(context),
+        own_pods=_pods(context),
     )
     if sum(node.role == "control_plane" for node in context.nodes) > 1:
         operations.dns_spread(name="Spread CoreDNS over the nodes")

@@ -35,7 +35,7 @@ def storage() -> None:
     operations.default_class(name="Set the default StorageClass")
 
 
-def awaited(context: Context) -> list[Part]:
+def rollout_parts(context: Context) -> list[Part]:
     """The provisioner, where it is installed."""
     if not _enabled(context):
         return []

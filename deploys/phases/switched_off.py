@@ -13,7 +13,7 @@ from gpuboot import alerting
 from gpuboot import monitoring as stack
 from gpuboot.charts import GRAFANA_SECRET, claim_names, fullname, logs, remote_write
 from gpuboot.kubernetes.storage import STORAGE_CLASS, local_path
-from gpuboot.plan import Kept
+from gpuboot.plan import KeptItem
 
 DELETE_VOLUMES = "gpuboot_delete_volumes"
 _DEFINITIONS = "with each go all objects of its kind, whoever made them"
@@ -52,15 +52,15 @@ def switched_off() -> None:
 def _no_logs(context: Context) -> None:
     """Take away what ships logs that nobody wants shipped any more."""
     settings, namespace = context.settings, context.settings.monitoring.namespace
-    wanted = logs.releases(settings)
-    for release in (name for name in (logs.NODES, logs.EVENTS) if name not in wanted):
+    releases = logs.releases(settings)
+    for release in (name for name in (logs.NODES, logs.EVENTS) if name not in releases):
         absent.release(
             name=f"Remove {release}",
             release=release,
             namespace=namespace,
             chart=logs.CHART,
         )
-    if not wanted:
+    if not releases:
         secrets.synced(
             name=f"Remove the Secret {logs.SECRET}",
             namespace=namespace,
@@ -71,13 +71,13 @@ def _no_logs(context: Context) -> None:
 
 def _delete_volumes(context: Context) -> bool:
     """Whether a person has given up the volumes of monitoring. Raises `DeployError`."""
-    given = host.data.get(DELETE_VOLUMES)
-    if given is None:
+    requested = host.data.get(DELETE_VOLUMES)
+    if requested is None:
         return False
-    if given != "monitoring" or context.settings.monitoring.enabled:
+    if requested != "monitoring" or context.settings.monitoring.enabled:
         raise DeployError(
-            f"--data {DELETE_VOLUMES}={given}: only the volumes of monitoring can be deleted, and "
-            "only while it is switched off\n"
+            f"--data {DELETE_VOLUMES}={requested}: only the volumes of monitoring can be deleted, "
+            "and only while it is switched off\n"
             f"    remedy: set monitoring.enabled = False and give {DELETE_VOLUMES}=monitoring"
         )
     return True
@@ -92,14 +92,14 @@ def _no_operator(context: Context) -> None:
         chart="gpu-operator",
         instances=["ClusterPolicy"],
         node_labels=True,
-        kept=[
-            Kept(
+        retained=[
+            KeptItem(
                 what="pods that run on GPUs",
                 why="the runtime nvidia is the host's; new ones wait until something offers "
                 "nvidia.com/gpu",
             ),
-            Kept(what="definitions of nvidia.com and nfd.k8s-sigs.io", why=_DEFINITIONS),
-            Kept(what=f"namespace {namespace}", why=_INSIDE),
+            KeptItem(what="definitions of nvidia.com and nfd.k8s-sigs.io", why=_DEFINITIONS),
+            KeptItem(what=f"namespace {namespace}", why=_INSIDE),
         ],
     )
 
@@ -123,7 +123,7 @@ def _no_monitoring(context: Context, delete_volumes: bool) -> None:
             ("kube-system", "endpointslices", f"-l kubernetes.io/service-name={full}-kubelet"),
             (namespace, "secrets", f"{full}-admission"),
         ],
-        kept=_kept(namespace, delete_volumes),
+        retained=_retained(namespace, delete_volumes),
         delete_claims=delete_volumes,
     )
     for secret in (alerting.SECRET, remote_write.SECRET):
@@ -139,14 +139,14 @@ def _no_monitoring(context: Context, delete_volumes: bool) -> None:
         )
 
 
-def _kept(namespace: str, delete_volumes: bool) -> list[Kept]:
-    volumes = Kept(
+def _retained(namespace: str, delete_volumes: bool) -> list[KeptItem]:
+    volumes = KeptItem(
         what="volumes of Prometheus, Alertmanager and Grafana, and Grafana's password",
         why=f"used again when monitoring is switched on; --data {DELETE_VOLUMES}=monitoring "
         "deletes them",
     )
     return [
         *([] if delete_volumes else [volumes]),
-        Kept(what="definitions of monitoring.coreos.com", why=_DEFINITIONS),
-        Kept(what=f"namespace {namespace}", why=_INSIDE),
+        KeptItem(what="definitions of monitoring.coreos.com", why=_DEFINITIONS),
+        KeptItem(what=f"namespace {namespace}", why=_INSIDE),
     ]

@@ -72,7 +72,7 @@ def busy(state: NodeState) -> str:
 
 def _read_settled(host: Host, wait_s: int, locked: Event) -> NodeState | Problem:
     started = time.monotonic()
-    told = ""
+    last_reason = ""
     while True:
         with span("read hosts", host.name):
             answer = _read(host)
@@ -84,9 +84,9 @@ def _read_settled(host: Host, wait_s: int, locked: Event) -> NodeState | Problem
         waited = time.monotonic() - started
         if not reason or waited >= wait_s or locked.is_set():
             return answer
-        if reason != told:
+        if reason != last_reason:
             print(f"    [{host.name}] waiting: {reason} (at most {wait_s} s)", file=sys.stderr)
-            told = reason
+            last_reason = reason
         with span(reason, host.name, wait=True):
             locked.wait(POLL_S)
 
@@ -125,11 +125,11 @@ def with_mig_profiles(
     + states: by inventory name
     """
     pool = Pool(min(len(states), _MAX_AT_ONCE) or 1)
-    asked = {name: state for name, state in states.items() if state.driver_loaded}
-    answers = pool.map(lambda name: _mig_profiles(inventory.get_host(name)), asked)
+    loaded_states = {name: state for name, state in states.items() if state.driver_loaded}
+    answers = pool.map(lambda name: _mig_profiles(inventory.get_host(name)), loaded_states)
     return {
         name: replace(state, mig_profiles=profiles)
-        for (name, state), profiles in zip(asked.items(), answers, strict=True)
+        for (name, state), profiles in zip(loaded_states.items(), answers, strict=True)
     }
 
 
@@ -148,18 +148,18 @@ def denied_root(host: Host) -> Problem | None:
     if not arguments.get("_sudo") or arguments.get("_sudo_password"):
         return None
     # its message is kept back: pyinfra would take it for a question and ask for a password
-    said = run_command(
+    output = run_command(
         host,
         "if ! command -v sudo >/dev/null; then echo none; "
         "elif ! sudo -n true 2>/dev/null; then echo denied; fi",
     ).stdout
-    if said == "none":
+    if output == "none":
         return Problem(
             host.name,
             "commands are to run by sudo, which is not installed there",
             "install sudo, or set _sudo = False in the host's data when its user is root",
         )
-    if said == "denied":
+    if output == "denied":
         return Problem(
             host.name,
             "its user may not become root without a password",

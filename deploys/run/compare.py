@@ -43,8 +43,8 @@ class Reader:
 
     def __init__(self) -> None:
         self._running = 0
-        self._asked: list[tuple[Sequence[tuple[Host, Request]], AsyncResult]] = []
-        self._quiet = Event()
+        self._pending: list[tuple[Sequence[tuple[Host, Request]], AsyncResult]] = []
+        self._idle_event = Event()
 
     def spawn(self, function: Callable[..., None], *args: Any) -> None:
         """Run a function, which raises nothing, in a greenlet that may call `ask`."""
@@ -60,33 +60,33 @@ class Reader:
     def _leave(self) -> None:
         self._running -= 1
         if not self._running:
-            self._quiet.set()
+            self._idle_event.set()
 
     def ask(self, requests: Sequence[tuple[Host, Request]]) -> list[Any]:
         """The answers to requests, together with those of the other greenlets."""
-        if any(request not in answers.of(target).known for target, request in requests):
+        if any(request not in answers.of(target).cache for target, request in requests):
             result = AsyncResult()
-            self._asked.append((requests, result))
+            self._pending.append((requests, result))
             self._leave()
             result.get()
-        return [answers.of(target).known[request] for target, request in requests]
+        return [answers.of(target).cache[request] for target, request in requests]
 
     def join(self) -> None:
         """Wait until all greenlets have ended, reading what they ask for."""
         while True:
-            self._quiet.wait()
-            self._quiet.clear()
-            asked, self._asked = self._asked, []
-            if not asked:
+            self._idle_event.wait()
+            self._idle_event.clear()
+            pending, self._pending = self._pending, []
+            if not pending:
                 return
-            wanted: dict[Host, dict[Request, None]] = defaultdict(dict)
-            for requests, _ in asked:
+            missing_requests: dict[Host, dict[Request, None]] = defaultdict(dict)
+            for requests, _ in pending:
                 for target, request in requests:
-                    if request not in answers.of(target).known:
-                        wanted[target][request] = None
-            Pool(_MAX_AT_ONCE).map(_read, wanted.items())
-            self._running += len(asked)
-            for _, result in asked:
+                    if request not in answers.of(target).cache:
+                        missing_requests[target][request] = None
+            Pool(_MAX_AT_ONCE).map(_read, missing_requests.items())
+            self._running += len(pending)
+            for _, result in pending:
                 result.set()
 
 
@@ -102,13 +102,13 @@ class _Calls:
 
     titles: dict[Title, int] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
-    called: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+    call_counts: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
     phase: str = ""
     first: int | None = None  # the first one that has something to do
 
     def title(self, phase: str, name: str) -> Title:
-        number = self.called[phase, name]
-        self.called[phase, name] += 1
+        number = self.call_counts[phase, name]
+        self.call_counts[phase, name] += 1
         return phase, name, number
 
 
@@ -121,11 +121,11 @@ class Comparison:
 
     def __init__(self) -> None:
         self.unchanged: dict[Title, list[str]] = defaultdict(list)
-        self.called: set[Title] = set()
+        self.called_titles: set[Title] = set()
         self.reader = Reader()
         self._collected: dict[str, _Calls] = {}
-        self._called: dict[str, _Calls] = defaultdict(_Calls)
-        self._whole: set[str] = set()  # hosts whose operations are all known
+        self._calls_by_title: dict[str, _Calls] = defaultdict(_Calls)
+        self._complete_hosts: set[str] = set()  # hosts whose operations are all known
         self._dirty = False
         self._greenlet = local()
 
@@ -135,7 +135,7 @@ class Comparison:
         with current_host(target):
             try:
                 runpy.run_path(deploy, run_name="compare")
-                self._whole.add(target.name)
+                self._complete_hosts.add(target.name)
             except Exception as error:
                 # whatever it is comes again when pyinfra prepares, and is told there
                 logger.debug("comparing %s ended early: %r", target.name, error)
@@ -153,7 +153,7 @@ class Comparison:
             if differing:
                 titles = [title for title, place in calls.titles.items() if place in differing]
                 logger.debug("compared %s: %s differ", name, titles)
-        self._dirty = self._whole != set(self._collected) or any(
+        self._dirty = self._complete_hosts != set(self._collected) or any(
             calls.first is not None for calls in self._collected.values()
         )
 
@@ -164,13 +164,13 @@ class Comparison:
 
     def planned(self) -> dict[str, PlannedPackages]:
         """What operations install: inventory names of hosts that lack packages -> these."""
-        found = {}
+        packages_by_host = {}
         for name, calls in self._collected.items():
-            planned = found[name] = PlannedPackages()
+            planned = packages_by_host[name] = PlannedPackages()
             for step in calls.steps:
                 planned.packages.update(step.packages)
                 planned.sources.update(step.sources)
-        return {name: planned for name, planned in found.items() if planned.packages}
+        return {name: planned for name, planned in packages_by_host.items() if planned.packages}
 
     def drains(self) -> dict[str, PlannedDrain]:
         """Drains that operations make: name of the node in Kubernetes -> how."""
@@ -210,15 +210,15 @@ class Comparison:
                 step.differs = True
 
     def place(self, name: str) -> int | None:
-        title = self._called[host.name].title(host.current_deploy_name or "", name)
+        title = self._calls_by_title[host.name].title(host.current_deploy_name or "", name)
         calls = self._collected.get(host.name)
         if calls is None or title not in calls.titles:
             self._dirty = True
-            self.called.add(title)
+            self.called_titles.add(title)
             return len(calls.steps) if calls else 0
         place = calls.titles[title]
         if self._has_to_run(calls, place):
-            self.called.add(title)
+            self.called_titles.add(title)
             return place
         self.unchanged[title].append(host.name)
         return None
@@ -233,7 +233,7 @@ class Comparison:
             calls.phase = ""
 
     def idle(self, phase: str) -> bool:
-        if host.name not in self._whole:
+        if host.name not in self._complete_hosts:
             return False
         calls = self._collected[host.name]
         titles = {title: place for title, place in calls.titles.items() if title[0] == phase}
@@ -280,17 +280,17 @@ def compare(preflight: Callable[[], None], deploy: str) -> None:
 
 def left_out() -> int:
     """Number of operations that no host of this run is left with."""
-    found = current()
-    return len(found.unchanged.keys() - found.called) if found else 0
+    comparison = current()
+    return len(comparison.unchanged.keys() - comparison.called_titles) if comparison else 0
 
 
 def current() -> Comparison | None:
     """The comparison of this run; None for a run without one."""
-    found = operation.comparison
-    return found if isinstance(found, Comparison) else None
+    comparison = operation.comparison
+    return comparison if isinstance(comparison, Comparison) else None
 
 
 def collecting() -> bool:
     """Whether a deploy is called only to compare its operations."""
-    found = current()
-    return found is not None and found.collecting()
+    comparison = current()
+    return comparison is not None and comparison.collecting()

@@ -1,4 +1,7 @@
-"""Notes how long connecting to each host takes, and counts what is sent to it from then on."""
+"""Notes how long connecting to each host takes, and counts what is sent to it from then on.
+
+Hosts that no connection can be made to are noted too.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
 from deploys.lib import spans
+from deploys.lib.connections import note_unreachable
 from deploys.lib.spans import Span
 
 
@@ -29,5 +33,13 @@ class Connections(BaseStateCallback):
         self._end(host)
 
     def _end(self, host: Host) -> None:
-        if (tried := self.trying.pop(host.name, None)) is not None:
-            spans.end(tried)
+        if (attempt := self.trying.pop(host.name, None)) is not None:
+            spans.end(attempt)
+
+
+class UnreachableHosts(BaseStateCallback):
+    """Notes each host that no connection can be made to."""
+
+    @staticmethod
+    def host_connect_error(state: State, host: Host, error: Any) -> None:
+        note_unreachable(host.name, error)

@@ -105,8 +105,8 @@ class Run:
     @property
     def missing(self) -> list[str]:
         """Inventory names of hosts that this run goes on without: they cannot be reached."""
-        found = [node.host for node in self.nodes if node.host not in self.states]
-        return [name for name in found if name in unreachable]
+        unread_hosts = [node.host for node in self.nodes if node.host not in self.states]
+        return [name for name in unread_hosts if name in unreachable]
 
 
 _run: Run | None = None
@@ -123,7 +123,7 @@ def begin() -> tuple[Settings, Lock, tuple[Node, ...]]:
     return run.settings, run.lock, run.nodes
 
 
-def begun() -> Run:
+def current_run() -> Run:
     """The run as far as it has come, with the state of the hosts that it has read."""
     return _begin()
 
@@ -157,9 +157,9 @@ def read() -> Run:
                 for node in run.nodes
                 if node.host in run.states
             }
-            divided = [node.host for node in run.nodes if sharing.layout(node, run.settings)]
-            known = {host: run.states[host] for host in divided if host in run.states}
-            run.states |= with_mig_profiles(run.inventory, known)
+            mig_hosts = [node.host for node in run.nodes if sharing.layout(node, run.settings)]
+            mig_states = {host: run.states[host] for host in mig_hosts if host in run.states}
+            run.states |= with_mig_profiles(run.inventory, mig_states)
             if any(node.leader for node in run.nodes):
                 _lead(run)
             run.by_host = {node.host: node for node in run.nodes}
@@ -179,9 +179,9 @@ def read_leader(without: str = "") -> Node:
         controls = {node.host: node for node in run.nodes if node.role == "control_plane"}
         if len(controls) > 1 and run.controls is None:
             run.controls, _ = collect(run.inventory, controls, wait_s=0, spared=controls)
-        found = members(run.controls or {})
-        stay = [name for name in found if without not in (name, controls[name].name)]
-        return cluster_leader(led(run.nodes, stay or found, _led_at(run.controls or {})))
+        member_hosts = members(run.controls or {})
+        stay = [name for name in member_hosts if without not in (name, controls[name].name)]
+        return cluster_leader(led(run.nodes, stay or member_hosts, _led_at(run.controls or {})))
 
 
 def members(states: Mapping[str, NodeState]) -> list[str]:
@@ -202,9 +202,9 @@ def _lead(run: Run) -> None:
 
     No cluster is made while a control plane does not answer: it may be the one that has it.
     """
-    found = members(run.states)
-    run.nodes = led(run.nodes, found, _led_at(run.states))
-    if not found:
+    member_hosts = members(run.states)
+    run.nodes = led(run.nodes, member_hosts, _led_at(run.states))
+    if not member_hosts:
         run.unread += [
             unreachable_problem(node.host)
             for node in run.nodes
@@ -258,8 +258,8 @@ def _checked(source: Inventory) -> Run:
         problems += network.room(nodes, settings)
         groups = {group for entry in entries for group in entry.groups}
         problems += unknown_groups(settings.upgrade.max_unavailable, groups)
-    known = settings if lock else valid_parts(data)
-    problems += sharing_checks.of_inventory(known, nodes)
+    valid_settings = settings if lock else valid_parts(data)
+    problems += sharing_checks.of_inventory(valid_settings, nodes)
     if problems or lock is None:
         raise DeployError(refusal(problems))
     return Run(source, settings, lock, nodes, docker_hosts)

@@ -36,38 +36,39 @@ def evaluate(run: Run) -> tuple[list[Problem], list[str]]:
         return [], cluster.before_the_first_run(run.settings, NAMESPACE)
     if problems := growth_refused(run.settings.cluster, run.nodes):
         return problems, []
-    living = _read(host, Cluster, kubeconfig=ADMIN_CONF)
-    away = [node.host for node in run.nodes if node.role == "control_plane" and node.host in
-            run.missing]  # fmt: skip
-    if living.error and away:
-        return [_without_majority(leader, away, living.error)], []
-    if living.error:
-        said = "the cluster does not answer, so the settings are not compared with it"
-        return [], [f"{said}: {living.error}"]
-    problems = cluster.evaluate(run.nodes, run.settings, run.lock, living)
+    live_cluster = _read(host, Cluster, kubeconfig=ADMIN_CONF)
+    unreachable_hosts = [
+        node.host for node in run.nodes if node.role == "control_plane" and node.host in run.missing
+    ]
+    if live_cluster.error and unreachable_hosts:
+        return [_without_majority(leader, unreachable_hosts, live_cluster.error)], []
+    if live_cluster.error:
+        warning = "the cluster does not answer, so the settings are not compared with it"
+        return [], [f"{warning}: {live_cluster.error}"]
+    problems = cluster.evaluate(run.nodes, run.settings, run.lock, live_cluster)
     needed = cluster.required_secrets(run.settings, NAMESPACE)
     keys = {
         place: tuple(_read(host, SecretDigests, namespace=place[0], secret=place[1]).keys())
         for place in needed
     }
     problems += cluster.missing_secrets(needed, keys)
-    return problems, [] if problems else _before_a_minor_release(run, living)
+    return problems, [] if problems else _before_a_minor_release(run, live_cluster)
 
 
-def _without_majority(leader: str, away: Sequence[str], said: str) -> Problem:
-    names = ", ".join(away)
+def _without_majority(leader: str, unreachable_hosts: Sequence[str], error: str) -> Problem:
+    names = ", ".join(unreachable_hosts)
     return Problem(
         leader,
-        f"the cluster does not answer ({said}), and {names} cannot be reached: etcd may have lost "
+        f"the cluster does not answer ({error}), and {names} cannot be reached: etcd may have lost "
         "its majority",
         f"bring {names} back; if that cannot be, restore etcd from a snapshot",
     )
 
 
-def _before_a_minor_release(run: Run, living: ClusterState) -> list[str]:
+def _before_a_minor_release(run: Run, live_cluster: ClusterState) -> list[str]:
     """Warnings that only the control planes can give, where the lock has a newer minor release."""
     target = run.lock.kubernetes.version
-    if version_skew.planned_step(living, target) != "minor":
+    if version_skew.planned_step(live_cluster, target) != "minor":
         return []
     hosts = [
         node.host
@@ -76,9 +77,9 @@ def _before_a_minor_release(run: Run, living: ClusterState) -> list[str]:
         and node.host in run.states
         and ADMIN_CONF in run.states[node.host].kubeconfigs
     ]
-    asked = {run.inventory.get_host(host): {"kubeconfig": ADMIN_CONF} for host in hosts}
-    found = answers.read_each(RequestedDeprecatedApis, asked)
-    return deprecated_apis.warnings(dict(zip(hosts, found, strict=True)), target)
+    arguments = {run.inventory.get_host(host): {"kubeconfig": ADMIN_CONF} for host in hosts}
+    deprecated = answers.read_each(RequestedDeprecatedApis, arguments)
+    return deprecated_apis.warnings(dict(zip(hosts, deprecated, strict=True)), target)
 
 
 def _read(host: Host, fact: type[Framed[T]], **arguments: Any) -> T:

@@ -35,14 +35,14 @@ limited: list[str] = []  # those, by inventory name
 
 def left() -> str:
     """What a run leaves that a signal ends, as one line."""
-    again = "run it again"
+    retry_hint = "run it again"
     if set(time_notes.deploy.split()) & {"verify.py", "load.py"}:
-        return f"interrupted: its pods end by themselves within a minute; {again}"
-    begun = bool(ctx_state.isset())  # type: ignore[no-untyped-call]
-    executing = begun and state.current_stage >= StateStage.Execute
+        return f"interrupted: its pods end by themselves within a minute; {retry_hint}"
+    is_prepared = bool(ctx_state.isset())  # type: ignore[no-untyped-call]
+    executing = is_prepared and state.current_stage >= StateStage.Execute
     if executing and (may_change() or os.environ.get("GPUBOOT_ACT")):
-        return f"interrupted: what it did stays; {again}: it goes on"
-    return f"interrupted: nothing was changed; {again}"
+        return f"interrupted: what it did stays; {retry_hint}: it goes on"
+    return f"interrupted: nothing was changed; {retry_hint}"
 
 
 def may_change() -> bool:

@@ -30,7 +30,7 @@ from pyinfra_cli.exceptions import CliError
 from deploys.lib import open_command
 from deploys.lib.connections import reach
 from deploys.lib.findings import refusal
-from deploys.lib.open_command import GONE, OpenCommand
+from deploys.lib.open_command import CONNECTION_ERRORS, OpenCommand
 from deploys.run import compare, context
 from gpuboot.config.problems import Problem
 from gpuboot.hosts import run_lock
@@ -49,84 +49,84 @@ class LockError(CliError):  # type: ignore[misc]  # pyinfra's command line has n
 class Lease:
     """The lock of one host.
 
-    + seen: the record that this run read there before it decided what to do; None: it read none
+    + expected: the record that this run read there before it decided what to do; None: it read none
     """
 
-    def __init__(self, host: Host, mine: Holder, seen: str | None) -> None:
+    def __init__(self, host: Host, holder: Holder, expected: str | None) -> None:
         self.host = host
-        self.lost: Problem | None = None  # to another run
-        self._mine = mine.record()
-        self._seen = run_lock.ANY if seen is None else seen
-        self._held: OpenCommand | None = None
-        self._taken = False
+        self.lost_to: Problem | None = None  # to another run
+        self._own_record = holder.record()
+        self._expected_record = run_lock.ANY if expected is None else expected
+        self._command: OpenCommand | None = None
+        self._is_held = False
         self._beaten = 0.0
 
     def take(self) -> Problem | None:
         """Take it, unless another run has it, or had it since; the problem then."""
         try:
-            answer = self._ask(self._seen)
-        except GONE as error:
+            answer = self._ask(self._expected_record)
+        except CONNECTION_ERRORS as error:
             answer = Answer("failed", text=str(error) or type(error).__name__)
         if answer is None:  # a host whose connector cannot hold one
             return None
         problem = run_lock.problem(self.host.name, answer)
-        self._taken = problem is None
+        self._is_held = problem is None
         if problem:
             self.give_back()
         return problem
 
     def keep(self) -> None:
         """Let its host hear that this run lives; take the lock again where it is lost."""
-        if self.lost or not self._taken:
+        if self.lost_to or not self._is_held:
             return
         try:
-            if self._held is not None and not self._held.ended():
+            if self._command is not None and not self._command.has_ended():
                 if time.monotonic() - self._beaten >= BEAT_S:
-                    self._held.send(b".")
+                    self._command.send(b".")
                     self._beaten = time.monotonic()
                 return
-        except GONE:
+        except CONNECTION_ERRORS:
             pass
         if self.host.connected:  # else it reboots, or is gone
-            self._again()
+            self._retake()
 
     def give_back(self) -> None:
         """Let another run have it."""
-        held, self._held = self._held, None
-        if held is not None:
-            held.close()
+        command, self._command = self._command, None
+        if command is not None:
+            command.close()
 
     def _ask(self, expected: str) -> Answer | None:
         settings = {
             "folder": run_lock.FOLDER, "patience_s": run_lock.PATIENCE_S, "mark": run_lock.MARK,
         }  # fmt: skip
-        given = "\n".join(f"{key}={shlex.quote(str(value))}" for key, value in settings.items())
-        command = open_command.begin(self.host, f"{given}\n{SCRIPT}")
+        variables = "\n".join(f"{key}={shlex.quote(str(value))}" for key, value in settings.items())
+        command = open_command.begin(self.host, f"{variables}\n{SCRIPT}")
         if command is None:
             return None
-        command.send(f"{self._mine}\n{expected}\n".encode())
-        self._held, self._beaten = command, time.monotonic()
-        said: list[str] = []
+        command.send(f"{self._own_record}\n{expected}\n".encode())
+        self._command, self._beaten = command, time.monotonic()
+        lines: list[str] = []
         for line in command.lines(_ANSWER_S):
-            said.append(line)
+            lines.append(line)
             if run_lock.MARK in line:
                 break
-        return run_lock.answer(said)
+        return run_lock.answer(lines)
 
-    def _again(self) -> None:
+    def _retake(self) -> None:
         """After its process or connection has ended, as with a reboot, which empties /run."""
-        self._held = None
+        self._command = None
         try:
             answer = self._ask(expected="")
-        except GONE:
+        except CONNECTION_ERRORS:
             answer = None
         if answer is not None and answer.outcome == "taken":
             logger.debug("took the lock of %s again", self.host.name)
             return
         self.give_back()  # and later once more
         # this run's own record: the process that it lost holds it until its time is up
-        if answer is not None and answer.record not in (self._mine, ""):
-            self.lost = run_lock.problem(self.host.name, answer)
+        if answer is not None and answer.record not in (self._own_record, ""):
+            self.lost_to = run_lock.problem(self.host.name, answer)
 
 
 class RunLock(BaseStateCallback):
@@ -140,8 +140,8 @@ class RunLock(BaseStateCallback):
         """Take all of them, or none. Raises `LockError`."""
         for number, lease in enumerate(self._leases):
             if problem := lease.take():
-                for taken in self._leases[:number]:
-                    taken.give_back()
+                for earlier_lease in self._leases[:number]:
+                    earlier_lease.give_back()
                 raise LockError(refusal([problem]))
         gevent.spawn(self._keep)
 
@@ -151,16 +151,18 @@ class RunLock(BaseStateCallback):
         for lease in self._leases:
             lease.give_back()
 
-    def lost(self) -> Problem | None:
+    def is_lost(self) -> Problem | None:
         """Who has taken one of them, if anybody has."""
-        return next((lease.lost for lease in self._leases if lease.lost), None)
+        return next((lease.lost_to for lease in self._leases if lease.lost_to), None)
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         for lease in self._leases:
-            if lease.lost:
-                where = f"[{lease.host.name}] {lease.lost.cause}"
-                cause = f"this run lost its lock while its connection was away, and stops: {where}"
-                raise LockError(f"{cause}\n    remedy: {lease.lost.remedy}")
+            if lease.lost_to:
+                location = f"[{lease.host.name}] {lease.lost_to.cause}"
+                cause = (
+                    f"this run lost its lock while its connection was away, and stops: {location}"
+                )
+                raise LockError(f"{cause}\n    remedy: {lease.lost_to.remedy}")
 
     def _keep(self) -> None:
         while not self._over.wait(_LOOK_S):
@@ -169,7 +171,7 @@ class RunLock(BaseStateCallback):
 
 
 @contextmanager
-def held(state: State, command: str) -> Iterator[RunLock | None]:
+def hold(state: State, command: str) -> Iterator[RunLock | None]:
     """Hold the lock for the length of the block, where this run has something to change.
 
     + command: of this run, as other runs are to see it
@@ -182,8 +184,8 @@ def held(state: State, command: str) -> Iterator[RunLock | None]:
         yield None
         return
     user = f"{getpass.getuser()}@{socket.gethostname()}"
-    mine = Holder(uuid.uuid4().hex, user, str(Path.cwd()), command)
-    lock = RunLock([Lease(host, mine, seen) for host, seen in _homes(state)])
+    holder = Holder(uuid.uuid4().hex, user, str(Path.cwd()), command)
+    lock = RunLock([Lease(host, holder, expected) for host, expected in _homes(state)])
     lock.take()
     state.add_callback_handler(lock)  # type: ignore[no-untyped-call]
     try:
@@ -192,10 +194,10 @@ def held(state: State, command: str) -> Iterator[RunLock | None]:
         lock.give_back()
 
 
-def taken(states: Mapping[str, NodeState]) -> list[Problem]:
+def foreign_locks(states: Mapping[str, NodeState]) -> list[Problem]:
     """The locks that other runs held when hosts were read. + states: by inventory name"""
     return [
-        run_lock.held(name, state.run_lock, state.run_lock_age)
+        run_lock.conflict_problem(name, state.run_lock, state.run_lock_age)
         for name, state in states.items()
         if state.run_lock_age is not None
     ]
@@ -203,7 +205,7 @@ def taken(states: Mapping[str, NodeState]) -> list[Problem]:
 
 def _homes(state: State) -> Iterator[tuple[Host, str | None]]:
     """The hosts whose lock a run takes, and the record that each had when this run read it."""
-    run = context.begun()
+    run = context.current_run()
     names = [node.host for node in run.nodes if node.role == "control_plane" or node.monitor]
     homes = [host for host in map(state.inventory.get_host, names) if reach(host)]
     if not homes:
@@ -212,5 +214,5 @@ def _homes(state: State) -> Iterator[tuple[Host, str | None]]:
             "work; remedy: see that nobody else changes this site now"
         )
     for host in homes:
-        found = run.states.get(host.name)
-        yield host, None if found is None else found.run_lock
+        node_state = run.states.get(host.name)
+        yield host, None if node_state is None else node_state.run_lock

@@ -6,7 +6,7 @@ from pyinfra.api.state import State
 
 from deploys.lib import commands
 
-_SAID = 20  # lines of a failed command's output that are kept
+_TAIL_LINES = 20  # lines of a failed command's output that are kept
 
 
 def message(state: State, host: str, op_hash: str) -> str:
@@ -14,11 +14,11 @@ def message(state: State, host: str, op_hash: str) -> str:
 
     + host: inventory name
     """
-    if told := commands.messages.get((host, op_hash)):
-        return told
+    if text := commands.messages.get((host, op_hash)):
+        return text
     data = state.ops[state.inventory.get_host(host)].get(op_hash)
     if data is None or not data.operation_meta.is_complete():
         return ""
     meta = data.operation_meta
     lines = (meta.stderr or meta.stdout).strip().splitlines()
-    return "\n".join(lines[-_SAID:])
+    return "\n".join(lines[-_TAIL_LINES:])

@@ -26,24 +26,26 @@ from gpuboot.docker import inventory as docker_inventory
 
 def main(arguments: list[str]) -> int:
     """The exit code: 0 when the inventory was printed."""
-    given, *data = arguments
+    inventory_name, *data = arguments
     values = {key: value for key, _, value in (item.partition("=") for item in data)}
     try:
-        source = startup.inventory(given, values)
+        source = startup.inventory(inventory_name, values)
     except CliError as error:
         print(error.message, file=sys.stderr)
         return 1
     tree, problems = topology.settings_data(source)
     if not len(source):
-        problems.append(inventory_files.no_hosts(given, Path.cwd()))
+        problems.append(inventory_files.no_hosts(inventory_name, Path.cwd()))
     endpoint, docker = None, topology.docker_hosts(source)
     try:
         endpoint = load(tree, docker)[0].cluster.endpoint
     except SettingsError as error:
         problems += error.problems
     entries = topology.read(source)
-    nodes, more = docker_inventory.plan(entries) if docker else plan(entries, endpoint)
-    if problems := [*problems, *more]:
+    nodes, inventory_problems = (
+        docker_inventory.plan(entries) if docker else plan(entries, endpoint)
+    )
+    if problems := [*problems, *inventory_problems]:
         print(render(problems), file=sys.stderr)
         return 1
     print(json.dumps({"gpuboot": tree, "nodes": [asdict(node) for node in nodes]}))

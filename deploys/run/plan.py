@@ -50,7 +50,7 @@ def build(state: State, settings: Settings) -> Plan:
         unchanged=unchanged,
         packages={
             name: rehearsed_changes(rehearsal)
-            for name, rehearsal in context.begun().rehearsals.items()
+            for name, rehearsal in context.current_run().rehearsals.items()
         },
         durations=durations(Path(settings.verify.reports), settings.cluster.name, steps),
     )
@@ -60,5 +60,5 @@ def title(state: State, op_hash: str) -> tuple[str, str]:
     """Phase and name of an operation; both are its whole name where it is in no phase."""
     names = state.op_meta[op_hash].names
     name = min(names) if names else op_hash
-    phase, _, rest = name.partition(" | ")
-    return phase, rest or name
+    phase, _, operation_name = name.partition(" | ")
+    return phase, operation_name or name

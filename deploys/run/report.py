@@ -78,7 +78,7 @@ def failures() -> dict[str, Failure]:
     """Inventory name of each host that has failed in this run -> what failed there first."""
     if _recorder is None:
         return {}
-    return {name: found[0] for name in _recorder.failed if (found := _recorder.errors(name))}
+    return {name: errors[0] for name in _recorder.failed if (errors := _recorder.errors(name))}
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Recorder(BaseStateCallback):
     dropped: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     versions: dict[str, Any] = field(init=False)
     started: datetime = field(default_factory=time_notes.started)
-    written: float = 0.0  # when, and how long it took
+    written_at: float = 0.0  # when, and how long it took
     writing_s: float = 0.0
     closed: bool = False
 
@@ -127,12 +127,12 @@ class Recorder(BaseStateCallback):
 
         Of what ended well `close` writes at once: drawing it twice would cost a quick run most.
         """
-        since = time.monotonic() - self.written
-        told = any(op_hash in of_host for of_host in self.failed.values()) or any(
+        since = time.monotonic() - self.written_at
+        is_notable = any(op_hash in of_host for of_host in self.failed.values()) or any(
             self._did_change(host, op_hash) for host in self.state.inventory
         )
-        due = since > self.writing_s * _WRITE_SHARE and (told or since > _WRITE_S)
-        if due and not self._done():
+        due = since > self.writing_s * _WRITE_SHARE and (is_notable or since > _WRITE_S)
+        if due and not self._is_done():
             self.write()
 
     def _forget(self, host: Host) -> None:
@@ -141,7 +141,9 @@ class Recorder(BaseStateCallback):
         pyinfra's table of results counts every operation that did not succeed.
         """
         planned = self.state.ops[host]
-        for op_hash in [op for op, it in planned.items() if not it.operation_meta.is_complete()]:
+        for op_hash in [
+            op for op, operation in planned.items() if not operation.operation_meta.is_complete()
+        ]:
             self.dropped[host.name].append(op_hash)
             del planned[op_hash]
 
@@ -155,12 +157,7 @@ class Recorder(BaseStateCallback):
             self.changed[host.name].append(op_hash)
 
     def operation_host_error(  # type: ignore[override]
-        self,
-        state: State,
-        host: Host,
-        op_hash: str,
-        retry_count: int = 0,
-        max_retries: int = 0,
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0, max_retries: int = 0
     ) -> None:
         if op_hash in self.operations:
             self.operations[op_hash].end_on(host.name)
@@ -179,15 +176,15 @@ class Recorder(BaseStateCallback):
 
     def write(self) -> None:
         """Write run.json and run.html, unless nothing was executed."""
-        begun = time.monotonic()
+        started = time.monotonic()
         if self._executed():
             run, place = self.to_json(), folder(self.settings)
             with ending.writing(Path(self.settings.verify.reports)):
                 write_json(place / "run.json", run)
                 page = run_html(run, (place / "verify.html").exists())
                 write_atomically(place / "run.html", page)
-            self.written = time.monotonic()
-            self.writing_s = self.written - begun
+            self.written_at = time.monotonic()
+            self.writing_s = self.written_at - started
 
     def close(self) -> None:
         """Write for the last time; of a run that failed, tell what failed, and where it stands."""
@@ -217,7 +214,7 @@ class Recorder(BaseStateCallback):
             "deploy": time_notes.deploy,
             "started": f"{self.started:%Y-%m-%dT%H:%M:%SZ}",
             "seconds": times["seconds"],
-            "exit": ending.code(not self._done()),
+            "exit": ending.code(not self._is_done()),
             "shortfalls": list(ending.shortfalls),
             "unchanged_operations": compare.left_out(),
             "phases": phases_json(times),
@@ -241,8 +238,10 @@ class Recorder(BaseStateCallback):
 
     def errors(self, host: str) -> list[Failure]:
         """What failed on a host, in order; a lost connection comes first."""
-        lost = [Failure("Connect", self.unreachable[host])] if host in self.unreachable else []
-        return lost + [
+        connection_failures = (
+            [Failure("Connect", self.unreachable[host])] if host in self.unreachable else []
+        )
+        return connection_failures + [
             Failure(self._name(op), masked(message(self.state, host, op)))
             for op in self.failed.get(host, [])
         ]
@@ -251,11 +250,13 @@ class Recorder(BaseStateCallback):
         """Whether the run came to its operations; all of them may have had nothing to do."""
         return bool(self.operations) or (self.state.is_executing and not self.state.op_meta)
 
-    def _done(self) -> bool:
+    def _is_done(self) -> bool:
         """Whether every operation ended and no host was lost on the way."""
-        wanted = set(self.state.op_meta)
-        ended = {op for op, item in self.operations.items() if item.ended}
-        return wanted <= ended and not (self.failed or self.unreachable or self.state.failed_hosts)
+        expected = set(self.state.op_meta)
+        completed = {op for op, item in self.operations.items() if item.has_ended}
+        return expected <= completed and not (
+            self.failed or self.unreachable or self.state.failed_hosts
+        )
 
     def _operation(self, op_hash: str) -> dict[str, Any]:
         """One operation, its times, and on each host that it changed what it recorded there."""
@@ -278,7 +279,9 @@ class Recorder(BaseStateCallback):
     def _not_tried(self, host: Host) -> list[str]:
         """Operations that were prepared for a host and have not begun there, in order."""
         left = {
-            op for op, it in self.state.ops[host].items() if not it.operation_meta.is_complete()
+            op
+            for op, operation in self.state.ops[host].items()
+            if not operation.operation_meta.is_complete()
         }
         left |= set(self.dropped.get(host.name, ()))
         left -= set(self.failed.get(host.name, ()))

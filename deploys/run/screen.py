@@ -33,11 +33,11 @@ from gpuboot.plan import POINTER, Change
 from gpuboot.plan.terminal import change_lines, show
 
 _SLOW_S = 3.0  # an operation that takes longer is named while it runs
-_SHOWN = 6  # changes of an operation that are told when it has made them
+_MAX_CHANGES = 6  # changes of an operation that are told when it has made them
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _IDLE = re.compile(r"^\[.*\] +(No changes( on retry \d+)?|Skipped)$")
 _COUNT = re.compile(r"^\[.*\] +Error: executed \d+ commands?$")  # below what went wrong
-_DONE = re.compile(r"^\[.*\] +Success")
+_SUCCESS = re.compile(r"^\[.*\] +Success")
 _STEPS = re.compile(r"^\[.*\] +(Connected|Ready: .*)$|^Loading: ")
 _HEADLINES = (
     "--> Loading inventory...",
@@ -58,9 +58,9 @@ class Screen(BaseStateCallback, logging.Filter):
         self.header = ""  # of the operation that runs, until it is shown
         self.phase = ""
         self.operations = self.changed = self.failed = 0
-        self.begun = 0.0
-        self.happened = self.taken = self.named = False
-        self.told: set[tuple[str, ...]] = set()
+        self.started = 0.0
+        self.happened = self.has_work = self.has_header = False
+        self.shown_lines: set[tuple[str, ...]] = set()
         self.timer: Any = None
         self.compared = False
 
@@ -74,29 +74,29 @@ class Screen(BaseStateCallback, logging.Filter):
                 return False
         elif _COUNT.match(text) and not self.header:
             return False
-        self.happened = self.happened or bool(_DONE.match(text))
+        self.happened = self.happened or bool(_SUCCESS.match(text))
         self.show_header()
         return True
 
     def show_header(self) -> None:
         """Name the operation that runs, unless that is done."""
         header, self.header = self.header, ""
-        self.named = self.named or bool(header)
+        self.has_header = self.has_header or bool(header)
         if header:
             _say(f"--> {header}")
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         # after a failure nobody may be left who would take part in it
-        self.taken = any(op_hash in state.ops[host] for host in state.active_hosts)
-        if not self.taken:
+        self.has_work = any(op_hash in state.ops[host] for host in state.active_hosts)
+        if not self.has_work:
             return
         phase, name = title(state, op_hash)
         self.show_comparison()
         if phase != self.phase:
             self.end_phase()
-            self.phase, self.begun, self.named = phase, time.monotonic(), False
+            self.phase, self.started, self.has_header = phase, time.monotonic(), False
         self.header = f"{phase} | {name}"
-        self.happened, self.told = False, set()
+        self.happened, self.shown_lines = False, set()
         self.timer = gevent.spawn_later(_SLOW_S, self.show_header)
 
     def show_comparison(self) -> None:
@@ -107,7 +107,7 @@ class Screen(BaseStateCallback, logging.Filter):
         self.compared = True
 
     def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
-        if not self.taken:
+        if not self.has_work:
             return
         self.timer.kill()
         self.header = ""
@@ -132,25 +132,25 @@ class Screen(BaseStateCallback, logging.Filter):
             for item in changes.executed.get((host.name, op_hash), ())
             if isinstance(item, Change)
         ]
-        lines = tuple(line for item in items[:_SHOWN] for line in change_lines(item))
-        if lines and lines not in self.told:  # many hosts change alike
-            self.told.add(lines)
+        lines = tuple(line for item in items[:_MAX_CHANGES] for line in change_lines(item))
+        if lines and lines not in self.shown_lines:  # many hosts change alike
+            self.shown_lines.add(lines)
             for line in lines:
                 logger.info(f"    {line}")
-            if (more := len(items) - _SHOWN) > 0:
-                logger.info(f"    … and {more} more (run.json has all)")
+            if (hidden_count := len(items) - _MAX_CHANGES) > 0:
+                logger.info(f"    … and {hidden_count} more (run.json has all)")
 
     def end_phase(self) -> None:
         """Sum up the phase that has ended."""
-        alone = self.operations == 1 and self.named  # its own lines have told it all
-        if not self.operations or alone:
+        is_summarized = self.operations == 1 and self.has_header  # its own lines have told it all
+        if not self.operations or is_summarized:
             self.operations = self.changed = self.failed = 0
             return
-        what = f"{self.changed} changed something" if self.changed else "nothing changed"
-        what += f", {self.failed} failed" if self.failed else ""
+        summary = f"{self.changed} changed something" if self.changed else "nothing changed"
+        summary += f", {self.failed} failed" if self.failed else ""
         noun = "operation" if self.operations == 1 else "operations"
-        seconds = time.monotonic() - self.begun
-        _say(f"{self.phase}: {self.operations} {noun}, {what} ({seconds:.1f} s)")
+        seconds = time.monotonic() - self.started
+        _say(f"{self.phase}: {self.operations} {noun}, {summary} ({seconds:.1f} s)")
         self.operations = self.changed = self.failed = 0
 
 
@@ -175,8 +175,8 @@ def install(options: dict[str, Any]) -> Screen | None:
     """
     cli = pyinfra_cli.cli
     verbose = bool(options["verbosity"] or options["debug"] or options["debug_all"])
-    whole = verbose or bool(options["diff"])
-    cli.print_meta = _planned(cli.print_meta if verbose else None, whole)
+    is_full = verbose or bool(options["diff"])
+    cli.print_meta = _planned(cli.print_meta if verbose else None, is_full)
     report.verbose = verbose
     if verbose:
         return None
@@ -196,15 +196,15 @@ def command(options: dict[str, Any]) -> str:
     for name in ("limit", "exclude", "group_data"):
         option = f"--{name.replace('_', '-')}"
         words += [word for value in options[name] or () for word in (option, str(value))]
-    words += [word for value in options["data"] or () for word in ("--data", _named(value))]
+    words += [word for value in options["data"] or () for word in ("--data", _mask_value(value))]
     return shlex.join([*words, *(["-y"] if options["yes"] else [])])
 
 
-def _named(value: str) -> str:
+def _mask_value(value: str) -> str:
     return f"{value.partition('=')[0]}=..."
 
 
-def _planned(table: Callable[[State], None] | None, whole: bool) -> Callable[[State], None]:
+def _planned(table: Callable[[State], None] | None, is_full: bool) -> Callable[[State], None]:
     def planned(state: State) -> None:
         # here, because context is made for a run, and this module is loaded before there is one
         from deploys.run.context import begin
@@ -216,7 +216,7 @@ def _planned(table: Callable[[State], None] | None, whole: bool) -> Callable[[St
             Path(pointer).write_text(json.dumps(plan.to_json(), indent=2) + "\n", encoding="utf-8")
         else:
             print(file=sys.stderr)
-            show(plan, whole)
+            show(plan, is_full)
 
     return planned
 

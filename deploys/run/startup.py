@@ -31,11 +31,11 @@ from pyinfra.context import state as run_state
 from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
 from deploys.lib import ending
-from deploys.lib.connections import note_unreachable, unreachable, unreachable_problem
+from deploys.lib.connections import unreachable, unreachable_problem
 from deploys.lib.findings import refusal
 from deploys.lib.spans import span
 from deploys.run import kinds, report, screen, time_notes, unanswered
-from deploys.run.connect_spans import Connections
+from deploys.run.connect_spans import Connections, UnreachableHosts
 from gpuboot.config import inventory_files
 from gpuboot.config.problems import Problem, render
 
@@ -52,35 +52,35 @@ def install() -> None:
     # whatever root's own are there: files have the modes that programs give them, and what is
     # matched is English
     config.SHELL = "sh -c 'umask 022; export LC_ALL=C; exec sh \"$@\"' sh"
-    given = str(context.params["inventory"])
+    inventory_name = str(context.params["inventory"])
     _warn(context.params)
     operations = [Path(item).resolve() for item in context.params["operations"]]
-    ours = [item.name for item in operations if item.parent == _DEPLOYS]
-    time_notes.deploy = " ".join(ours)
+    own_deploys = [item.name for item in operations if item.parent == _DEPLOYS]
+    time_notes.deploy = " ".join(own_deploys)
     cli = pyinfra_cli.cli
     cli.make_inventory = _loading(cli.make_inventory)
-    pyinfra_cli.inventory.exec_file = _reading(pyinfra_cli.inventory.exec_file, given)
+    pyinfra_cli.inventory.exec_file = _reading(pyinfra_cli.inventory.exec_file, inventory_name)
     cli._do_confirm = _asking(cli._do_confirm)
-    shown = screen.install(context.params) if set(ours) & set(kinds.PLANNED) else None
-    cli.connect_all = _connecting(cli.connect_all, given, ours, shown)
-    if ours:
+    display = screen.install(context.params) if set(own_deploys) & set(kinds.PLANNED) else None
+    cli.connect_all = _connecting(cli.connect_all, inventory_name, own_deploys, display)
+    if own_deploys:
         cli._exit = ending.by(cli._exit, report.close)
-        cli.load_deploy_file = unanswered.told(cli.load_deploy_file)
+        cli.load_deploy_file = unanswered.explain_unanswered(cli.load_deploy_file)
         ending.watch(kinds.left)
     cli.run_ops = _locking(cli.run_ops, screen.command(context.params))
 
 
 def _warn(options: dict[str, Any]) -> None:
-    named = [f"--{name}" for name in _PRINTING if options.get(name.replace("-", "_"))]
-    named += [item for item in options["operations"] if item == "debug-inventory"]
-    if named:
+    printing_options = [f"--{name}" for name in _PRINTING if options.get(name.replace("-", "_"))]
+    printing_options += [item for item in options["operations"] if item == "debug-inventory"]
+    if printing_options:
         logger.warning(
-            f"{', '.join(named)} prints the hosts' data, passwords such as _sudo_password "
-            "included: read what it wrote before you pass it on"
+            f"{', '.join(printing_options)} prints the hosts' data, passwords such as "
+            "_sudo_password included: read what it wrote before you pass it on"
         )
 
 
-def inventory(given: str, data: Mapping[str, Any]) -> Inventory:
+def inventory(inventory_name: str, data: Mapping[str, Any]) -> Inventory:
     """An inventory that is read outside of pyinfra's command line, which connects to its hosts.
 
     + data: host data of the command line
@@ -88,14 +88,14 @@ def inventory(given: str, data: Mapping[str, Any]) -> Inventory:
     Raises `CliError` for one that cannot be used.
     """
     execute = pyinfra_cli.inventory.exec_file
-    pyinfra_cli.inventory.exec_file = _reading(execute, given)
+    pyinfra_cli.inventory.exec_file = _reading(execute, inventory_name)
     state = State()
     state.cwd = str(Path.cwd())
     try:
         with ctx_state.use(state):
             load = _loading(pyinfra_cli.inventory.make_inventory)
-            found: Inventory = load(given, override_data=dict(data), cwd=state.cwd)
-            return found
+            loaded: Inventory = load(inventory_name, override_data=dict(data), cwd=state.cwd)
+            return loaded
     finally:
         pyinfra_cli.inventory.exec_file = execute
 
@@ -103,19 +103,19 @@ def inventory(given: str, data: Mapping[str, Any]) -> Inventory:
 def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
     """The inventory is a file that is there, and Python; so are the files of group_data."""
 
-    def loading(given: str, *args: Any, **kwargs: Any) -> Any:
-        path, folder = Path(given), Path.cwd()
-        if problem := inventory_files.missing(given, folder):
+    def loading(inventory_name: str, *args: Any, **kwargs: Any) -> Any:
+        path, folder = Path(inventory_name), Path.cwd()
+        if problem := inventory_files.missing(inventory_name, folder):
             raise CliError(refusal([problem]))
         folders = {folder / "group_data", path.resolve().parent / "group_data"}
-        files = [file for each in sorted(folders) for file in sorted(each.glob("*.py"))]
+        files = [file for place in sorted(folders) for file in sorted(place.glob("*.py"))]
         if problems := inventory_files.syntax([*([path] if path.is_file() else []), *files]):
             raise CliError(refusal(problems))
         try:
-            loaded: Inventory = load(given, *args, **kwargs)
+            loaded: Inventory = load(inventory_name, *args, **kwargs)
         except PyinfraError as error:
             remedy = "correct the inventory: a host is a name for SSH, or @local"
-            raise CliError(refusal([Problem("", f"{given}: {error}", remedy)])) from None
+            raise CliError(refusal([Problem("", f"{inventory_name}: {error}", remedy)])) from None
         if problems := [problem for host in loaded for problem in _connection_data(host)]:
             raise CliError(refusal(problems))
         return loaded
@@ -142,7 +142,7 @@ def _connection_data(host: Host) -> Iterator[Problem]:
         yield Problem(host.name, f"ssh_port is {port}", remedy)
 
 
-def _reading(execute: Callable[..., Any], given: str) -> Callable[..., Any]:
+def _reading(execute: Callable[..., Any], inventory_name: str) -> Callable[..., Any]:
     def reading(filename: str, *args: Any, **kwargs: Any) -> Any:
         try:
             values = execute(filename, *args, **kwargs)
@@ -153,7 +153,7 @@ def _reading(execute: Callable[..., Any], given: str) -> Callable[..., Any]:
                      if frame.f_code.co_filename == filename]  # fmt: skip
             problem = inventory_files.raised(filename, (lines or [0])[-1], error.exception)
             raise CliError(refusal([problem])) from None
-        if filename == given:
+        if filename == inventory_name:
             if problems := inventory_files.groups(filename, values):
                 raise CliError(refusal(problems))
         else:
@@ -185,18 +185,21 @@ def _unanswered() -> str:
 
 
 def _connecting(
-    connect: Callable[[State], None], given: str, ours: list[str], shown: BaseStateCallback | None
+    connect: Callable[[State], None],
+    inventory_name: str,
+    own_deploys: list[str],
+    display: BaseStateCallback | None,
 ) -> Callable[[State], None]:
     def connecting(state: State) -> None:
         hosts = [host for host in state.inventory if state.is_host_in_limit(host)]
-        if ours:
-            _before(state, hosts, given, ours)
-        for handler in filter(None, (_Unreachable(), Connections(), shown)):
+        if own_deploys:
+            _before(state, hosts, inventory_name, own_deploys)
+        for handler in filter(None, (UnreachableHosts(), Connections(), display)):
             state.add_callback_handler(handler)  # type: ignore[no-untyped-call]
-        telling = bool(ours) and set(ours) <= set(kinds.TELLING)
-        if asked := state.should_raise_failed_hosts:
-            asks = not ours and sys.stdin.isatty()
-            state.should_raise_failed_hosts = _ending(asked, asks, telling)
+        telling = bool(own_deploys) and set(own_deploys) <= set(kinds.TELLING)
+        if original := state.should_raise_failed_hosts:
+            asks = not own_deploys and sys.stdin.isatty()
+            state.should_raise_failed_hosts = _ending(original, asks, telling)
         try:
             with span("connect"):
                 connect(state)
@@ -205,7 +208,7 @@ def _connecting(
             if not unreachable:
                 raise
             raise CliError(refusal(map(unreachable_problem, unreachable))) from None
-        if ours and unreachable and not telling:
+        if own_deploys and unreachable and not telling:
             raise CliError(refusal(map(unreachable_problem, unreachable)))
 
     return connecting
@@ -218,16 +221,18 @@ def _locking(execute: Callable[..., None], command: str) -> Callable[..., None]:
         # here, because it looks at the context
         from deploys.run import lock
 
-        with lock.held(state, command) if kinds.may_change() else nullcontext():
+        with lock.hold(state, command) if kinds.may_change() else nullcontext():
             execute(state, *args, **kwargs)
 
     return locking
 
 
-def _ending(asked: Callable[[State], bool], asks: bool, telling: bool) -> Callable[[State], bool]:
+def _ending(
+    original: Callable[[State], bool], asks: bool, telling: bool
+) -> Callable[[State], bool]:
     """Whether hosts that failed end the run.
 
-    + asked: pyinfra's own, which asks the person
+    + original: pyinfra's own, which asks the person
     + asks: also about hosts that could not be connected to
     + telling: the deploy goes on without these, and tells of them
     """
@@ -235,19 +240,19 @@ def _ending(asked: Callable[[State], bool], asks: bool, telling: bool) -> Callab
     def ending(state: State) -> bool:
         if state.current_stage == StateStage.Connect and not asks:
             return not telling
-        return state.current_stage == StateStage.Prepare or asked(state)
+        return state.current_stage == StateStage.Prepare or original(state)
 
     return ending
 
 
-def _before(state: State, hosts: list[Host], given: str, ours: list[str]) -> None:
+def _before(state: State, hosts: list[Host], inventory_name: str, own_deploys: list[str]) -> None:
     """Everything that is wrong and can be known without a connection."""
     if not list(state.inventory):
-        raise CliError(refusal([inventory_files.no_hosts(given, Path.cwd())]))
+        raise CliError(refusal([inventory_files.no_hosts(inventory_name, Path.cwd())]))
     if not hosts:
         remedy = "give the name or the group of hosts that are in the inventory"
         raise CliError(refusal([Problem("", "--limit and --exclude leave no host", remedy)]))
-    if ours == [kinds.READING]:
+    if own_deploys == [kinds.READING]:
         if problems := _keys(state, hosts):
             raise CliError(refusal(problems))
         return
@@ -255,7 +260,7 @@ def _before(state: State, hosts: list[Host], given: str, ours: list[str]) -> Non
     from deploys.run.context import begin
 
     groups = {group for host in state.inventory for group in host.groups}
-    places = {Path(given).resolve().parent, Path.cwd() / "inventories"}
+    places = {Path(inventory_name).resolve().parent, Path.cwd() / "inventories"}
     files = {file.stem for place in places for file in place.glob("*.py")}
     has_settings = any(host.data.get("gpuboot") is not None for host in state.inventory)
     problems, warnings = inventory_files.unread(_group_data, groups, files, has_settings)
@@ -264,11 +269,11 @@ def _before(state: State, hosts: list[Host], given: str, ours: list[str]) -> Non
     if problems := [*problems, *_keys(state, hosts)]:
         raise CliError(refusal(problems))
     nodes = begin()[2]
-    if set(ours) & set(kinds.LED):
+    if set(own_deploys) & set(kinds.LED):
         kinds.limited = [host.name for host in hosts] if state.limit_hosts else []
         # whichever of them leads is known later; a restore begins with the first
         controls = [node.host for node in nodes if node.role == "control_plane"]
-        last = 1 if ours == ["restore.py"] else len(controls)
+        last = 1 if own_deploys == ["restore.py"] else len(controls)
         state.limit_hosts = [state.inventory.get_host(name) for name in controls[:last]]
 
 
@@ -290,9 +295,3 @@ def _keys(state: State, hosts: list[Host]) -> list[Problem]:
             cause = f"{error} (ssh_key of {names})"
             problems.append(Problem("", cause, "correct ssh_key, or leave it out to use an agent"))
     return problems
-
-
-class _Unreachable(BaseStateCallback):
-    @staticmethod
-    def host_connect_error(state: State, host: Host, error: Any) -> None:
-        note_unreachable(host.name, error)

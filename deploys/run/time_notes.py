@@ -39,9 +39,9 @@ class Operation:
             self.hosts[host] = (self.hosts[host][0], time.monotonic())
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it has ended on all hosts."""
-        return self.span.ended is not None
+        return self.span.ended_at is not None
 
 
 def started() -> datetime:
@@ -57,12 +57,12 @@ def elapsed(moment: float | None = None) -> float:
 
 def operation_json(op_hash: str, item: Operation) -> dict[str, Any]:
     """When an operation ran, on which host how long, and what was sent to each host for it."""
-    commands, files = totals(span for span in spans.noted if span.operation == op_hash)
+    commands, files = totals(span for span in spans.recorded if span.operation == op_hash)
     return {
         "phase": item.phase,
         "name": item.name,
-        **_times(item.span.begun, item.span.ended),
-        "seconds": round((item.span.ended or time.monotonic()) - item.span.begun, 3),
+        **_times(item.span.started_at, item.span.ended_at),
+        "seconds": round((item.span.ended_at or time.monotonic()) - item.span.started_at, 3),
         "hosts": {host: _times(*moments) for host, moments in item.hosts.items()},
         "commands": dict(commands),
         "files": dict(files),
@@ -77,12 +77,12 @@ def spans_json(operations: Mapping[str, Operation]) -> list[dict[str, Any]]:
         {
             "name": span.name,
             "host": span.host,
-            **_times(span.begun, span.ended),
+            **_times(span.started_at, span.ended_at),
             "wait": span.wait,
             "operation": numbers.get(span.operation),
             "commands": dict(span.commands),
         }
-        for span in spans.noted
+        for span in spans.recorded
         if id(span) not in own
     ]
 
@@ -91,25 +91,25 @@ def prepare() -> None:
     """Begin the span of what pyinfra prepares, unless it has begun: no callback tells of it."""
     global _preparing
     if _preparing is None:
-        begun = min((span.begun for span in spans.noted), default=time.monotonic())
-        spans.noted.insert(0, Span("start-up", begun=spans.ORIGIN, ended=begun))
+        started_at = min((span.started_at for span in spans.recorded), default=time.monotonic())
+        spans.recorded.insert(0, Span("start-up", started_at=spans.ORIGIN, ended_at=started_at))
         _preparing = spans.begin("prepare")
 
 
 def prepared() -> None:
     """End it: the first operation begins."""
-    if _preparing is not None and _preparing.ended is None:
+    if _preparing is not None and _preparing.ended_at is None:
         spans.end(_preparing)
 
 
-def totals(noted: Iterable[Span]) -> tuple[Counter[str], Counter[str]]:
+def totals(counted_spans: Iterable[Span]) -> tuple[Counter[str], Counter[str]]:
     """Inventory name -> commands, and files, of these spans together."""
     commands, files = Counter[str](), Counter[str]()
-    for span in noted:
+    for span in counted_spans:
         commands.update(span.commands)
         files.update(span.files)
     return commands, files
 
 
-def _times(begun: float, ended: float | None) -> dict[str, float | None]:
-    return {"begun": elapsed(begun), "ended": None if ended is None else elapsed(ended)}
+def _times(started_at: float, ended_at: float | None) -> dict[str, float | None]:
+    return {"begun": elapsed(started_at), "ended": None if ended_at is None else elapsed(ended_at)}

@@ -47,7 +47,7 @@ class _Errors(logging.Handler):
             self.lines[match["host"]].append(match["text"].strip())
 
 
-def told(load: Callable[..., None]) -> Callable[..., None]:
+def explain_unanswered(load: Callable[..., None]) -> Callable[..., None]:
     """Loading a deploy file, with an end in words where a host does not answer.
 
     + load: pyinfra's own, which calls the deploy for each host
@@ -79,10 +79,12 @@ def told(load: Callable[..., None]) -> Callable[..., None]:
 
 def cause(lines: list[str]) -> str:
     """What a host did not tell, and why. + lines: of pyinfra's log, about this host"""
-    why = [line for line in lines if not _QUESTION.match(line)]
-    asked = [match for line in lines if (match := _QUESTION.match(line))]
-    said = re.sub(r"^(\w+Error|\w+Exception): ", "", why[-1]) if why else "it gave no reason"
-    if not asked:
-        return f"does not answer: {said}"
-    what = f"{asked[-1]['fact']} {asked[-1]['arguments']}".strip()
-    return f"does not answer what is asked ({what}): {said}"
+    messages = [line for line in lines if not _QUESTION.match(line)]
+    questions = [match for line in lines if (match := _QUESTION.match(line))]
+    reason = (
+        re.sub(r"^(\w+Error|\w+Exception): ", "", messages[-1]) if messages else "it gave no reason"
+    )
+    if not questions:
+        return f"does not answer: {reason}"
+    subject = f"{questions[-1]['fact']} {questions[-1]['arguments']}".strip()
+    return f"does not answer what is asked ({subject}): {reason}"

@@ -11,8 +11,8 @@ from typing import Any
 Rule = dict[str, Any]
 
 # every alert of ours carries `gpu_action`, and nobody else's does
-_OURS = 'gpu_action != ""'
-_OTHERS = 'gpu_action = ""'
+_GPUBOOT_ALERT = 'gpu_action != ""'
+_FOREIGN_ALERT = 'gpu_action = ""'
 _NODE, _GPU, _WATCH = 'node != ""', 'UUID != ""', 'health_watch != ""'
 _NOT_CRITICAL = 'severity =~ "warning|info"'
 _PLACE = ["cluster", "node"]
@@ -29,8 +29,8 @@ def _rule(source: list[str], target: list[str], equal: list[str]) -> Rule:
 
 
 def _name(*alerts: str) -> str:
-    one = len(alerts) == 1
-    return f'alertname {"=" if one else "=~"} "{"|".join(alerts)}"'
+    is_single = len(alerts) == 1
+    return f'alertname {"=" if is_single else "=~"} "{"|".join(alerts)}"'
 
 
 def rules() -> list[Rule]:
@@ -43,13 +43,13 @@ def _of_nodes() -> list[Rule]:
         # somebody works on the node: only what is critical may disturb, or that it takes so long
         _rule(
             [_name(UNDER_REPAIR), _NODE],
-            [_OURS, _NODE, _NOT_CRITICAL, f'alertname !~ "{UNDER_REPAIR}|{REPAIR_STUCK}"'],
+            [_GPUBOOT_ALERT, _NODE, _NOT_CRITICAL, f'alertname !~ "{UNDER_REPAIR}|{REPAIR_STUCK}"'],
             _PLACE,
         ),
         # a node that is gone says nothing true about its GPUs, and its exporter is gone as well
         _rule(
             [_name(NOT_READY), _NODE],
-            [_OURS, _NODE, f'alertname !~ "{NOT_READY}|{UNDER_REPAIR}|{REPAIR_STUCK}"'],
+            [_GPUBOOT_ALERT, _NODE, f'alertname !~ "{NOT_READY}|{UNDER_REPAIR}|{REPAIR_STUCK}"'],
             _PLACE,
         ),
         _rule(
@@ -98,14 +98,14 @@ def _of_gpus() -> list[Rule]:
         # both say what the same engine says
         *(
             _rule(
-                [_name(f"GPUHealth{what}"), _GPU, _WATCH],
-                [_name(f"DCGMHealth{what}"), _GPU, _WATCH],
+                [_name(f"GPUHealth{level}"), _GPU, _WATCH],
+                [_name(f"DCGMHealth{level}"), _GPU, _WATCH],
                 ["cluster", "UUID", "health_watch"],
             )
-            for what in ("Fail", "Warn")
+            for level in ("Fail", "Warn")
         ),
         # a GPU that fell off the bus takes its last readings with it
-        _rule([_name("GPULost"), _NODE], [_OURS, _NODE, _GPU, _NOT_CRITICAL], _PLACE),
+        _rule([_name("GPULost"), _NODE], [_GPUBOOT_ALERT, _NODE, _GPU, _NOT_CRITICAL], _PLACE),
     ]
 
 
@@ -113,17 +113,25 @@ def _severities() -> list[Rule]:
     return [
         # kube-prometheus-stack's own, kept as they are for its own alerts. Ours rarely have a
         # namespace: by these a critical alert on one node would silence the warning on another.
-        _rule(['severity = "critical"', _OTHERS], [_NOT_CRITICAL, _OTHERS], _UPSTREAM),
-        _rule(['severity = "warning"', _OTHERS], ['severity = "info"', _OTHERS], _UPSTREAM),
+        _rule(
+            ['severity = "critical"', _FOREIGN_ALERT], [_NOT_CRITICAL, _FOREIGN_ALERT], _UPSTREAM
+        ),
+        _rule(
+            ['severity = "warning"', _FOREIGN_ALERT],
+            ['severity = "info"', _FOREIGN_ALERT],
+            _UPSTREAM,
+        ),
         # InfoInhibitor fires for info alerts of a namespace without worse ones, and mutes them:
         # it would silence every info alert of ours, which somebody asked to have by e-mail
         _rule(
             [_name("InfoInhibitor"), 'namespace != ""'],
-            ['severity = "info"', _OTHERS, 'namespace != ""'],
+            ['severity = "info"', _FOREIGN_ALERT, 'namespace != ""'],
             ["cluster", "namespace"],
         ),
         {"target_matchers": [_name("InfoInhibitor")]},
         # the same alert of the same thing, only worse
-        _rule(['severity = "critical"', _OURS], [_NOT_CRITICAL, _OURS], _THING),
-        _rule(['severity = "warning"', _OURS], ['severity = "info"', _OURS], _THING),
+        _rule(['severity = "critical"', _GPUBOOT_ALERT], [_NOT_CRITICAL, _GPUBOOT_ALERT], _THING),
+        _rule(
+            ['severity = "warning"', _GPUBOOT_ALERT], ['severity = "info"', _GPUBOOT_ALERT], _THING
+        ),
     ]

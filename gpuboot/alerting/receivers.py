@@ -45,7 +45,7 @@ def receiver_of(alertmanager: Alertmanager, severity: Severity) -> str:
 def receivers(alertmanager: Alertmanager, folder: str) -> list[Receiver]:
     """All receivers, the one that drops what it gets first.
 
-    + folder: where Alertmanager finds its secrets, see `gpuboot.alerting.secrets.Wanted.at`
+    + folder: where Alertmanager finds its secrets, see `alerting.secrets`
     """
     configured: list[Receiver] = [{"name": NONE}]
     paths = {key: item.at(folder) for key, item in receiver_secrets(alertmanager).items()}

@@ -15,7 +15,7 @@ from gpuboot.verify.evidence import Rule
 
 # one that ends within this time is for maintenance
 _LASTING_DAYS = 30
-_SHOWN = 4
+_MAX_NAMES = 4
 
 
 def alert_rules(settings: Settings, nodes: Sequence[Node]) -> list[Rule]:
@@ -37,19 +37,19 @@ def lasting(
     + now: seconds since 1970
     """
     path = AlertPath(heartbeat=HeartbeatAlert(labels={"cluster": cluster}))
-    found = []
+    decisions = []
     for silence in silences:
         muted = sorted(muted_by(silence, rules, path))
         is_all = bool(rules) and len(muted) == len(rules)
         ends = datetime.fromisoformat(silence.ends).timestamp()
         if is_all or (muted and ends - now > _LASTING_DAYS * 86400):
             names = "every alert of gpuboot" if is_all else _names(muted)
-            found.append(
+            decisions.append(
                 Decision(what=f"{title_of(silence)} holds back {names}", why=end_of(silence))
             )
-    return found
+    return decisions
 
 
 def _names(muted: Sequence[str]) -> str:
-    more = f" and {len(muted) - _SHOWN} more" if len(muted) > _SHOWN else ""
-    return ", ".join(muted[:_SHOWN]) + more
+    suffix = f" and {len(muted) - _MAX_NAMES} more" if len(muted) > _MAX_NAMES else ""
+    return ", ".join(muted[:_MAX_NAMES]) + suffix

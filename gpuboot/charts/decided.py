@@ -17,7 +17,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes.values import Values
 
-_NOTHING = object()
+_UNSET = object()
 _OPERATOR, _STACK = "gpu_operator.values", "monitoring.values"
 
 
@@ -31,7 +31,7 @@ class _Decided:
 
     path: str
     instead: str
-    value: Any = _NOTHING
+    value: Any = _UNSET
 
 
 _BY_OPERATOR = (
@@ -51,7 +51,7 @@ _BY_OPERATOR = (
     _Decided("dcgmExporter.env", "list gpuboot's own as well, or leave it to `exporter`"),
 )
 # without it operands do not come to a node that is not proven
-_GATED = _Decided("daemonsets.tolerations", "list gpuboot's own as well")
+_GATE_TOLERATIONS = _Decided("daemonsets.tolerations", "list gpuboot's own as well")
 _BY_STACK = (
     _Decided("prometheus.enabled", "`monitoring.enabled`", True),
     _Decided("prometheus.prometheusSpec.scrapeInterval", "`monitoring.scrape_interval`"),
@@ -72,28 +72,28 @@ _BY_STACK = (
 
 def problems(settings: Settings, lock: Lock) -> list[Problem]:
     """One problem for each setting that contradicts what gpuboot decides; keys alone are named."""
-    found: list[Problem] = []
+    problems: list[Problem] = []
     operator, monitoring = settings.gpu_operator, settings.monitoring
     if operator.enabled and operator.values:
         plain = settings.model_copy(
             update={"gpu_operator": operator.model_copy(update={"values": {}})}
         )
-        ours = operator_values(plain, lock)
-        decided = (*_BY_OPERATOR, _GATED) if settings.gate.enabled else _BY_OPERATOR
-        found += _problem(_OPERATOR, decided, ours, operator_values(settings, lock))
+        own_values = operator_values(plain, lock)
+        decided = (*_BY_OPERATOR, _GATE_TOLERATIONS) if settings.gate.enabled else _BY_OPERATOR
+        problems += _problem(_OPERATOR, decided, own_values, operator_values(settings, lock))
     if monitoring.enabled and monitoring.values:
         plain = settings.model_copy(
             update={"monitoring": monitoring.model_copy(update={"values": {}})}
         )
-        ours = monitoring_values(plain)
-        found += _problem(_STACK, _BY_STACK, ours, monitoring_values(settings))
-    return found
+        own_values = monitoring_values(plain)
+        problems += _problem(_STACK, _BY_STACK, own_values, monitoring_values(settings))
+    return problems
 
 
 def _problem(
-    setting: str, decided: tuple[_Decided, ...], ours: Values, merged: Values
+    setting: str, decided: tuple[_Decided, ...], own_values: Values, merged: Values
 ) -> Iterator[Problem]:
-    wrong = [item for item in decided if _contradicts(item, ours, merged)]
+    wrong = [item for item in decided if _contradicts(item, own_values, merged)]
     if wrong:
         names = ", ".join(item.path for item in wrong)
         remedies = "; ".join(f"{item.path}: {item.instead}" for item in wrong)
@@ -104,12 +104,12 @@ def _problem(
         )
 
 
-def _contradicts(item: _Decided, ours: Values, merged: Values) -> bool:
+def _contradicts(item: _Decided, own_values: Values, merged: Values) -> bool:
     """Whether the merged values lack what gpuboot has there; lists may have more."""
-    own = _at(ours, item.path)
-    own = item.value if own is _NOTHING else own
+    own = _at(own_values, item.path)
+    own = item.value if own is _UNSET else own
     final = _at(merged, item.path)
-    if own is _NOTHING or final is _NOTHING:
+    if own is _UNSET or final is _UNSET:
         return False
     if isinstance(own, list) and isinstance(final, list):
         return any(entry not in final for entry in own)
@@ -122,6 +122,6 @@ def _at(values: Any, path: str) -> Any:
         if not isinstance(values, Mapping):
             return values
         if key not in values:
-            return _NOTHING
+            return _UNSET
         values = values[key]
     return values

@@ -74,11 +74,11 @@ def url(monitoring: Monitoring, name: str) -> str:
 
 
 def _ingress(monitoring: Monitoring, name: str) -> Values:
-    chosen = monitoring.ingress
-    assert chosen is not None
-    values: Values = {"enabled": True, "hosts": [name], "annotations": dict(chosen.annotations)}
-    if chosen.class_name:
-        values["ingressClassName"] = chosen.class_name
-    if chosen.tls_secret:
-        values["tls"] = [{"secretName": chosen.tls_secret, "hosts": [name]}]
+    ingress = monitoring.ingress
+    assert ingress is not None
+    values: Values = {"enabled": True, "hosts": [name], "annotations": dict(ingress.annotations)}
+    if ingress.class_name:
+        values["ingressClassName"] = ingress.class_name
+    if ingress.tls_secret:
+        values["tls"] = [{"secretName": ingress.tls_secret, "hosts": [name]}]
     return values

@@ -162,7 +162,7 @@ def destination(loki: Loki) -> Mapping[str, str]:
     """How Loki is reached. What it is tried for is kept in memory until it can be sent."""
     parts = urlsplit(loki.url)
     tls = parts.scheme == "https"
-    found = {
+    options = {
         "Host": parts.hostname or "",
         "Port": str(parts.port or (443 if tls else 80)),
         "Uri": f"{parts.path.rstrip('/')}/loki/api/v1/push",
@@ -170,23 +170,24 @@ def destination(loki: Loki) -> Mapping[str, str]:
         "Retry_Limit": "no_limits",
     }
     if tls:
-        found["Tls.verify"] = "On"
+        options["Tls.verify"] = "On"
     if loki.ca:
-        found["Tls.ca_file"] = CA
+        options["Tls.ca_file"] = CA
     if loki.tenant:
-        found["Tenant_ID"] = loki.tenant
+        options["Tenant_ID"] = loki.tenant
     if loki.username:
-        found |= {"Http_User": loki.username, "Http_Passwd": "${LOKI_PASSWORD}"}
+        options |= {"Http_User": loki.username, "Http_Passwd": "${LOKI_PASSWORD}"}
     if loki.bearer_token:
-        found["Bearer_Token"] = "${LOKI_TOKEN}"
-    return found
+        options["Bearer_Token"] = "${LOKI_TOKEN}"
+    return options
 
 
 def _parts(sections: Iterable[Section]) -> dict[str, str]:
     kinds = {"INPUT": "inputs", "FILTER": "filters", "OUTPUT": "outputs"}
-    made = list(sections)
+    all_sections = list(sections)
     return {
-        key: _text(section for section in made if section[0] == kind) for kind, key in kinds.items()
+        key: _text(section for section in all_sections if section[0] == kind)
+        for kind, key in kinds.items()
     }
 
 

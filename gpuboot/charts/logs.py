@@ -31,13 +31,14 @@ def releases(settings: Settings) -> dict[str, Values]:
     logs = settings.logs
     if not logs.enabled:
         return {}
-    found: dict[str, Values] = {}
+    values_by_release: dict[str, Values] = {}
     if logs.pods or logs.xids:
-        found[NODES] = _nodes(settings)
+        values_by_release[NODES] = _nodes(settings)
     if logs.events:
-        found[EVENTS] = _events(settings)
+        values_by_release[EVENTS] = _events(settings)
     return {
-        name: merge(merge(_common(settings), values), logs.values) for name, values in found.items()
+        name: merge(merge(_common(settings), values), logs.values)
+        for name, values in values_by_release.items()
     }
 
 
@@ -46,18 +47,20 @@ def files(settings: Settings) -> dict[str, SecretFile]:
     loki = settings.logs.loki
     if not (settings.logs.enabled and loki):
         return {}
-    given = (
+    configured_secrets = (
         ("password", "logs.loki.password.file", loki.password),
         ("token", "logs.loki.bearer_token.file", loki.bearer_token),
     )
-    found = {
+    secret_files = {
         key: SecretFile(setting, secret.file)
-        for key, setting, secret in given
+        for key, setting, secret in configured_secrets
         if secret is not None and secret.file is not None
     }
     if loki.ca:
-        found["ca.crt"] = SecretFile("logs.loki.ca.file", loki.ca.file, certificates, public=True)
-    return found
+        secret_files["ca.crt"] = SecretFile(
+            "logs.loki.ca.file", loki.ca.file, certificates, public=True
+        )
+    return secret_files
 
 
 def contents(settings: Settings) -> dict[str, SecretStr]:
@@ -136,7 +139,8 @@ def _nodes(settings: Settings) -> Values:
             for name, (path, _) in folders.items()
         ],
         "daemonSetVolumeMounts": [
-            {"name": name, "mountPath": path, **more} for name, (path, more) in folders.items()
+            {"name": name, "mountPath": path, **options}
+            for name, (path, options) in folders.items()
         ],
     }
 

@@ -27,7 +27,7 @@ def monitoring_values(settings: Settings) -> Values:
     Secrets are named in them, never held: they are kept in Secrets of our own.
     """
     values = _prometheus(settings)
-    for more in (
+    for layer in (
         {"alertmanager": _alertmanager(settings)},
         {"grafana": _grafana(settings)},
         {"kube-state-metrics": {"metricLabelsAllowlist": list(LABELS)}},
@@ -36,7 +36,7 @@ def monitoring_values(settings: Settings) -> Values:
         _tolerating(settings.gate.enabled),
         settings.monitoring.values,
     ):
-        values = merge(values, more)
+        values = merge(values, layer)
     return values
 
 
@@ -65,8 +65,10 @@ def _prometheus(settings: Settings) -> Values:
 def _alertmanager(settings: Settings) -> Values:
     """How it is kept and reached; its configuration is worked out elsewhere."""
     monitoring = settings.monitoring
-    kept = {"alertmanagerSpec": volumes.alertmanager(monitoring)}
-    return merge(merge(kept, exposure.alertmanager(monitoring)), alertmanager_values(settings))
+    storage_values = {"alertmanagerSpec": volumes.alertmanager(monitoring)}
+    return merge(
+        merge(storage_values, exposure.alertmanager(monitoring)), alertmanager_values(settings)
+    )
 
 
 def _grafana(settings: Settings) -> Values:
@@ -119,20 +121,20 @@ def _control_plane_targets(enabled: bool) -> Values:
     }
 
 
-def _tolerating(gated: bool) -> Values:
+def _tolerating(gate_enabled: bool) -> Values:
     """It computes on no GPU, and has to tell of nodes that are not proven: be they all nodes.
 
     node-exporter tolerates every taint by its chart's defaults.
     """
-    if not gated:
+    if not gate_enabled:
         return {}
-    ours: Values = {"tolerations": [gate.TOLERATION]}
+    tolerations: Values = {"tolerations": [gate.TOLERATION]}
     return {
-        "prometheus": {"prometheusSpec": ours},
-        "alertmanager": {"alertmanagerSpec": ours},
-        "grafana": ours,
-        "kube-state-metrics": ours,
-        "prometheusOperator": {**ours, "admissionWebhooks": {"patch": ours}},
+        "prometheus": {"prometheusSpec": tolerations},
+        "alertmanager": {"alertmanagerSpec": tolerations},
+        "grafana": tolerations,
+        "kube-state-metrics": tolerations,
+        "prometheusOperator": {**tolerations, "admissionWebhooks": {"patch": tolerations}},
     }
 
 

@@ -11,7 +11,7 @@ from gpuboot.kubernetes.operands import ExpectedOperand
 from gpuboot.kubernetes.values import Values
 
 # Key in the values -> DaemonSet and container (gpu-operator v26.7.0, assets/*/*daemonset.yaml).
-_MADE = {
+_OPERAND_DAEMONSETS = {
     "devicePlugin": ("nvidia-device-plugin-daemonset", "nvidia-device-plugin"),
     "gfd": ("gpu-feature-discovery", "gpu-feature-discovery"),
     "dcgmExporter": ("nvidia-dcgm-exporter", "nvidia-dcgm-exporter"),
@@ -35,7 +35,7 @@ def expected_operands(settings: Settings, lock: Lock) -> dict[str, ExpectedOpera
     chart = f"gpu-operator-{lock.charts['gpu-operator'].version}"
     return {
         name: _expected(key, container, values, chart)
-        for key, (name, container) in _MADE.items()
+        for key, (name, container) in _OPERAND_DAEMONSETS.items()
         if values.get(key, {}).get("enabled", True)
     }
 
@@ -66,8 +66,10 @@ def _env(key: str, values: Values) -> dict[str, str | None]:
         variables = dict.fromkeys(_OPTIONAL_ENV)
         if values.get("dcgm", {}).get("enabled"):
             del variables[_ENGINE]  # the operator names its own engine (object_controls.go:1829)
-    given = {item["name"]: item.get("value", "") for item in values.get(key, {}).get("env", ())}
-    return variables | given
+    configured = {
+        item["name"]: item.get("value", "") for item in values.get(key, {}).get("env", ())
+    }
+    return variables | configured
 
 
 def _config(values: Values) -> str:

@@ -19,7 +19,7 @@ _GPU = ("DCGM_.*", "kube_.*", "gpu_operator_.*")
 
 def remote_write(settings: Settings) -> list[Values]:
     """Values of `prometheusSpec.remoteWrite`. Secrets are named there, never held."""
-    return [_one(item, settings) for item in settings.monitoring.remote_write]
+    return [_remote_write_values(item, settings) for item in settings.monitoring.remote_write]
 
 
 def user_names(settings: Settings) -> dict[str, str]:
@@ -34,11 +34,11 @@ def user_names(settings: Settings) -> dict[str, str]:
 def files(settings: Settings) -> dict[str, SecretFile]:
     """Key in our Secret -> the operator's file whose content it gets."""
     return {
-        f"{item.name}-{what}": SecretFile(
+        f"{item.name}-{kind}": SecretFile(
             f"monitoring.remote_write.{number}.{setting}.file", secret.file
         )
         for number, item in enumerate(settings.monitoring.remote_write)
-        for what, setting, secret in (
+        for kind, setting, secret in (
             ("password", "password", item.password),
             ("token", "bearer_token", item.bearer_token),
         )
@@ -69,7 +69,7 @@ def existing(settings: Settings) -> dict[str, list[str]]:
     return keys
 
 
-def _one(item: RemoteWrite, settings: Settings) -> Values:
+def _remote_write_values(item: RemoteWrite, settings: Settings) -> Values:
     values: Values = {"name": item.name, "url": item.url}
     if item.headers:
         values["headers"] = dict(item.headers)
@@ -93,8 +93,8 @@ def _one(item: RemoteWrite, settings: Settings) -> Values:
 
 def recorded(settings: Settings) -> list[str]:
     """Names of the series that our recording rules make; the chart has rules of its own."""
-    made = rules.recordings(settings, ()).values()
-    return sorted({record.name for records in made for record in records} | {EXPECTED})
+    record_groups = rules.recordings(settings, ()).values()
+    return sorted({record.name for records in record_groups for record in records} | {EXPECTED})
 
 
 def _reference(secret: Secret, key: str) -> Values:

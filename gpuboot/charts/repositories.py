@@ -22,7 +22,7 @@ def used(settings: Settings) -> list[str]:
         "kube-prometheus-stack": settings.monitoring.enabled,
         "fluent-bit": settings.logs.enabled,
     }
-    return [chart for chart, wanted in needed.items() if wanted]
+    return [chart for chart, is_enabled in needed.items() if is_enabled]
 
 
 def repository(name: str, settings: Settings) -> str:
@@ -36,5 +36,5 @@ def repository(name: str, settings: Settings) -> str:
     try:
         return mirrors.get(name) or PUBLISHERS[name]
     except KeyError:
-        known = ", ".join(sorted(PUBLISHERS))
-        raise ValueError(f"unknown chart repository {name}; known are {known}") from None
+        known_names = ", ".join(sorted(PUBLISHERS))
+        raise ValueError(f"unknown chart repository {name}; known are {known_names}") from None

@@ -23,15 +23,15 @@ def device_plugin(settings: Settings) -> Values:
     template (gpu-operator v26.7.0, object_controls.go:2893 and :2929), so the pods restart with new
     content.
     """
-    named = dict(
+    configurations = dict(
         sorted(sharing.plugin_config(item, settings) for item in settings.sharing.values())
     )
-    if settings.gpu_operator.time_slices == 1 and not named:
+    if settings.gpu_operator.time_slices == 1 and not configurations:
         return {}
     default, text = sharing.plugin_config(None, settings)
-    if named:
-        default = f"{default.rpartition('-')[0]}-{_digest(repr((text, named)))}"
-    data = {default: text, **named}
+    if configurations:
+        default = f"{default.rpartition('-')[0]}-{_digest(repr((text, configurations)))}"
+    data = {default: text, **configurations}
     return {"config": {"name": PLUGIN_MAP, "create": True, "default": default, "data": data}}
 
 
@@ -43,11 +43,11 @@ def mig_manager(settings: Settings) -> Values:
     ConfigMap, so that its pods restart with it.
     """
     enabled = settings.gpu_operator.mig_manager
-    asked = {item.mig for item in settings.sharing.values() if item.mig}
-    if not enabled or not asked & set(settings.mig_layouts):
+    layout_names = {item.mig for item in settings.sharing.values() if item.mig}
+    if not enabled or not layout_names & set(settings.mig_layouts):
         return {"enabled": enabled}
     layouts = {sharing.DISABLED: [{"devices": "all", "mig-enabled": False}]}
-    for name in sorted(asked):
+    for name in sorted(layout_names):
         parts = settings.mig_layouts.get(name)
         layouts[sharing.layout_label(name, settings)] = (
             [_part(part) for part in parts] if parts else _of_all(name)
@@ -75,10 +75,14 @@ def _of_all(name: str) -> list[Values]:
     """
     if name == sharing.DISABLED:
         return [{"devices": "all", "mig-enabled": False}]
-    groups = mig_profiles.alike(name)
+    groups = mig_profiles.grouped_counts(name)
     return [
         {
-            **({"device-filter": [f"0x{one:04X}10DE" for one in ids]} if len(groups) > 1 else {}),
+            **(
+                {"device-filter": [f"0x{device_id:04X}10DE" for device_id in ids]}
+                if len(groups) > 1
+                else {}
+            ),
             "devices": "all",
             "mig-enabled": True,
             "mig-devices": dict(counts),

@@ -61,13 +61,13 @@ def through_leader(question: Question, inventory: str, data: Sequence[str]) -> s
 
     pyinfra holds the connections of an inventory, so a deploy asks.
     """
-    ended = runs.pyinfra(
+    result = runs.pyinfra(
         inventory,
         DEPLOY,
         runs.options(data),
         {"GPUBOOT_QUESTION": question.to_json()},
-        quiet=True,
+        capture_output=True,
     )
-    if not ended.answer:
-        runs.stop(f"{ended.output.strip()}\nnobody could be asked")
-    return ended.answer
+    if not result.answer:
+        runs.stop(f"{result.output.strip()}\nnobody could be asked")
+    return result.answer

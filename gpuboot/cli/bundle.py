@@ -36,7 +36,7 @@ def bundle(
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     files = archive.contents(recording, findings, facts, when)
     paths: list[Path] = []
-    if not ending.written(lambda: paths.append(archive.write(to, recording.site, files)), to):
+    if not ending.try_write(lambda: paths.append(archive.write(to, recording.site, files)), to):
         raise typer.Exit(NOT_WRITTEN)
     typer.echo(f"causes found: {len(findings)}; look through it before you send it", err=True)
     print(paths[0])

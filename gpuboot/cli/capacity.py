@@ -75,16 +75,16 @@ def capacity(
     question = _question(weeks, cpu_per_gpu, memory_per_gpu)
     plan = Plan(target, lead_time, installed, gang, repair)
     if inventory is not None:
-        said = asking.through_leader(question, inventory, data or [])
-        report = _of_cluster(inventory, plan, said)
+        answer = asking.through_leader(question, inventory, data or [])
+        report = _of_cluster(inventory, plan, answer)
     elif csv is not None:
         report = _of_series(str(csv), plan, _file(csv))
     else:
         history = ranges.at_address(question.ranges, url or "", token_file, ca_file)
         report = _of_series(url or "", plan, history)
     print(json.dumps(report.to_json(), indent=1) if as_json else text(report), flush=True)
-    done = html is None or ending.written(lambda: _write(html, report), html)
-    raise typer.Exit(with_unwritten(report.exit_code, not done))
+    is_written = html is None or ending.try_write(lambda: _write(html, report), html)
+    raise typer.Exit(with_unwritten(report.exit_code, not is_written))
 
 
 def _question(weeks: int, cpu: float, memory: float) -> CapacityQuestion:
@@ -95,28 +95,28 @@ def _question(weeks: int, cpu: float, memory: float) -> CapacityQuestion:
     from gpuboot.usage.capacity.question import CapacityQuestion
     from gpuboot.usage.ranges import RangeQuestion
 
-    asked = RangeQuestion(queries(), window(time.time(), weeks))
-    return CapacityQuestion(asked, Shape(cpu, memory))
+    range_question = RangeQuestion(queries(), window(time.time(), weeks))
+    return CapacityQuestion(range_question, Shape(cpu, memory))
 
 
-def _of_cluster(inventory: str, plan: Plan, said: str) -> Capacity:
+def _of_cluster(inventory: str, plan: Plan, answer_text: str) -> Capacity:
     from dataclasses import replace
 
     from gpuboot.usage.capacity.question import answered
     from gpuboot.usage.capacity.report import capacity as made
 
-    answer = answered(said)
-    where = answer.history.about.get("cluster", "") if answer.history else ""
-    report = made(where or inventory, answer.history, plan, answer.history_error)
+    answer = answered(answer_text)
+    cluster_name = answer.history.metadata.get("cluster", "") if answer.history else ""
+    report = made(cluster_name or inventory, answer.history, plan, answer.history_error)
     return replace(report, fit=answer.fit, fit_refusal=answer.fit_error)
 
 
-def _of_series(where: str, plan: Plan, history: History) -> Capacity:
+def _of_series(source: str, plan: Plan, history: History) -> Capacity:
     from dataclasses import replace
 
     from gpuboot.usage.capacity.report import capacity as made
 
-    return replace(made(where, history, plan), fit_refusal="give the inventory of a cluster")
+    return replace(made(source, history, plan), fit_refusal="give the inventory of a cluster")
 
 
 def _file(path: Path) -> History:

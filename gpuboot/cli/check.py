@@ -29,10 +29,10 @@ def check(
     from gpuboot.hosts.reading import FINDINGS, from_json
 
     options = runs.options(data, same_sudo_password)
-    ended = runs.pyinfra(inventory, DEPLOY, options, answer=FINDINGS)
-    reading = from_json(ended.answer) if ended.answer else None
+    result = runs.pyinfra(inventory, DEPLOY, options, answer=FINDINGS)
+    reading = from_json(result.answer) if result.answer else None
     # without an answer nobody knows: pyinfra has told why, or was interrupted
-    passed = ended.code == 0 and reading is not None and not reading.problems
+    passed = result.code == 0 and reading is not None and not reading.problems
     if as_json and reading is not None:
         print(_document(inventory, passed, reading))
     if passed:

@@ -132,31 +132,31 @@ def _run(
     times: tuple[str, str, str, str],
     source: _Source,
     options: _Options,
-    shown: tuple[Format, list[str]],
+    formatting: tuple[Format, list[str]],
     save: Path | None,
 ) -> None:
     """Ask, keep the answers if they are wanted, and print the report."""
     from gpuboot.usage.cost.errors import CostError
     from gpuboot.usage.cost.question import CostQuestion
 
-    if sum(one is not None for one in (source.inventory, source.url, source.recorded)) != 1:
+    if sum(value is not None for value in (source.inventory, source.url, source.recorded)) != 1:
         runs.stop("where from?\n    remedy: give one of INVENTORY, --url ADDRESS, --from FILE")
-    asked = CostQuestion(*times, int(time.time()))
+    question = CostQuestion(*times, int(time.time()))
     try:
-        history = _history(asked, source)
-        print(_written(_report(history, asked, options, source), *shown), flush=True)
-        if save is not None and not ending.written(lambda: _save(history, save), save):
+        history = _history(question, source)
+        print(_format_report(_report(history, question, options, source), *formatting), flush=True)
+        if save is not None and not ending.try_write(lambda: _save(history, save), save):
             raise typer.Exit(NOT_WRITTEN)
     except CostError as error:
         runs.stop(str(error))
 
 
-def _history(asked: CostQuestion, source: _Source) -> History:
+def _history(question: CostQuestion, source: _Source) -> History:
     if source.recorded is not None:
         return _recorded(source.recorded)
     if source.url is not None:
-        return _at_address(asked, source.url, source.token_file, source.ca_file)
-    return ranges.through_leader(asked, source.inventory or "", source.data)
+        return _at_address(question, source.url, source.token_file, source.ca_file)
+    return ranges.through_leader(question, source.inventory or "", source.data)
 
 
 def _keys(by: list[str] | None) -> list[str]:
@@ -183,11 +183,11 @@ def _recorded(path: Path) -> History:
 
 
 def _at_address(
-    asked: CostQuestion, url: str, token_file: Path | None, ca_file: Path | None
+    question: CostQuestion, url: str, token_file: Path | None, ca_file: Path | None
 ) -> History:
     from gpuboot.usage.cost.question import ranges as of_period
 
-    return ranges.at_address(of_period(asked.period({})), url, token_file, ca_file)
+    return ranges.at_address(of_period(question.period({})), url, token_file, ca_file)
 
 
 def _save(history: History, path: Path) -> None:
@@ -196,38 +196,42 @@ def _save(history: History, path: Path) -> None:
     path.write_text(to_json(history), encoding="utf-8")
 
 
-def _report(history: History, asked: CostQuestion, options: _Options, source: _Source) -> Report:
+def _report(history: History, question: CostQuestion, options: _Options, source: _Source) -> Report:
     """The report of what was answered, with what the settings and the command line say of money."""
     from gpuboot.usage.cost import prices, teams
     from gpuboot.usage.cost.period import check_kept
     from gpuboot.usage.cost.policies import Shared
     from gpuboot.usage.cost.report import report
 
-    of_settings: dict[str, Any] = history.about.get("cost", {})
-    period = asked.period_of(history)
+    of_settings: dict[str, Any] = history.metadata.get("cost", {})
+    period = question.period_of(history)
     if source.recorded is None:
-        check_kept(period, history.about.get("retention", ""), asked.now)
+        check_kept(period, history.metadata.get("retention", ""), question.now)
     shared = Shared(
         options.unallocated or of_settings.get("unallocated", "none"),
         options.unavailable or of_settings.get("unavailable", "none"),
     )
-    known = prices.with_options(
+    price_list = prices.with_options(
         prices.from_settings(of_settings), options.price, options.currency, options.energy_price
     )
     mapping = teams.read_mapping(options.teams) if options.teams else {}
-    made = report(replace(history, window=period.window), period, known, shared, mapping)
-    prices.check_models(options.price, (one.model for one in made.proofs))
-    return made
+    cost_report = report(
+        replace(history, window=period.window), period, price_list, shared, mapping
+    )
+    prices.check_models(options.price, (proof.model for proof in cost_report.proofs))
+    return cost_report
 
 
-def _written(made: Report, as_format: Format, keys: list[str]) -> str:
+def _format_report(cost_report: Report, as_format: Format, keys: list[str]) -> str:
     """The report; formats without room for the proof tell it on stderr."""
     from gpuboot.usage.cost import standards, tables
 
     if as_format in {Format.csv, Format.opencost, Format.focus}:
-        typer.echo("\n".join([*tables.proof(made), *tables.notes(made, keys)]), err=True)
+        typer.echo(
+            "\n".join([*tables.proof(cost_report), *tables.notes(cost_report, keys)]), err=True
+        )
     if as_format is Format.focus:
-        return standards.focus(made)
+        return standards.focus(cost_report)
     write = {
         Format.table: tables.text,
         Format.markdown: tables.markdown,
@@ -235,4 +239,4 @@ def _written(made: Report, as_format: Format, keys: list[str]) -> str:
         Format.json: tables.as_json,
         Format.opencost: standards.opencost,
     }[as_format]
-    return write(made, keys)
+    return write(cost_report, keys)

@@ -39,18 +39,22 @@ def diagnose(
 
     if pod and node:
         runs.stop("either --pod or --node\n    remedy: a pod's node is looked at with the pod")
-    begun = time.monotonic()
+    started = time.monotonic()
     recording = recorded(inventory, data)
     facts = all_facts.of(recording)
-    known = {one.key for one in facts.cluster.pods} if pod else {one.node for one in facts.hosts}
-    if (wanted := pod or node) and wanted not in known and not facts.cluster.error:
-        remedy = "name it as NAMESPACE/NAME" if pod else f"one of {', '.join(sorted(known))}"
-        runs.stop(f"there is no {'pod' if pod else 'node'} {wanted}\n    remedy: {remedy}")
+    known_names = (
+        {entry.key for entry in facts.cluster.pods}
+        if pod
+        else {entry.node for entry in facts.hosts}
+    )
+    if (target := pod or node) and target not in known_names and not facts.cluster.error:
+        remedy = "name it as NAMESPACE/NAME" if pod else f"one of {', '.join(sorted(known_names))}"
+        runs.stop(f"there is no {'pod' if pod else 'node'} {target}\n    remedy: {remedy}")
     findings = model.diagnose(facts, TABLE)
-    if wanted:
-        findings = model.about(findings, facts, pod, node)
+    if target:
+        findings = model.findings_about(findings, facts, pod, node)
     tell = report.document if json else report.text
-    print(tell(findings, facts, recording.site, time.monotonic() - begun))
+    print(tell(findings, facts, recording.site, time.monotonic() - started))
     raise typer.Exit(report.exit_code(findings, facts))
 
 
@@ -61,7 +65,7 @@ def recorded(inventory: str, data: list[str] | None) -> Recording:
     until = {UNTIL: str(time.time() + WITHIN_S)}
     tries = ["--data", f"ssh_connect_retries={RETRIES}"]
     options = [*tries, *runs.options(data)]
-    ended = runs.pyinfra(inventory, DEPLOY, options, until, quiet=True)
-    if not ended.answer:
-        runs.stop(ended.output.rstrip() or "pyinfra told nothing")
-    return from_json(ended.answer)
+    result = runs.pyinfra(inventory, DEPLOY, options, until, capture_output=True)
+    if not result.answer:
+        runs.stop(result.output.rstrip() or "pyinfra told nothing")
+    return from_json(result.answer)

@@ -40,16 +40,19 @@ def drift(
                 f"{path}: there is no folder {path.parent}\n    remedy: make it, then run again"
             )
     options = runs.options(data)
-    ended = runs.pyinfra(inventory, deploy, options, answer=POINTER, quiet=True, dry=True)
-    if ended.code != 0 or not ended.answer:
-        runs.stop(ended.output.rstrip() or "pyinfra told nothing")
-    plan = json_format.loads(ended.answer)
-    found = of_plan.from_plan(plan)
-    print(ended.answer if json else of_plan.text(found), end="", flush=True)
-    files = [(junit, of_plan.junit(found)), (metrics, of_plan.metrics(found, time.time()))]
-    done = [
-        ending.written(partial(write_atomically, path, content), path)
+    result = runs.pyinfra(inventory, deploy, options, answer=POINTER, capture_output=True, dry=True)
+    if result.code != 0 or not result.answer:
+        runs.stop(result.output.rstrip() or "pyinfra told nothing")
+    plan = json_format.loads(result.answer)
+    drift_report = of_plan.from_plan(plan)
+    print(result.answer if json else of_plan.text(drift_report), end="", flush=True)
+    files = [
+        (junit, of_plan.junit(drift_report)),
+        (metrics, of_plan.metrics(drift_report, time.time())),
+    ]
+    successes = [
+        ending.try_write(partial(write_atomically, path, content), path)
         for path, content in files
         if path
     ]
-    raise typer.Exit(with_unwritten(DRIFT if found.differences else OK, not all(done)))
+    raise typer.Exit(with_unwritten(DRIFT if drift_report.differences else OK, not all(successes)))

@@ -26,12 +26,12 @@ class Commands(TyperGroup):
     """The commands of `gpuboot`."""
 
     def invoke(self, ctx: Any) -> Any:
-        before = {one: signal.signal(one, _end) for one in (signal.SIGTERM, signal.SIGHUP)}
+        before = {signum: signal.signal(signum, _end) for signum in (signal.SIGTERM, signal.SIGHUP)}
         try:
             _ending(lambda: super(Commands, self).invoke(ctx))
         finally:
-            for one, handler in before.items():
-                signal.signal(one, handler)
+            for signum, handler in before.items():
+                signal.signal(signum, handler)
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
@@ -67,7 +67,7 @@ def _ending(command: Callable[[], object]) -> None:
         raise typer.Exit(code)
 
 
-def written(write: Callable[[], object], path: Path) -> bool:
+def try_write(write: Callable[[], object], path: Path) -> bool:
     """Write a file that stands beside a command's answer: whether that went well; else say why.
 
     + write: raises OSError; + path: of the file

@@ -28,26 +28,26 @@ def history(
     from gpuboot.verify.history.files import HistoryError, read, read_last
 
     try:
-        known, last = read(folder), read_last(folder)
+        histories, last = read(folder), read_last(folder)
     except HistoryError as error:
         stop(f"{error}\n    remedy: mend or remove that line; the others stay as they are")
-    chosen = [
-        one
-        for uuid, one in known.items()
-        if not which or uuid.startswith(which) or one.place[1] == which
+    selected = [
+        gpu
+        for uuid, gpu in histories.items()
+        if not which or uuid.startswith(which) or gpu.place[1] == which
     ]
-    if not chosen:
-        whose = f" of {which}" if which else ""
-        stop(f"no GPU{whose} in {folder}\n    remedy: `gpuboot verify INVENTORY` notes them")
+    if not selected:
+        suffix = f" of {which}" if which else ""
+        stop(f"no GPU{suffix} in {folder}\n    remedy: `gpuboot verify INVENTORY` notes them")
     if as_json:
-        print(dumps({one.uuid: [events.to_json(it) for it in one.events] for one in chosen}))
+        print(dumps({gpu.uuid: list(map(events.to_json, gpu.events)) for gpu in selected}))
         return
-    rows = sorted((events.summary(one, last) for one in chosen), key=lambda row: row[2:4])
+    rows = sorted((events.summary(gpu, last) for gpu in selected), key=lambda row: row[2:4])
     _table([events.COLUMNS, *rows])
-    if len(chosen) == 1 and which:
+    if len(selected) == 1 and which:
         print()
-        _table([(it.at, it.kind, f"{it.cluster}/{it.node}", it.pci, it.detail)
-                for it in chosen[0].events])  # fmt: skip
+        _table([(event.at, event.kind, f"{event.cluster}/{event.node}", event.pci, event.detail)
+                for event in selected[0].events])  # fmt: skip
 
 
 def _table(rows: list[tuple[str, ...]]) -> None:

@@ -49,12 +49,12 @@ def init(
     No host is changed. Exit code: 0 written, 1 nothing was written, 2 run in the wrong folder.
     """
     # what reads hosts takes a third of a second to be imported, which other commands need not pay
-    from gpuboot.cli.init_steps import Given, make_site_files
+    from gpuboot.cli.init_steps import InitArguments, make_site_files
 
     first = [monitor] if monitor else list(control_plane or [])
-    given = Given(
+    arguments = InitArguments(
         hosts=list(hosts or []), name=name, docker=docker, first=first, endpoint=endpoint,
         user=user, port=port, key=key, ssh_config=ssh_config,
         sudo_password=same_sudo_password, force=force,
     )  # fmt: skip
-    make_site_files(given, bool(control_plane), bool(monitor))
+    make_site_files(arguments, bool(control_plane), bool(monitor))

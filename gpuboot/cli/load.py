@@ -67,24 +67,28 @@ def load(
     if gpu and gpus:
         runs.stop("either --gpu or --gpus\n    remedy: a UUID names one GPU already")
     names = [name for name in nodes.split(",") if name]
-    wanted = {"kind": kind.value, "seconds": seconds, "gpus": gpus, "uuid": gpu, "nodes": names}
-    variables = {"GPUBOOT_LOAD": json_format.dumps(wanted), "GPUBOOT_PARENT": str(os.getpid())}
-    where = ", ".join(names) or "all nodes"
-    typer.echo(f"{kind.value} for {seconds} s on free GPUs of {where}; Ctrl-C ends it", err=True)
-    ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), variables, quiet=True, tidies=True)
-    if not ended.answer:
-        runs.stop(ended.output.rstrip() or "pyinfra told nothing")
-    _tell(ended, inventory, json)
+    request = {"kind": kind.value, "seconds": seconds, "gpus": gpus, "uuid": gpu, "nodes": names}
+    variables = {"GPUBOOT_LOAD": json_format.dumps(request), "GPUBOOT_PARENT": str(os.getpid())}
+    target_nodes = ", ".join(names) or "all nodes"
+    typer.echo(
+        f"{kind.value} for {seconds} s on free GPUs of {target_nodes}; Ctrl-C ends it", err=True
+    )
+    result = runs.pyinfra(
+        inventory, DEPLOY, runs.options(data), variables, capture_output=True, tidies=True
+    )
+    if not result.answer:
+        runs.stop(result.output.rstrip() or "pyinfra told nothing")
+    _tell(result, inventory, json)
 
 
-def _tell(ended: runs.Ended, inventory: str, as_json: bool) -> None:
+def _tell(result: runs.PyinfraResult, inventory: str, as_json: bool) -> None:
     """What became of it, and the exit code."""
     from gpuboot.verify.load import report
     from gpuboot.verify.load.answers import from_json
 
-    outcome = from_json(ended.answer)
-    print(ended.answer if as_json else report.text(outcome, inventory))
-    raise typer.Exit(_code(outcome, ended.code))
+    outcome = from_json(result.answer)
+    print(result.answer if as_json else report.text(outcome, inventory))
+    raise typer.Exit(_code(outcome, result.code))
 
 
 def _code(outcome: Outcome, code: int) -> int:

@@ -29,7 +29,7 @@ app = typer.Typer(
 WRONG = FAILED
 
 Folder = Annotated[Path, typer.Argument(help="The mirror's folder.")]
-There = Annotated[
+ExistingFolder = Annotated[
     Path | None, typer.Option("--folder", help="Count what this mirror has as fetched.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
@@ -49,7 +49,7 @@ Url = Annotated[str, typer.Argument(help="Where hosts reach the mirror: https://
 @app.command()
 def plan(
     inventory: runs.Inventory,
-    folder: There = None,
+    folder: ExistingFolder = None,
     as_json: AsJson = False,
     data: runs.Data = None,
 ) -> None:
@@ -64,12 +64,12 @@ def plan(
     from gpuboot.hosts.mirror import fill
 
     site = _site(inventory, data)
-    with _told(folder), tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as work:
+    with _report_errors(folder), tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as work:
         client = fill.client_for(site)
-        found = fill.plan(client, site, folder or Path(work), Path(work), _say)
-        there = _right(folder, found)
-    print(_json(found, there) if as_json else _text(found, there))
-    raise typer.Exit(WRONG if found.problems else 0)
+        mirror_plan = fill.plan(client, site, folder or Path(work), Path(work), _say)
+        present = _right(folder, mirror_plan)
+    print(_json(mirror_plan, present) if as_json else _text(mirror_plan, present))
+    raise typer.Exit(WRONG if mirror_plan.problems else 0)
 
 
 @app.command("fill")
@@ -81,12 +81,14 @@ def fill_folder(inventory: runs.Inventory, folder: Folder, data: runs.Data = Non
     from gpuboot.hosts.mirror import fill, manifest
 
     site = _site(inventory, data)
-    with _told(folder):
-        found, made = fill.fill(fill.client_for(site), site, folder, _say)
-    for note in found.notes:
+    with _report_errors(folder):
+        mirror_plan, mirror_manifest = fill.fill(fill.client_for(site), site, folder, _say)
+    for note in mirror_plan.notes:
         print(f"note: {note}")
-    size = manifest.size_text(manifest.total(made.files))
-    print(f"{folder} is whole: {len(made.files)} files, {size}; {manifest.NAME} lists them")
+    size = manifest.size_text(manifest.total(mirror_manifest.files))
+    print(
+        f"{folder} is whole: {len(mirror_manifest.files)} files, {size}; {manifest.NAME} lists them"
+    )
     print(f"the site's settings: gpuboot mirror settings {folder} https://mirror.example")
 
 
@@ -103,21 +105,28 @@ def check(
     from gpuboot.config.problems import render
     from gpuboot.hosts.mirror import content, manifest
 
-    made = _manifest(folder)
-    looked = {file.path: content.look(folder, file) for file in made.files}
-    problems = manifest.differences(made, {path: one for path, one in looked.items() if one})
+    mirror_manifest = _manifest(folder)
+    looked = {file.path: content.look(folder, file) for file in mirror_manifest.files}
+    problems = manifest.differences(
+        mirror_manifest, {path: file_state for path, file_state in looked.items() if file_state}
+    )
     if inventory is not None:
         site = _site(inventory, data)
         mirror, lock = site.settings.mirror, site.lock.model_dump(mode="json")
         needs = manifest.Needs(mirror.platforms, mirror.architectures, lock)
-        problems += manifest.wrong_versions(made, needs)
+        problems += manifest.wrong_versions(mirror_manifest, needs)
     if as_json:
         print(json.dumps([asdict(problem) for problem in problems], indent=1))
     elif problems:
-        print(render(problems, f"{folder}, filled {made.made}").replace("[inventory] ", ""))
+        print(
+            render(problems, f"{folder}, filled {mirror_manifest.made}").replace("[inventory] ", "")
+        )
     else:
-        size = manifest.size_text(manifest.total(made.files))
-        print(f"{folder} is whole: {len(made.files)} files, {size}, filled {made.made}")
+        size = manifest.size_text(manifest.total(mirror_manifest.files))
+        print(
+            f"{folder} is whole: {len(mirror_manifest.files)} files, {size}, filled "
+            f"{mirror_manifest.made}"
+        )
     raise typer.Exit(WRONG if problems else 0)
 
 
@@ -135,7 +144,7 @@ def serve(
     """
     from gpuboot.hosts.mirror import web
 
-    made = _manifest(folder)
+    mirror_manifest = _manifest(folder)
     if (certificate is None) != (key is None):
         runs.stop("--certificate and --key go together\n    remedy: give both, or none for http")
     try:
@@ -147,7 +156,7 @@ def serve(
         )
     scheme = "https" if certificate else "http"
     url = f"{scheme}://{server.server_name}:{server.server_port}"
-    print(f"serving {folder}, filled {made.made}, on {url}", flush=True)
+    print(f"serving {folder}, filled {mirror_manifest.made}, on {url}", flush=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as systemd ends it
     with contextlib.suppress(KeyboardInterrupt):
         server.serve_forever()
@@ -159,9 +168,9 @@ def settings(folder: Folder, url: Url) -> None:
     from gpuboot.config.site_files import literal
     from gpuboot.hosts.mirror import layout
 
-    made = _manifest(folder)
-    paths = [file.path for file in made.files]
-    tree = layout.site_settings(url.rstrip("/"), made.key_sha256, paths)
+    mirror_manifest = _manifest(folder)
+    paths = [file.path for file in mirror_manifest.files]
+    tree = layout.site_settings(url.rstrip("/"), mirror_manifest.key_sha256, paths)
     print(f'    "mirrors": {literal(tree, 4)},')
 
 
@@ -187,17 +196,17 @@ def _site(inventory: str, data: list[str] | None) -> Site:
     if not Path("deploys/site.py").is_file():
         runs.stop(runs.wrong_folder("deploys/site.py"))
     command = [sys.executable, "-m", "deploys.run.offline", inventory, *(data or [])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        runs.stop(done.stderr.rstrip())
-    tree = json.loads(done.stdout)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        runs.stop(result.stderr.rstrip())
+    tree = json.loads(result.stdout)
     nodes = tuple(Node(**node) for node in tree["nodes"])
-    chosen, lock = load(tree["gpuboot"], any(node.role == "docker" for node in nodes))
-    return Site(chosen, lock, nodes)
+    site_settings, lock = load(tree["gpuboot"], any(node.role == "docker" for node in nodes))
+    return Site(site_settings, lock, nodes)
 
 
 @contextlib.contextmanager
-def _told(folder: Path | None) -> Iterator[None]:
+def _report_errors(folder: Path | None) -> Iterator[None]:
     """What goes wrong while fetching, told in words. + folder: of the mirror"""
     from gpuboot.config.settings import SettingsError
     from gpuboot.hosts.mirror.client import FetchError
@@ -218,31 +227,33 @@ def _say(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _right(folder: Path | None, found: Plan) -> set[str]:
+def _right(folder: Path | None, mirror_plan: Plan) -> set[str]:
     from gpuboot.hosts.mirror.content import is_right
 
     if folder is None:
         return set()
-    return {item.file.path for item in found.items if is_right(folder, item.file)}
+    return {item.file.path for item in mirror_plan.items if is_right(folder, item.file)}
 
 
-def _json(found: Plan, there: set[str]) -> str:
+def _json(mirror_plan: Plan, present: set[str]) -> str:
     from dataclasses import asdict
 
     document = {
-        "files": [{**asdict(item.file), "there": item.file.path in there} for item in found.items],
-        "images": found.images,
-        "notes": found.notes,
-        "problems": [asdict(problem) for problem in found.problems],
+        "files": [
+            {**asdict(item.file), "there": item.file.path in present} for item in mirror_plan.items
+        ],
+        "images": mirror_plan.images,
+        "notes": mirror_plan.notes,
+        "problems": [asdict(problem) for problem in mirror_plan.problems],
     }
     return json.dumps(document, indent=1)
 
 
-def _text(found: Plan, there: set[str]) -> str:
+def _text(mirror_plan: Plan, present: set[str]) -> str:
     from gpuboot.config.problems import render
     from gpuboot.hosts.mirror.manifest import parts, size_text
 
-    rows = parts((item.file for item in found.items), there)
+    rows = parts((item.file for item in mirror_plan.items), present)
     lines = [f"{'':<28}{'files':>8}{'size':>12}{'to fetch':>12}"]
     for row in rows:
         fetch = size_text(row.missing)
@@ -250,7 +261,9 @@ def _text(found: Plan, there: set[str]) -> str:
     size, missing = sum(row.size for row in rows), sum(row.missing for row in rows)
     files = sum(row.files for row in rows)
     lines.append(f"{'together':<28}{files:>8}{size_text(size):>12}{size_text(missing):>12}")
-    lines += [f"note: {note}" for note in found.notes]
-    if found.problems:
-        lines.append(render(found.problems, "it cannot be filled").replace("[inventory] ", ""))
+    lines += [f"note: {note}" for note in mirror_plan.notes]
+    if mirror_plan.problems:
+        lines.append(
+            render(mirror_plan.problems, "it cannot be filled").replace("[inventory] ", "")
+        )
     return "\n".join(lines)

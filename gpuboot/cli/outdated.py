@@ -29,33 +29,33 @@ def outdated(
     from gpuboot.config import outdated as versions
     from gpuboot.config.versions import Lock
 
-    ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), quiet=True)
-    answers = [json_format.loads(line) for line in ended.answer.splitlines()]
-    if ended.code != 0 or not answers:
-        runs.stop(ended.output.rstrip() or "pyinfra told nothing")
+    result = runs.pyinfra(inventory, DEPLOY, runs.options(data), capture_output=True)
+    answers = [json_format.loads(line) for line in result.answer.splitlines()]
+    if result.code != 0 or not answers:
+        runs.stop(result.output.rstrip() or "pyinfra told nothing")
     lock = Lock.model_validate(answers[0]["lock"])
-    found = versions.rows(lock, versions.served(answers))
+    rows = versions.rows(lock, versions.served(answers))
     if json:
-        print(json_format.dumps(versions.to_json(found), indent=1))
+        print(json_format.dumps(versions.to_json(rows), indent=1))
     else:
-        _show(found, versions.silent(answers, lock))
-    raise typer.Exit(NEWER if any(row.is_newer for row in found) else 0)
+        _show(rows, versions.silent(answers, lock))
+    raise typer.Exit(NEWER if any(row.is_newer for row in rows) else 0)
 
 
-def _show(found: Sequence[Row], silent: Sequence[str]) -> None:
+def _show(rows: Sequence[Row], silent: Sequence[str]) -> None:
     from rich.box import SIMPLE
     from rich.console import Console
     from rich.table import Table
 
     table = Table("version", "locked", "newest of its branch", "newest", "", box=SIMPLE)
-    for row in found:
+    for row in rows:
         if not row.unknown:
             table.add_row(row.key, row.locked, row.patch, row.newest, row.verdict)
     console = Console(highlight=False)
     console.print(table)
-    if not any(row.is_newer for row in found):
+    if not any(row.is_newer for row in rows):
         console.print("nothing newer is served")
-    unknown = [row for row in found if row.unknown]
+    unknown = [row for row in rows if row.unknown]
     console.print(f"not known: {', '.join(row.key for row in unknown)}")
-    for one in silent:
-        console.print(f"did not answer: {one}")
+    for name in silent:
+        console.print(f"did not answer: {name}")

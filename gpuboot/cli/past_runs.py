@@ -14,7 +14,7 @@ from gpuboot.cli.runs import stop
 
 _LOOKED_THROUGH = 200  # newest runs, for one that did the same
 
-Found = Sequence[tuple[Path, Mapping[str, Any]]]
+PastRuns = Sequence[tuple[Path, Mapping[str, Any]]]
 
 
 def past_runs(
@@ -36,18 +36,20 @@ def past_runs(
     from gpuboot.plan.history import past_runs as read
     from gpuboot.verify.report import past_runs as report
 
-    found = list(islice(read(reports, cluster), max(last, _LOOKED_THROUGH)))
-    if not found:
-        whose = f" of cluster {cluster}" if cluster else ""
-        stop(f"no run{whose} in {reports}\n    remedy: name the folder of reports by --reports")
-    newest = found[0][1]
-    other = _named(found, against) if against else report.same_kind(newest, found[1:])
+    stored_runs = list(islice(read(reports, cluster), max(last, _LOOKED_THROUGH)))
+    if not stored_runs:
+        suffix = f" of cluster {cluster}" if cluster else ""
+        stop(f"no run{suffix} in {reports}\n    remedy: name the folder of reports by --reports")
+    newest = stored_runs[0][1]
+    other = (
+        _find_run(stored_runs, against) if against else report.same_kind(newest, stored_runs[1:])
+    )
     compared = report.differences(newest, other[1]) if other else []
-    shown = [report.summary(*item) for item in found[:last]]
+    summaries = [report.summary(*item) for item in stored_runs[:last]]
     if as_json:
-        print(dumps(report.to_json(shown, other[0].name if other else "", compared), indent=2))
+        print(dumps(report.to_json(summaries, other[0].name if other else "", compared), indent=2))
         return
-    print("\n".join(report.lines(shown)))
+    print("\n".join(report.lines(summaries)))
     if other is None:
         print("\nno earlier run did the same as the newest; --against names one to compare with")
         return
@@ -55,9 +57,9 @@ def past_runs(
     print("\n".join(report.difference_lines(compared)))
 
 
-def _named(found: Found, folder: str) -> tuple[Path, Mapping[str, Any]]:
+def _find_run(stored_runs: PastRuns, folder: str) -> tuple[Path, Mapping[str, Any]]:
     name = Path(folder).name
-    named = next((item for item in found if item[0].name == name), None)
-    if named is None:
+    match = next((item for item in stored_runs if item[0].name == name), None)
+    if match is None:
         stop(f"no run {name} among these reports\n    remedy: `gpuboot runs --last 50` lists them")
-    return named
+    return match

@@ -29,10 +29,10 @@ def plan(
     2 where a host did not tell what has to be compared (with --detailed-exitcode: 1).
     """
     options = runs.options(data, same_sudo_password)
-    ended = runs.pyinfra(inventory, deploy, options, answer=POINTER, dry=True)
-    if ended.code != OK or not ended.answer:
-        could_not_tell = ended.code != FAILED and not detailed_exitcode
+    result = runs.pyinfra(inventory, deploy, options, answer=POINTER, dry=True)
+    if result.code != OK or not result.answer:
+        could_not_tell = result.code != FAILED and not detailed_exitcode
         raise typer.Exit(COULD_NOT_TELL if could_not_tell else FAILED)
-    print(ended.answer, end="")
-    changes = json.loads(ended.answer)["changes"]
+    print(result.answer, end="")
+    changes = json.loads(result.answer)["changes"]
     raise typer.Exit(CHANGES if changes and detailed_exitcode else 0)

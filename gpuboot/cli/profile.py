@@ -13,7 +13,7 @@ import typer
 from gpuboot.cli import asking, runs
 
 
-class What(StrEnum):
+class SubjectKind(StrEnum):
     """Whose GPUs."""
 
     pod = "pod"
@@ -23,7 +23,9 @@ class What(StrEnum):
     gpu = "gpu"
 
 
-Whose = Annotated[What, typer.Argument(help="Whose GPUs: a pod's, a Job's, ..., or one by UUID.")]
+Subject = Annotated[
+    SubjectKind, typer.Argument(help="Whose GPUs: a pod's, a Job's, ..., or one by UUID.")
+]
 Name = Annotated[str, typer.Argument(help="Of the pod, Job, namespace or node; the GPU's UUID.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The pod's or Job's namespace.")]
 Window = Annotated[
@@ -35,7 +37,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer.")]
 
 
 def profile(
-    what: Whose,
+    subject: Subject,
     name: Name,
     namespace: Namespace = "default",
     inventory: asking.Inventory = None,
@@ -53,16 +55,16 @@ def profile(
     Exit code: 0 the class of every GPU is known, 2 at least one is not.
     """
     from gpuboot.telemetry.profile.answer import ProfileQuestion
-    from gpuboot.telemetry.profile.text import known
+    from gpuboot.telemetry.profile.text import is_known
 
-    place = namespace if what in (What.pod, What.job) else ""
-    question = ProfileQuestion(what.value, name, place, window * 60)
+    place = namespace if subject in (SubjectKind.pod, SubjectKind.job) else ""
+    question = ProfileQuestion(subject.value, name, place, window * 60)
     try:
         while True:
             answer = asking.ask(question, inventory, url, token_file, ca_file, data)
             _show(answer, as_json, watch)
             if not watch:
-                raise typer.Exit(0 if known(answer) else runs.COULD_NOT_TELL)
+                raise typer.Exit(0 if is_known(answer) else runs.COULD_NOT_TELL)
             time.sleep(every)
     except KeyboardInterrupt:
         raise typer.Exit(0) from None

@@ -77,17 +77,17 @@ def verify(
     Exit code: 0 proven (with --level quick: answering), 1 failed, 2 not covered or could not tell,
     or not signed, 3 a file could not be written.
     """
-    asked = [f"gpuboot_level={level.value}"] if level else []
-    asked += [f"gpuboot_nodes={nodes}"] if nodes else []
-    asked += ["gpuboot_resume=yes"] if resume else []
-    asked += [f"gpuboot_test_alert={test_alert.value}"] if test_alert else []
-    options = runs.options([*(data or []), *asked])
-    ended = runs.pyinfra(inventory, VERIFY, options, answer=POINTER)
-    path = Path(ended.answer) / "verify.json"
-    if not ended.answer or not path.exists():
+    overrides = [f"gpuboot_level={level.value}"] if level else []
+    overrides += [f"gpuboot_nodes={nodes}"] if nodes else []
+    overrides += ["gpuboot_resume=yes"] if resume else []
+    overrides += [f"gpuboot_test_alert={test_alert.value}"] if test_alert else []
+    options = runs.options([*(data or []), *overrides])
+    result = runs.pyinfra(inventory, VERIFY, options, answer=POINTER)
+    path = Path(result.answer) / "verify.json"
+    if not result.answer or not path.exists():
         # a wrong inventory, or a verdict without a file; a killed run tells nothing
-        known = ended.code in (FAILED, NOT_WRITTEN)
-        raise typer.Exit(ended.code if known else runs.COULD_NOT_TELL)
+        has_verdict = result.code in (FAILED, NOT_WRITTEN)
+        raise typer.Exit(result.code if has_verdict else runs.COULD_NOT_TELL)
     proof = _load(path)
     if compare:
         _compare(path.parent, proof)
@@ -95,7 +95,7 @@ def verify(
         _sign(path, sign)
     if json:
         print(path.read_text(encoding="utf-8"), end="")
-    raise typer.Exit(with_unwritten(proof.exit, ended.code == NOT_WRITTEN))
+    raise typer.Exit(with_unwritten(proof.exit, result.code == NOT_WRITTEN))
 
 
 def report(
@@ -124,12 +124,12 @@ def report(
 
     proof = _load(path, "`gpuboot verify INVENTORY` makes one")
     show(proof)
-    done = ending.written(lambda: _write_again(proof, folder), folder)
-    if done:
+    is_written = ending.try_write(lambda: _write_again(proof, folder), folder)
+    if is_written:
         typer.echo(f"report: {folder}/verify.html", err=True)
     if sign:
         _sign(path, sign)
-    raise typer.Exit(with_unwritten(proof.exit, not done))
+    raise typer.Exit(with_unwritten(proof.exit, not is_written))
 
 
 def _write_again(proof: Report, folder: Path) -> None:
@@ -165,11 +165,11 @@ def _load(path: Path, remedy: str = "") -> Report:
 def _compare(folder: Path, proof: Report) -> None:
     from gpuboot.verify.report.comparison import differences, previous
 
-    found = previous(folder)
-    if found is None:
+    previous_report = previous(folder)
+    if previous_report is None:
         typer.echo(f"no earlier verification of {proof.cluster} to compare with", err=True)
         return
-    path, before = found
+    path, before = previous_report
     lines = differences(before, proof) or ["nothing"]
     typer.echo(f"changed since {before.started} ({path.name}):", err=True)
     for line in lines:
@@ -190,13 +190,13 @@ def _check(path: Path, signers: Path | None) -> None:
     from gpuboot.verify.report.signature import SignatureError, check
 
     try:
-        found = check(path, signers)
+        signature = check(path, signers)
     except SignatureError as error:
         runs.stop(f"{error}\n    remedy: `gpuboot report FOLDER --sign KEY` signs a report")
-    typer.echo(f"{path}: {found.text}")
-    if found.verdict == "unlisted":
+    typer.echo(f"{path}: {signature.text}")
+    if signature.verdict == "unlisted":
         runs.stop("    remedy: name the file of those who may sign by --signers")
-    raise typer.Exit(0 if found.verdict == "good" else 1)
+    raise typer.Exit(0 if signature.verdict == "good" else 1)
 
 
 def _unsigned(path: Path) -> None:

@@ -13,7 +13,7 @@ from gpuboot.cli import asking, runs
 UNKNOWN = runs.COULD_NOT_TELL
 
 
-class What(StrEnum):
+class SubjectKind(StrEnum):
     """Whose GPUs."""
 
     pod = "pod"
@@ -21,7 +21,9 @@ class What(StrEnum):
     gpu = "gpu"
 
 
-Whose = Annotated[What, typer.Argument(help="Whose load: a pod's, a namespace's, one GPU's.")]
+Subject = Annotated[
+    SubjectKind, typer.Argument(help="Whose load: a pod's, a namespace's, one GPU's.")
+]
 Name = Annotated[str, typer.Argument(help="Name of the pod or namespace, or the GPU's UUID.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The pod's namespace.")]
 Metric = Annotated[
@@ -37,7 +39,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer.")]
 
 
 def query(
-    what: Whose,
+    subject: Subject,
     name: Name,
     namespace: Namespace = "default",
     inventory: asking.Inventory = None,
@@ -60,9 +62,9 @@ def query(
     metrics = tuple(metric or METRICS)
     if wrong := [item for item in metrics if item not in METRICS]:
         runs.stop(f"no such metric: {', '.join(wrong)}\n    remedy: one of {', '.join(METRICS)}")
-    place = {"pod": namespace, "namespace": name, "gpu": ""}[what.value]
-    question = UsageQuery(what.value, name, place, window, stale)
+    place = {"pod": namespace, "namespace": name, "gpu": ""}[subject.value]
+    question = UsageQuery(subject.value, name, place, window, stale)
     document = asking.ask(question, inventory, url, token_file, ca_file, data)
     print(json.dumps(document, indent=1) if as_json else text(document, metrics))
-    known = all(document["values"][item]["value"] is not None for item in metrics)
-    raise typer.Exit(0 if known else UNKNOWN)
+    all_known = all(document["values"][item]["value"] is not None for item in metrics)
+    raise typer.Exit(0 if all_known else UNKNOWN)

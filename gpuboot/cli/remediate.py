@@ -34,17 +34,19 @@ def remediate(
     if yes and not act:
         runs.stop("-y goes with --act\n    remedy: leave it out, or add --act")
     if not act or not yes:
-        found = _judged(inventory, data)
+        document = _assess(inventory, data)
         show = not act and json
-        typer.echo(json_format.dumps(found, indent=1) if show else report.text(found), err=act)
-        if not act or report.exit_code(found) != report.ASKS:
-            raise typer.Exit(report.exit_code(found))
+        typer.echo(
+            json_format.dumps(document, indent=1) if show else report.text(document), err=act
+        )
+        if not act or report.exit_code(document) != report.ASKS:
+            raise typer.Exit(report.exit_code(document))
         _confirm()
-    found = _acted(inventory, data)
-    typer.echo(report.text(found), err=True)
+    document = _acted(inventory, data)
+    typer.echo(report.text(document), err=True)
     if json:
-        print(json_format.dumps(found))
-    raise typer.Exit(report.exit_code(found))
+        print(json_format.dumps(document))
+    raise typer.Exit(report.exit_code(document))
 
 
 def _confirm() -> None:
@@ -55,9 +57,9 @@ def _confirm() -> None:
         runs.stop("nothing was done")
 
 
-def _judged(inventory: str, data: list[str] | None) -> dict[str, Any]:
-    ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), quiet=True)
-    return _answer(ended)
+def _assess(inventory: str, data: list[str] | None) -> dict[str, Any]:
+    result = runs.pyinfra(inventory, DEPLOY, runs.options(data), capture_output=True)
+    return _answer(result)
 
 
 def _acted(inventory: str, data: list[str] | None) -> dict[str, Any]:
@@ -65,8 +67,8 @@ def _acted(inventory: str, data: list[str] | None) -> dict[str, Any]:
     return _answer(runs.pyinfra(inventory, DEPLOY, runs.options(data), _ACT))
 
 
-def _answer(ended: runs.Ended) -> dict[str, Any]:
-    if not ended.answer:
-        runs.stop(ended.output.rstrip() or "pyinfra told nothing")
-    found: dict[str, Any] = json_format.loads(ended.answer)
-    return found
+def _answer(result: runs.PyinfraResult) -> dict[str, Any]:
+    if not result.answer:
+        runs.stop(result.output.rstrip() or "pyinfra told nothing")
+    document: dict[str, Any] = json_format.loads(result.answer)
+    return document

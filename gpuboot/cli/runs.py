@@ -36,7 +36,7 @@ SameSudoPassword = Annotated[
 
 
 @dataclass(frozen=True)
-class Ended:
+class PyinfraResult:
     """How pyinfra ended.
 
     + code: its exit code; negative when a signal killed it
@@ -51,26 +51,26 @@ class Ended:
 
 def options(data: Sequence[str] | None = None, same_sudo_password: bool = False) -> list[str]:
     """pyinfra's own options for what a command was given."""
-    given = [word for item in data or [] for word in ("--data", item)]
-    return [*given, *(["--same-sudo-password"] if same_sudo_password else [])]
+    data_options = [word for item in data or [] for word in ("--data", item)]
+    return [*data_options, *(["--same-sudo-password"] if same_sudo_password else [])]
 
 
 def pyinfra(
     inventory: str,
     deploy: str,
-    more: Sequence[str] = (),
+    extra_options: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
     answer: str = ANSWER,
-    quiet: bool = False,
+    capture_output: bool = False,
     dry: bool = False,
     tidies: bool = False,
-) -> Ended:
+) -> PyinfraResult:
     """`pyinfra INVENTORY DEPLOY -y` in the current folder, which must be the project's.
 
-    + more: options, e.g. those of `options`
+    + extra_options: options, e.g. those of `options`
     + environment: laid over this process's own
     + answer: variable that names the file for the deploy's answer
-    + quiet: keep its output back, instead of printing it on stderr
+    + capture_output: keep its output back, instead of printing it on stderr
     + dry: `--dry` instead of `-y`: find out what would change, and change nothing
     + tidies: the deploy has an answer also when a signal has ended it
 
@@ -82,18 +82,18 @@ def pyinfra(
         path = Path(folder) / "answer"
         command = [sys.executable, "-m", "pyinfra", inventory, deploy, "--dry" if dry else "-y"]
         variables = {**os.environ, **(environment or {}), answer: str(path)}
-        ended = _ended([*command, *more], variables, quiet)
+        result = _run_pyinfra([*command, *extra_options], variables, capture_output)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
-    if ended.returncode in BY_SIGNAL and not tidies:
-        if quiet:
-            lines = [line for line in ended.stdout.splitlines() if line.startswith("interrupted:")]
+    if result.returncode in BY_SIGNAL and not tidies:
+        if capture_output:
+            lines = [line for line in result.stdout.splitlines() if line.startswith("interrupted:")]
             typer.echo([*lines, "interrupted: run it again"][0], err=True)
-        raise typer.Exit(ended.returncode)
-    return Ended(ended.returncode, text, ended.stdout or "")
+        raise typer.Exit(result.returncode)
+    return PyinfraResult(result.returncode, text, result.stdout or "")
 
 
-def _ended(
-    command: Sequence[str], variables: Mapping[str, str], quiet: bool
+def _run_pyinfra(
+    command: Sequence[str], variables: Mapping[str, str], capture_output: bool
 ) -> subprocess.CompletedProcess[str]:
     """stdout of pyinfra is for its own JSON; all that a person reads goes to stderr."""
     progress = os.dup(2)  # for a deploy whose output is kept back to tell how far it is
@@ -103,8 +103,8 @@ def _ended(
             command,
             env={**variables, PROGRESS: str(progress), STEPS: str(steps)},
             pass_fds=(progress, steps),
-            stdout=subprocess.PIPE if quiet else sys.stderr,
-            stderr=subprocess.STDOUT if quiet else None,
+            stdout=subprocess.PIPE if capture_output else sys.stderr,
+            stderr=subprocess.STDOUT if capture_output else None,
             text=True,
         )
     finally:
@@ -112,12 +112,14 @@ def _ended(
         os.close(steps)
 
 
-def run_to_its_end(command: Sequence[str], **how: Any) -> subprocess.CompletedProcess[str]:
+def run_to_its_end(
+    command: Sequence[str], **popen_arguments: Any
+) -> subprocess.CompletedProcess[str]:
     """`subprocess.run` of what gives back what it holds when it is told to end.
 
     Its exit code is then the signal's, as a shell has it.
     """
-    with subprocess.Popen(command, **how) as process, _handing_on(process) as received:
+    with subprocess.Popen(command, **popen_arguments) as process, _handing_on(process) as received:
         output, _ = process.communicate()
     code = 128 + received[0] if received else process.returncode
     return subprocess.CompletedProcess(command, code, output)
@@ -133,12 +135,12 @@ def _handing_on(process: subprocess.Popen[str]) -> Iterator[list[int]]:
         process.send_signal(signal.SIGTERM)
 
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {one: signal.signal(one, hand_on) for one in signals}
+    before = {signum: signal.signal(signum, hand_on) for signum in signals}
     try:
         yield received
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 def wrong_folder(deploy: str) -> str:

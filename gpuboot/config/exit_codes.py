@@ -15,7 +15,7 @@ BROKEN_PIPE = 141
 TERMINATED = 143
 
 BY_SIGNAL = frozenset({HANGUP, INTERRUPTED, TERMINATED})
-ENDED = frozenset({OK, COULD_NOT_TELL, NOT_WRITTEN})  # of a run: no operation failed
+COMPLETED_CODES = frozenset({OK, COULD_NOT_TELL, NOT_WRITTEN})  # of a run: no operation failed
 
 VERDICTS: Mapping[str, int] = {
     "proven": OK,
@@ -53,8 +53,10 @@ _RUN = Row(
 )
 _CHANGED = Row("done", "failed, refused, or only asked for a confirmation")
 _ANSWER = Row("answered", "the inventory or the host is wrong")
-_PAGE = Row("printed, or like the file", "the page differs from the table", "a wrong option")
-_PRINTED = Row("printed", "", "a wrong option")
+_PAGE = Row(
+    "printed, written, or like the file", "the page differs from the table", "a wrong option"
+)
+_PRINT_ONLY = Row("printed", "", "a wrong option")
 
 DEPLOYS: Mapping[str, Row] = {
     "site.py": _RUN,
@@ -111,11 +113,11 @@ COMMANDS: Mapping[str, Row] = {
     ),
     "history": Row("listed", "", "nothing is known"),
     "runs": Row("listed", "", "no such run"),
-    "rules": _PRINTED,
-    "versions": _PRINTED,
-    "autoscaling adapter": _PRINTED,
-    "autoscaling hpa": _PRINTED,
-    "autoscaling keda": _PRINTED,
+    "rules": _PRINT_ONLY,
+    "versions": _PRINT_ONLY,
+    "autoscaling adapter": _PRINT_ONLY,
+    "autoscaling hpa": _PRINT_ONLY,
+    "autoscaling keda": _PRINT_ONLY,
     "mirror plan": Row("it can be filled", "something is not to be had"),
     "mirror fill": Row("the mirror is whole", "", "it is not"),
     "mirror check": Row("all is right", "something is missing, altered or of another version"),

@@ -55,13 +55,14 @@ class Node:
 class Entry:
     """One host as it stands in the inventory, before anything is checked.
 
-    `data` holds the keys of `DATA` where they are given; `others` the names of all its other data.
+    `data` holds the keys of `DATA` where they are given; `other_keys` the names of all its other
+    data.
     """
 
     host: str
     groups: tuple[str, ...]
     data: Mapping[str, Any]
-    others: tuple[str, ...] = ()
+    other_keys: tuple[str, ...] = ()
 
 
 def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ...], list[Problem]]:
@@ -121,14 +122,14 @@ def parse_entry(entry: Entry, role: Role) -> tuple[Node, list[Problem]]:
 
 def _misspelt(entry: Entry) -> list[Problem]:
     """Data that nobody reads, and whose name is nearly one of ours."""
-    found = []
-    for name in entry.others:
+    problems = []
+    for name in entry.other_keys:
         near = difflib.get_close_matches(name, DATA, n=1, cutoff=0.8)
         if near and near[0] not in entry.data:
-            found.append(
+            problems.append(
                 Problem(entry.host, f"its data has {name}, which nobody reads", f"write {near[0]}")
             )
-    return found
+    return problems
 
 
 def _role(entry: Entry) -> tuple[Role | None, list[Problem]]:
@@ -190,19 +191,19 @@ def _names(entry: Entry) -> tuple[str, str, list[Problem]]:
                 "set node_name in the host's data",
             )
         )
-    given = entry.data.get("address")
-    if given is None:
+    address = entry.data.get("address")
+    if address is None:
         guess = str(entry.data.get("ssh_hostname") or entry.host)
         return name, guess if is_address(guess) else "", problems
-    if not is_address(str(given)):
+    if not is_address(str(address)):
         problems.append(
             Problem(
                 entry.host,
-                f"address {given!r} is not an IP address",
+                f"address {address!r} is not an IP address",
                 "give the node's IP address in the cluster, or leave address out",
             )
         )
-    return name, str(given), problems
+    return name, str(address), problems
 
 
 def default_name(host: str) -> str:

@@ -14,34 +14,38 @@ _EXAMPLE = '[("gpu1.example.com", {"gpus": 8})]'
 _GROUPS = ("control_plane", "workers", "gpu_hosts", "monitor", "all")
 
 
-def missing(given: str, folder: Path) -> Problem | None:
+def missing(inventory: str, folder: Path) -> Problem | None:
     """The problem with an inventory that is named as a file and is none.
 
-    + given: the inventory as it stands on the command line: a file, or hosts
+    + inventory: the inventory as it stands on the command line: a file, or hosts
     + folder: where relative paths begin
     """
-    path = folder / given
+    path = folder / inventory
     if path.is_dir():
-        return Problem("", f"{given} is a folder, not an inventory file", _other(given, folder))
-    named = given.endswith(".py") or (folder / "inventories" / f"{given}.py").is_file()
-    if path.exists() or not named or "@" in given or "," in given:
+        return Problem(
+            "", f"{inventory} is a folder, not an inventory file", _other(inventory, folder)
+        )
+    is_file_name = (
+        inventory.endswith(".py") or (folder / "inventories" / f"{inventory}.py").is_file()
+    )
+    if path.exists() or not is_file_name or "@" in inventory or "," in inventory:
         return None
-    return Problem("", f"there is no inventory file {given}", _other(given, folder))
+    return Problem("", f"there is no inventory file {inventory}", _other(inventory, folder))
 
 
-def no_hosts(given: str, folder: Path) -> Problem:
+def no_hosts(inventory: str, folder: Path) -> Problem:
     """The problem with an inventory that names no host, or that pyinfra could not find."""
     remedy = (
         "name control_plane and workers in it, as inventories/example.py does"
-        if (folder / given).exists()
-        else _other(given, folder)
+        if (folder / inventory).exists()
+        else _other(inventory, folder)
     )
-    return Problem("", f"the inventory {given} has no hosts", remedy)
+    return Problem("", f"the inventory {inventory} has no hosts", remedy)
 
 
-def _other(given: str, folder: Path) -> str:
-    there = sorted(path.stem for path in (folder / "inventories").glob("*.py"))
-    near = difflib.get_close_matches(Path(given).stem, there, n=1)
+def _other(inventory: str, folder: Path) -> str:
+    names = sorted(path.stem for path in (folder / "inventories").glob("*.py"))
+    near = difflib.get_close_matches(Path(inventory).stem, names, n=1)
     if near:
         return f"did you mean inventories/{near[0]}.py?"
     return (
@@ -52,23 +56,23 @@ def _other(given: str, folder: Path) -> str:
 
 def syntax(files: Collection[Path]) -> list[Problem]:
     """A problem for each Python file that cannot be read or parsed."""
-    found = []
+    problems = []
     for path in files:
         try:
             compile(path.read_text(encoding="utf-8"), str(path), "exec")
         except SyntaxError as error:
             line = (error.text or "").strip()
-            where = f"{path}, line {error.lineno}"
-            found.append(Problem("", f"{where}: {error.msg}: {line}", "correct that line"))
+            place = f"{path}, line {error.lineno}"
+            problems.append(Problem("", f"{place}: {error.msg}: {line}", "correct that line"))
         except (OSError, ValueError) as error:
-            found.append(Problem("", f"{path}: {error}", "make it a readable Python file"))
-    return found
+            problems.append(Problem("", f"{path}: {error}", "make it a readable Python file"))
+    return problems
 
 
 def raised(path: str, line: int, error: BaseException) -> Problem:
     """The problem with a file whose code ended with an exception."""
-    said = f"{type(error).__name__}: {error}"
-    return Problem("", f"{path}, line {line}: {said}", "correct that line, or what it needs")
+    message = f"{type(error).__name__}: {error}"
+    return Problem("", f"{path}, line {line}: {message}", "correct that line, or what it needs")
 
 
 def groups(path: str, values: Mapping[str, Any]) -> list[Problem]:
@@ -105,7 +109,7 @@ def _group(name: str, value: Any) -> Iterator[tuple[str, str]]:
         elif _is_pair(item):
             names.append(item[0])
         else:
-            yield f"has an item that is no host: {_shown(item)}", f"write {name} = {_EXAMPLE}"
+            yield f"has an item that is no host: {_describe(item)}", f"write {name} = {_EXAMPLE}"
     for host in sorted({host for host in names if names.count(host) > 1}):
         yield f"names {host} twice", "give each machine a line and a name of its own"
     for host in names:
@@ -116,9 +120,9 @@ def _name(host: str) -> Iterator[tuple[str, str]]:
     """What a host's name should not hold, since it stands in its data."""
     if not host:
         yield "has a host without a name", 'write ("gpu1.example.com", {"gpus": 8})'
-    user, at, rest = host.partition("@")
+    user, at, address = host.partition("@")
     if user and at:
-        yield f"names {host} with its user", f'write ("{rest}", {{"ssh_user": "{user}"}})'
+        yield f"names {host} with its user", f'write ("{address}", {{"ssh_user": "{user}"}})'
     bare, _, port = host.rpartition(":")
     if port.isdecimal() and bare and ":" not in bare:
         yield f"names {host} with its port", f'write ("{bare}", {{"ssh_port": {port}}})'
@@ -133,11 +137,11 @@ def _is_pair(item: Any) -> bool:
     )
 
 
-def _shown(item: Any) -> str:
+def _describe(item: Any) -> str:
     """An item without the data that a host may have, which can be secret."""
     if isinstance(item, tuple) and item and isinstance(item[0], str):
-        rest = ", ".join(_kind(part) for part in item[1:]) or "nothing"
-        return f"{item[0]!r} with {rest} instead of a dict"
+        kinds = ", ".join(_kind(part) for part in item[1:]) or "nothing"
+        return f"{item[0]!r} with {kinds} instead of a dict"
     return _kind(item)
 
 

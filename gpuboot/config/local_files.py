@@ -24,7 +24,7 @@ def warnings(settings: Settings) -> list[str]:
 
 
 def _files(settings: Settings) -> dict[str, SecretFile]:
-    found: dict[str, SecretFile] = {
+    sources: dict[str, SecretFile] = {
         source.setting: source
         for source in (
             *registries.files(settings).values(),
@@ -32,12 +32,12 @@ def _files(settings: Settings) -> dict[str, SecretFile]:
         )
     }
     if settings.monitoring.enabled:
-        found |= {**alerting.files(settings), **remote_write.files(settings)}
-    found |= {source.setting: source for source in logs.files(settings).values()}
+        sources |= {**alerting.files(settings), **remote_write.files(settings)}
+    sources |= {source.setting: source for source in logs.files(settings).values()}
     if settings.exporter.collectors_file:
         setting, path = "exporter.collectors_file", settings.exporter.collectors_file
-        found[setting] = SecretFile(setting, path, _collectors, public=True)
-    return found
+        sources[setting] = SecretFile(setting, path, _collectors, public=True)
+    return sources
 
 
 def _collectors(text: str) -> str:

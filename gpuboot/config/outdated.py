@@ -82,12 +82,14 @@ def _locked(lock: Lock) -> dict[str, str]:
 def _row(lock: Lock, key: str, locked: str, served: Sequence[str] | None) -> Row:
     if served is None:
         return Row(key=key, locked=locked, unknown="no repository that was asked lists it")
-    found = sorted({_plain(one) for one in served if not _PRERELEASE.search(one)}, key=parse)
-    if not found:
+    versions = sorted(
+        {_plain(version) for version in served if not _PRERELEASE.search(version)}, key=parse
+    )
+    if not versions:
         return Row(key=key, locked=locked, unknown="the repository has no version of it")
-    newer = [one for one in found if parse(one) > parse(locked)]
+    newer = [version for version in versions if parse(version) > parse(locked)]
     parts = _BRANCH.get(key, 0)
-    same = [one for one in newer if parse(one)[:parts] == parse(locked)[:parts]]
+    same = [version for version in newer if parse(version)[:parts] == parse(locked)[:parts]]
     patch = same[-1] if parts and same else ""
     newest = newer[-1] if newer and newer[-1] != patch else ""
     verdict = "; ".join(_against(lock, key, newest or patch)) if newer else ""
@@ -109,8 +111,8 @@ def _against(lock: Lock, key: str, version: str) -> list[str]:
     place[last] = version
     if key == "kubernetes.version":
         place["minor"] = ".".join(map(str, parse(version)[:2]))
-    found = mismatches(Lock.model_validate(tree), dcgm_on_hosts=key == "dcgm.version")
-    return [problem.cause for problem in found]
+    problems = mismatches(Lock.model_validate(tree), dcgm_on_hosts=key == "dcgm.version")
+    return [problem.cause for problem in problems]
 
 
 def next_minor(lock: Lock) -> str:
@@ -124,15 +126,15 @@ def served(answers: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
     + answers: of hosts, as deploys/outdated.py writes them
     """
-    found: dict[str, list[str]] = {}
+    versions_by_key: dict[str, list[str]] = {}
     for answer in answers:
         for key, names in PACKAGES.items():
             for name in names:
                 if versions := answer["packages"].get(name):
-                    found.setdefault(key, []).extend(versions)
+                    versions_by_key.setdefault(key, []).extend(versions)
         for chart, versions in answer["charts"].items():
-            found.setdefault(f"charts.{chart}.version", []).extend(versions)
-    return found
+            versions_by_key.setdefault(f"charts.{chart}.version", []).extend(versions)
+    return versions_by_key
 
 
 def silent(answers: Iterable[Mapping[str, Any]], lock: Lock) -> list[str]:
@@ -146,6 +148,6 @@ def silent(answers: Iterable[Mapping[str, Any]], lock: Lock) -> list[str]:
     ]
 
 
-def to_json(found: Iterable[Row]) -> list[dict[str, str]]:
+def to_json(rows: Iterable[Row]) -> list[dict[str, str]]:
     """The rows, for programs."""
-    return [asdict(row) for row in found]
+    return [asdict(row) for row in rows]

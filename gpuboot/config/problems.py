@@ -20,8 +20,8 @@ class Problem:
     remedy: str
 
     def __str__(self) -> str:
-        where = self.host or "inventory"
-        return f"[{where}] {self.cause}\n    remedy: {self.remedy}"
+        scope = self.host or "inventory"
+        return f"[{scope}] {self.cause}\n    remedy: {self.remedy}"
 
 
 def render(problems: Iterable[Problem], untouched: str = "nothing was changed") -> str:
@@ -30,6 +30,6 @@ def render(problems: Iterable[Problem], untouched: str = "nothing was changed") 
     + problems: what was found; must not be empty
     + untouched: what the problems kept from happening
     """
-    found = sorted(set(problems))
-    noun = "problem" if len(found) == 1 else "problems"
-    return "\n".join([f"{len(found)} {noun}; {untouched}", *map(str, found)])
+    unique_problems = sorted(set(problems))
+    noun = "problem" if len(unique_problems) == 1 else "problems"
+    return "\n".join([f"{len(unique_problems)} {noun}; {untouched}", *map(str, unique_problems)])

@@ -77,14 +77,14 @@ def read(files: Mapping[str, SecretFile]) -> tuple[dict[str, SecretStr], list[Pr
 
 def exposed(files: Iterable[SecretFile]) -> list[str]:
     """A line for each secret file that others on the control machine can read."""
-    found = []
+    lines = []
     for source in files:
         try:
             mode = source.file.stat().st_mode
         except OSError:
             continue  # `read` tells what is wrong
         if not source.public and mode & (stat.S_IRGRP | stat.S_IROTH):
-            found.append(
+            lines.append(
                 f"{source.setting}: others can read {source.path}; remedy: chmod 600 {source.path}"
             )
-    return found
+    return lines

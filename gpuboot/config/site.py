@@ -150,10 +150,10 @@ def _groups(hosts: Sequence[SiteHost], choices: Choices) -> dict[str, tuple[Site
     leading = tuple(host for name in first for host in hosts if host.name == name)
     if choices.docker:
         # a host without GPUs that is not the monitor is one too many: the checks tell of it
-        others = tuple(host for host in hosts if host.gpus or host not in leading)
-        return {"gpu_hosts": others, "monitor": leading}
-    others = tuple(host for host in hosts if host not in leading)
-    return {"control_plane": leading, "workers": others}
+        remaining_hosts = tuple(host for host in hosts if host.gpus or host not in leading)
+        return {"gpu_hosts": remaining_hosts, "monitor": leading}
+    remaining_hosts = tuple(host for host in hosts if host not in leading)
+    return {"control_plane": leading, "workers": remaining_hosts}
 
 
 def _addresses(readings: Mapping[str, HostReading]) -> dict[str, str]:
@@ -172,7 +172,7 @@ def _addresses(readings: Mapping[str, HostReading]) -> dict[str, str]:
     }
 
 
-def _more_addresses(state: NodeState, chosen: str) -> tuple[str, ...]:
+def _more_addresses(state: NodeState, main_address: str) -> tuple[str, ...]:
     """Addresses of the same family that other hosts may reach, beside the chosen one."""
     local = [
         ipaddress.ip_network(network, strict=False)
@@ -182,8 +182,8 @@ def _more_addresses(state: NodeState, chosen: str) -> tuple[str, ...]:
     return tuple(
         item
         for item in state.addresses
-        if item != chosen
-        and (":" in item) == (":" in chosen)
+        if item != main_address
+        and (":" in item) == (":" in main_address)
         and not any(ipaddress.ip_address(item) in network for network in local)
     )
 

@@ -18,7 +18,7 @@ from gpuboot.hosts.preflight import network
 from gpuboot.hosts.preflight.checks import evaluate
 
 
-def written(path: str, text: str) -> dict[str, Any]:
+def parse_assignments(path: str, text: str) -> dict[str, Any]:
     """The values that a file of ours assigns. Raises SyntaxError, ValueError."""
     tree = ast.parse(text, path)
     return {
@@ -34,17 +34,17 @@ def problems(site: Site, inventory: str, group_data: str) -> tuple[list[Problem]
     + inventory, group_data: the texts of the two files
     """
     path = f"inventories/{site.choices.name}.py"
-    groups = written(path, inventory)
+    groups = parse_assignments(path, inventory)
     mistakes = inventory_files.groups(path, groups)
     entries, docker = _entries(groups), site.choices.docker
     try:
-        settings, lock = load(written("group_data", group_data)["gpuboot"], docker)
+        settings, lock = load(parse_assignments("group_data", group_data)["gpuboot"], docker)
     except SettingsError as error:
         return [*mistakes, *error.problems], []
-    nodes, more = (
+    nodes, node_problems = (
         docker_inventory.plan(entries) if docker else plan(entries, settings.cluster.endpoint)
     )
-    mistakes += more if docker else [*more, *network.room(nodes, settings)]
+    mistakes += node_problems if docker else [*node_problems, *network.room(nodes, settings)]
     if mistakes:
         return mistakes, []
     states = {host.name: host.state for host in site.hosts}
@@ -58,8 +58,8 @@ def _entries(groups: Mapping[str, Any]) -> list[Entry]:
     members: dict[str, list[str]] = {}
     for group, hosts in groups.items():
         for item in hosts:
-            name, more = (item, {}) if isinstance(item, str) else item
-            data.setdefault(name, {}).update(more)
+            name, host_data = (item, {}) if isinstance(item, str) else item
+            data.setdefault(name, {}).update(host_data)
             members.setdefault(name, []).append(group)
     return [
         Entry(

@@ -57,23 +57,25 @@ def inventory_text(site: Site) -> str:
     pad = " " * (len(deploy) + 1)
     head = _INVENTORY.format(name=name, deploy=deploy, page=page, pad=pad)
     parts = [head.rstrip("\n")]
-    shared, written = _shared(site.hosts), set[str]()
+    shared, written_hosts = _shared(site.hosts), set[str]()
     for group, hosts in site.groups.items():
-        parts += ["", _GROUPS[group], *_group(group, hosts, shared, written)]
+        parts += ["", _GROUPS[group], *_group(group, hosts, shared, written_hosts)]
     return "\n".join(parts) + "\n"
 
 
-def _group(group: str, hosts: Sequence[SiteHost], shared: Data, written: set[str]) -> Iterator[str]:
+def _group(
+    group: str, hosts: Sequence[SiteHost], shared: Data, written_hosts: set[str]
+) -> Iterator[str]:
     """The lines of one group. + written: hosts whose data stands in a group above"""
     if not hosts:
         yield f"{group} = []"
         return
     yield f"{group} = ["
     for host in hosts:
-        if host.name in written:
+        if host.name in written_hosts:
             yield f"    {_string(host.name)},"
             continue
-        written.add(host.name)
+        written_hosts.add(host.name)
         yield from _comments(host)
         yield f"    {literal((host.name, _data(host, shared)), 4)},"
     yield "]"
@@ -143,9 +145,9 @@ def group_data_text(site: Site) -> str:
     """The content of group_data/NAME.py."""
     name = site.choices.name
     title = f"Settings of the site {name}: how to log in, and what differs from the defaults."
-    chosen = settings_of(site).items()
+    selected_settings = settings_of(site).items()
     lines = [f'"""{title}"""', "", *_login_lines(site), "gpuboot = {"]
-    lines += [f"    {_string(key)}: {literal(value, 4)}," for key, value in chosen]
+    lines += [f"    {_string(key)}: {literal(value, 4)}," for key, value in selected_settings]
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -161,8 +163,8 @@ def _login_lines(site: Site) -> Iterator[str]:
     for key in sorted(shared, key=lambda key: key.startswith("_")):
         yield f"{key} = {literal(shared[key], 0)}{notes.get(key, '')}"
     if any(host.target.is_ssh for host in site.hosts):
-        why = "host keys come from your known_hosts, not from the wire"
-        yield f'ssh_strict_host_key_checking = "yes"  # {why}'
+        reason = "host keys come from your known_hosts, not from the wire"
+        yield f'ssh_strict_host_key_checking = "yes"  # {reason}'
         yield ""
     elif shared:
         yield ""
@@ -203,7 +205,9 @@ def literal(value: Any, indent: int) -> str:
 def _one_line(value: Any) -> str:
     if isinstance(value, dict):
         return (
-            "{" + ", ".join(f"{_string(key)}: {_one_line(it)}" for key, it in value.items()) + "}"
+            "{"
+            + ", ".join(f"{_string(key)}: {_one_line(item)}" for key, item in value.items())
+            + "}"
         )
     if isinstance(value, tuple):
         return "(" + ", ".join(map(_one_line, value)) + ")"

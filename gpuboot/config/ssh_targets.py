@@ -80,7 +80,7 @@ def parse_all(
         except ValueError as error:
             problems.append(Problem(text, str(error), "correct it"))
             continue
-        if (target.host, target.port) in {(one.host, one.port) for one in targets}:
+        if (target.host, target.port) in {(other.host, other.port) for other in targets}:
             problems.append(Problem(text, "is given twice", "name each host once"))
         targets.append(target)
     return targets, problems

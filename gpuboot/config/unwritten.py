@@ -20,29 +20,29 @@ def unwritten(path: Path | str, error: OSError) -> str:
 
     + path: what was to be written; the error's own path is taken where it names one
     """
-    where = str(error.filename2 or error.filename or path)
+    target = str(error.filename2 or error.filename or path)
     cause = error.strerror or str(error)
-    return f"not written: {where}: {cause}; remedy: {_remedy(where, error)}"
+    return f"not written: {target}: {cause}; remedy: {_remedy(target, error)}"
 
 
-def _remedy(where: str, error: OSError) -> str:
-    again = "then run the same command again"
+def _remedy(target: str, error: OSError) -> str:
+    retry = "then run the same command again"
     if error.errno in _FULL:
-        return f"free space or quota there (`df -h {_standing(where)}`), {again}"
+        return f"free space or quota there (`df -h {_standing(target)}`), {retry}"
     if error.errno == errno.EROFS:
-        return f"mount it for writing, or name another folder, {again}"
+        return f"mount it for writing, or name another folder, {retry}"
     if error.errno in _FORBIDDEN:
-        return f"let this user write there (`ls -ld {_standing(where)}`), {again}"
+        return f"let this user write there (`ls -ld {_standing(target)}`), {retry}"
     if error.errno in _NO_FOLDER:
-        return f"move away the file that stands where a folder has to be, {again}"
+        return f"move away the file that stands where a folder has to be, {retry}"
     if error.errno == errno.EISDIR:
-        return f"move that folder away, {again}"
+        return f"move that folder away, {retry}"
     if error.errno == errno.ENOENT:
-        return f"make the folder {Path(where).parent}, {again}"
-    return f"mend that, {again}"
+        return f"make the folder {Path(target).parent}, {retry}"
+    return f"mend that, {retry}"
 
 
-def _standing(where: str) -> Path:
+def _standing(target: str) -> Path:
     """The nearest folder above that exists."""
-    path = Path(where)
-    return next((one for one in (path, *path.parents) if one.exists()), Path())
+    path = Path(target)
+    return next((folder for folder in (path, *path.parents) if folder.exists()), Path())

@@ -125,82 +125,82 @@ def lock(settings: Settings) -> Lock:
     return result
 
 
-def _minor_of_version(merged: dict[str, Any], given: Any) -> dict[str, Any]:
+def _minor_of_version(merged: dict[str, Any], site_versions: Any) -> dict[str, Any]:
     """The minor release follows from the version where a site names only that.
 
-    + given: what the settings have of `versions.kubernetes`
+    + site_versions: what the settings have of `versions.kubernetes`
     """
-    if not isinstance(given, Mapping) or "minor" in given:
+    if not isinstance(site_versions, Mapping) or "minor" in site_versions:
         return merged
-    match = re.match(r"v?(\d+\.\d+)\.", str(given.get("version", "")))
+    match = re.match(r"v?(\d+\.\d+)\.", str(site_versions.get("version", "")))
     return _merge(merged, {"kubernetes": {"minor": match[1]}}) if match else merged
 
 
-def mismatches(chosen: Lock, dcgm_on_hosts: bool = False) -> list[Problem]:
+def mismatches(lock: Lock, dcgm_on_hosts: bool = False) -> list[Problem]:
     """What upstream says does not work together in this lock; empty when all is well.
 
     + dcgm_on_hosts: `versions.dcgm` is used
     """
-    minor = parse(chosen.kubernetes.version)[1]
+    minor = parse(lock.kubernetes.version)[1]
     return [
-        *_wrong_minor(chosen, minor),
-        *_unsupported_by_operator(chosen, minor),
-        *_too_old_for_others(chosen, minor),
-        *_old_containerd(chosen, minor),
-        *_old_exporter(chosen),
-        *(_newer_engine(chosen) if dcgm_on_hosts else ()),
+        *_wrong_minor(lock, minor),
+        *_unsupported_by_operator(lock, minor),
+        *_too_old_for_others(lock, minor),
+        *_old_containerd(lock, minor),
+        *_old_exporter(lock),
+        *(_newer_engine(lock) if dcgm_on_hosts else ()),
     ]
 
 
-def _wrong_minor(chosen: Lock, minor: int) -> Iterator[Problem]:
-    if chosen.kubernetes.minor != f"1.{minor}":
+def _wrong_minor(lock: Lock, minor: int) -> Iterator[Problem]:
+    if lock.kubernetes.minor != f"1.{minor}":
         yield Problem(
             "",
-            f"versions.kubernetes.minor is {chosen.kubernetes.minor}, but version is "
-            f"{chosen.kubernetes.version}",
+            f"versions.kubernetes.minor is {lock.kubernetes.minor}, but version is "
+            f"{lock.kubernetes.version}",
             f'set minor = "1.{minor}"',
         )
 
 
-def _unsupported_by_operator(chosen: Lock, minor: int) -> Iterator[Problem]:
-    operator = chosen.charts["gpu-operator"].version.lstrip("v")
+def _unsupported_by_operator(lock: Lock, minor: int) -> Iterator[Problem]:
+    operator = lock.charts["gpu-operator"].version.lstrip("v")
     supported = OPERATOR_KUBERNETES.get(operator.rpartition(".")[0])
     if supported is not None and minor not in supported:
         yield Problem(
             "",
             f"gpu-operator {operator} supports Kubernetes 1.{supported.start} to "
-            f"1.{supported.stop - 1}, not {chosen.kubernetes.version}",
+            f"1.{supported.stop - 1}, not {lock.kubernetes.version}",
             "choose a Kubernetes version in that range, or another gpu-operator",
         )
 
 
-def _too_old_for_others(chosen: Lock, minor: int) -> Iterator[Problem]:
-    installed = {name: chart.version for name, chart in chosen.charts.items()}
-    installed["flannel"] = chosen.flannel.version
+def _too_old_for_others(lock: Lock, minor: int) -> Iterator[Problem]:
+    installed = {name: chart.version for name, chart in lock.charts.items()}
+    installed["flannel"] = lock.flannel.version
     for (name, beginning), lowest in LOWEST_KUBERNETES.items():
         version = installed.get(name, "").lstrip("v")
         if version.startswith(beginning) and minor < lowest:
             yield Problem(
                 "",
                 f"{name} {version} needs Kubernetes 1.{lowest} or newer, not "
-                f"{chosen.kubernetes.version}",
+                f"{lock.kubernetes.version}",
                 f"choose a newer Kubernetes, or an earlier {name}",
             )
 
 
-def _old_containerd(chosen: Lock, minor: int) -> Iterator[Problem]:
+def _old_containerd(lock: Lock, minor: int) -> Iterator[Problem]:
     lowest = KUBERNETES_CONTAINERD.get(minor, (2, 2))
-    if parse(chosen.containerd.version)[:2] < lowest:
+    if parse(lock.containerd.version)[:2] < lowest:
         yield Problem(
             "",
             f"Kubernetes 1.{minor} needs containerd {lowest[0]}.{lowest[1]} or newer, "
-            f"not {chosen.containerd.version}",
+            f"not {lock.containerd.version}",
             "choose a newer containerd (2.3 is the long-term release)",
         )
 
 
-def _old_exporter(chosen: Lock) -> Iterator[Problem]:
-    exporter = re.match(r"\d+\.\d+\.\d+-(\d+\.\d+\.\d+)", chosen.images.dcgm_exporter)
+def _old_exporter(lock: Lock) -> Iterator[Problem]:
+    exporter = re.match(r"\d+\.\d+\.\d+-(\d+\.\d+\.\d+)", lock.images.dcgm_exporter)
     if exporter is not None and parse(exporter[1]) < LOWEST_EXPORTER:
         yield Problem(
             "",
@@ -210,14 +210,14 @@ def _old_exporter(chosen: Lock) -> Iterator[Problem]:
         )
 
 
-def _newer_engine(chosen: Lock) -> Iterator[Problem]:
+def _newer_engine(lock: Lock) -> Iterator[Problem]:
     """The exporter's libdcgm may be newer than the engine that it reads, never older.
 
     NVIDIA's GPU telemetry guide, "Connecting to an Existing DCGM Agent". Packages of DCGM 3 have
     other names.
     """
-    engine = chosen.dcgm.version
-    exporter = re.match(r"(\d+\.\d+\.\d+)-\d+\.\d+\.\d+", chosen.images.dcgm_exporter)
+    engine = lock.dcgm.version
+    exporter = re.match(r"(\d+\.\d+\.\d+)-\d+\.\d+\.\d+", lock.images.dcgm_exporter)
     if parse(engine)[0] != _DCGM_MAJOR:
         yield Problem(
             "",
@@ -228,7 +228,7 @@ def _newer_engine(chosen: Lock) -> Iterator[Problem]:
         yield Problem(
             "",
             f"versions.dcgm.version is {engine}, newer than the DCGM {exporter[1]} in the exporter "
-            f"{chosen.images.dcgm_exporter}: an exporter may not be older than the engine it reads",
+            f"{lock.images.dcgm_exporter}: an exporter may not be older than the engine it reads",
             f"use DCGM {exporter[1]} or older on the hosts, or a newer exporter",
         )
 

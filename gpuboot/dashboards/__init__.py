@@ -1,7 +1,7 @@
 """Grafana dashboards as code: six, written as tables of panels.
 
-Their queries read the recording rules of `gpuboot.rules`, fields that the exporter collects by
-default, and kube-state-metrics' series; tests hold them to it.
+Their queries read the recording rules of `gpuboot.rules`, fields that the exporter
+collects by default, and kube-state-metrics' series; tests hold them to it.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def dashboards(settings: Settings, site: Requirement = IN_CLUSTER) -> dict[str, 
 
     + site: what there is beside exporters and Prometheus: what requires more is left out
     """
-    shown = (available(board, site) for board in boards(settings))
-    return {board.uid: build(board) for board in shown if board}
+    available_boards = (available(board, site) for board in boards(settings))
+    return {board.uid: build(board) for board in available_boards if board}
 
 
 def config_maps(settings: Settings) -> list[Object]:

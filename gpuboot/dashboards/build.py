@@ -146,8 +146,8 @@ def _transformations(panel: Panel) -> list[model.DataTransformerConfig]:
         "renameByName": headings,
         "includeByName": {},
     }
-    several = len(panel.expressions) > 1
-    merge = [model.DataTransformerConfig("merge", options={})] if several else []
+    has_several_queries = len(panel.expressions) > 1
+    merge = [model.DataTransformerConfig("merge", options={})] if has_several_queries else []
     return [*merge, model.DataTransformerConfig("organize", options=organize)]
 
 
@@ -160,9 +160,9 @@ def _headings(panel: Panel) -> dict[str, str]:
     """Grafana's name of each column -> ours. It numbers the values of several queries."""
     values = [column for column in panel.columns if column.expr]
     letters = dict(zip((c.title for c in values), string.ascii_uppercase, strict=False))
-    one = len(values) == 1
+    is_single = len(values) == 1
     return {
-        column.label or ("Value" if one else f"Value #{letters[column.title]}"): column.title
+        column.label or ("Value" if is_single else f"Value #{letters[column.title]}"): column.title
         for column in panel.columns
     }
 

@@ -45,10 +45,10 @@ def throttled(reason: str) -> str:
 
 def link_use() -> str:
     """PCIe input as a share of what the link can carry: 985 MB/s per lane at gen 3, then double."""
-    each = "max by (node, gpu)"
-    width = f"{each} (DCGM_FI_DEV_PCIE_LINK_WIDTH{{{ON_GPU}}})"
-    generation = f"{each} (DCGM_FI_DEV_PCIE_MAX_LINK_GEN{{{ON_GPU}}})"
-    received = f"{each} (avg_over_time(DCGM_FI_PROF_PCIE_RX_BYTES{{{ON_GPU}}}[5m]))"
+    by_gpu = "max by (node, gpu)"
+    width = f"{by_gpu} (DCGM_FI_DEV_PCIE_LINK_WIDTH{{{ON_GPU}}})"
+    generation = f"{by_gpu} (DCGM_FI_DEV_PCIE_MAX_LINK_GEN{{{ON_GPU}}})"
+    received = f"{by_gpu} (avg_over_time(DCGM_FI_PROF_PCIE_RX_BYTES{{{ON_GPU}}}[5m]))"
     return f"{received} / ({width} * 985e6 * 2 ^ ({generation} - 3))"
 
 

@@ -20,20 +20,20 @@ NAMESPACES = f"{{{IN}}}"
 SHARES = {"1g": "1 / 7", "2g": "2 / 7", "3g": "1 / 2", "4g": "4 / 7", "7g": "1"}
 
 
-def _weighed(series: str, whole: str, instance: str) -> str:
+def _weighed(series: str, gpu_matcher: str, instance: str) -> str:
     """Whole GPUs, and MIG instances by their share.
 
     + series: metric and matchers, without the closing brace
-    + whole, instance: matchers of what is a GPU, and of a profile in place of `%s`
+    + gpu_matcher, instance: matchers of what is a GPU, and of a profile in place of `%s`
     """
     parts = ((instance % profile, share) for profile, share in SHARES.items())
     return " or ".join(
-        f"{series},{matcher}}} * {share}" for matcher, share in ((whole, "1"), *parts)
+        f"{series},{matcher}}} * {share}" for matcher, share in ((gpu_matcher, "1"), *parts)
     )
 
 
 _TIME_SLICES = 'resource="nvidia_com_gpu_shared"'
-HELD = (
+HELD_GPUS = (
     _weighed(
         f"namespace_pod:gpu_requested:sum{{{HELD_BY}",
         'resource="nvidia_com_gpu"',
@@ -72,14 +72,32 @@ def hours(vector: str, by: str = "") -> str:
     return f"{grouped} (sum_over_time(({vector})[$__range:1m])) / 60"
 
 
-PRICED = f"({HELD}) * on (node) group_left () {NODE_PRICE}"
-IDLE_HOURS = f"({hours(HELD, 'namespace, pod')}) - ({hours(USED, 'namespace, pod')})"
+PRICED = f"({HELD_GPUS}) * on (node) group_left () {NODE_PRICE}"
+IDLE_HOURS = f"({hours(HELD_GPUS, 'namespace, pod')}) - ({hours(USED, 'namespace, pod')})"
 
 
 def money(cost: Cost) -> str:
     """Grafana's unit for the currency."""
-    return f"currency{cost.currency}" if cost.currency in _KNOWN else f"currency:{cost.currency}"
+    return (
+        f"currency{cost.currency}"
+        if cost.currency in _KNOWN_CURRENCIES
+        else f"currency:{cost.currency}"
+    )
 
 
 # Currencies that Grafana has a sign for (its value formats, category Currency), and we need.
-_KNOWN = {"USD", "GBP", "EUR", "JPY", "DKK", "ISK", "NOK", "SEK", "CZK", "CHF", "PLN", "ZAR", "INR"}
+_KNOWN_CURRENCIES = {
+    "USD",
+    "GBP",
+    "EUR",
+    "JPY",
+    "DKK",
+    "ISK",
+    "NOK",
+    "SEK",
+    "CZK",
+    "CHF",
+    "PLN",
+    "ZAR",
+    "INR",
+}

@@ -21,12 +21,12 @@ from gpuboot.dashboards.spec import (
 from gpuboot.dashboards.variables import ON_GPU, ON_NODE, alerts_expr
 from gpuboot.dashboards.xid_panels import xid_panels
 from gpuboot.rules.promql import UP
-from gpuboot.rules.watches import JUDGED
+from gpuboot.rules.watches import GPU_JUDGED
 
 NODES = f"{{{ON_NODE}}}"
 GPUS = f"{{{ON_GPU}}}"
 NAME = "{{node}} GPU {{gpu}}"
-EACH = "max by (node, gpu)"
+BY_GPU = "max by (node, gpu)"
 
 # dcgm_structs.h, dcgmHealthWatchResults_t
 VERDICTS = (State(0, "pass", "green"), State(10, "warn", "orange"), State(20, "fail", "red"))
@@ -43,7 +43,7 @@ ALERT_STATES = (State(1, "pending", "yellow"), State(2, "firing", "red"))
 
 def count(condition: str) -> str:
     """How many GPUs meet a condition; 0 when none does."""
-    return f"count({EACH} ({condition})) or vector(0)"
+    return f"count({BY_GPU} ({condition})) or vector(0)"
 
 
 STATE = (
@@ -59,7 +59,7 @@ STATE = (
         "Health check fails",
         "GPUs that one of DCGM's health watches fails, by a code that means a broken card of this "
         "model. The watch ALL stays failed until the exporter restarts.",
-        count(f'{JUDGED}{GPUS[:-1]},judged="critical"}}'),
+        count(f'{GPU_JUDGED}{GPUS[:-1]},judged="critical"}}'),
         steps=RED_ABOVE_NONE,
     ),
     stat(
@@ -103,7 +103,7 @@ RECOVERY = Panel(
     "state-timeline",
     "What the driver asks for",
     "Recovery action of each GPU over time.",
-    (Query(by_node(f"{EACH} (DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{GPUS})"), "{{GPU}}"),),
+    (Query(by_node(f"{BY_GPU} (DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{GPUS})"), "{{GPU}}"),),
     states=ACTIONS,
     size=(10, 9),
 )
@@ -119,7 +119,7 @@ MEMORY = Panel(
         Column("Node", label="node"),
         Column("GPU", label="gpu", link="gpu-profile"),
         *(
-            Column(title, f"{EACH} ({metric}{GPUS})", steps=steps)
+            Column(title, f"{BY_GPU} ({metric}{GPUS})", steps=steps)
             for title, metric, steps in (
                 ("Corrected", "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", ()),
                 ("Uncorrected", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", RED_ABOVE_NONE),
@@ -138,7 +138,7 @@ MEMORY = Panel(
         ),
         Column(
             "PCIe lanes missing",
-            f"{EACH} (DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH{GPUS} - DCGM_FI_DEV_PCIE_LINK_WIDTH{GPUS})",
+            f"{BY_GPU} (DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH{GPUS} - DCGM_FI_DEV_PCIE_LINK_WIDTH{GPUS})",
             steps=ORANGE_ABOVE_NONE,
         ),
     ),
@@ -157,7 +157,8 @@ LINKS = (
         "62. Above it, reseat or swap.",
         (
             Query(
-                f"{EACH} (rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER{GPUS}[$__rate_interval])) * 60", NAME
+                f"{BY_GPU} (rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER{GPUS}[$__rate_interval])) * 60",
+                NAME,
             ),
         ),
         range=(0, None),
@@ -170,7 +171,7 @@ LINKS = (
         "Any replay or recovery is an error to DCGM; CRC errors from 100 per second. Empty: no "
         "NVLink.",
         tuple(
-            Query(f"{EACH} (rate({metric}{GPUS}[$__rate_interval]))", f"{NAME} {name}")
+            Query(f"{BY_GPU} (rate({metric}{GPUS}[$__rate_interval]))", f"{NAME} {name}")
             for name, metric in NVLINK.items()
         ),
         range=(0, None),

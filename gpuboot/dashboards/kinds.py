@@ -32,9 +32,12 @@ def mapping(states: tuple[State, ...]) -> model.ValueMap:
 
 
 def _legend(panel: Panel) -> common.VizLegendOptions:
-    several = any("{{" in query.legend for query in panel.queries) or len(panel.queries) > 1
+    has_legend = any("{{" in query.legend for query in panel.queries) or len(panel.queries) > 1
     return common.VizLegendOptions(
-        common.LegendDisplayMode.LIST, common.LegendPlacement.BOTTOM, show_legend=several, calcs=[]
+        common.LegendDisplayMode.LIST,
+        common.LegendPlacement.BOTTOM,
+        show_legend=has_legend,
+        calcs=[],
     )
 
 

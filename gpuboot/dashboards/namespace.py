@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuboot.config.settings import Cost
 from gpuboot.dashboards.gpu_hours import (
     GPU_HOURS,
-    HELD,
+    HELD_GPUS,
     IDLE_HOURS,
     IN,
     NAMESPACES,
@@ -33,7 +33,7 @@ TOTALS = (
         "GPU hours that pods held in the chosen time, busy or not. A MIG instance counts as its "
         "share of a GPU: the larger of compute slices / 7 and memory slices / 8; a time slice as "
         "its part of a GPU.",
-        f"{hours(HELD)} or vector(0)",
+        f"{hours(HELD_GPUS)} or vector(0)",
         GPU_HOURS,
         decimals=1,
     ),
@@ -48,7 +48,7 @@ TOTALS = (
     stat(
         "Efficiency",
         "Used as a share of held. What is missing was reserved, and idle.",
-        f"({hours(USED)}) / ({hours(HELD)} > 0)",
+        f"({hours(USED)}) / ({hours(HELD_GPUS)} > 0)",
         "percentunit",
         ((None, "red"), (0.3, "orange"), (0.6, "green")),
         empty="none held",
@@ -145,8 +145,13 @@ OVER_TIME = (
 
 
 BY_NAMESPACE = {
-    what: hours(vector, "namespace")
-    for what, vector in {"held": HELD, "used": USED, "energy": POWER, "cost": PRICED}.items()
+    measure: hours(vector, "namespace")
+    for measure, vector in {
+        "held": HELD_GPUS,
+        "used": USED,
+        "energy": POWER,
+        "cost": PRICED,
+    }.items()
 }
 SHOWBACK = (
     Column("Namespace", label="namespace", link="gpu-namespace"),
@@ -172,10 +177,10 @@ TEAM = Column(
 
 def showback(cost: Cost) -> Panel:
     """What each namespace held, used and wasted, and its price where prices are set."""
-    held, used, spent = (BY_NAMESPACE[what] for what in ("held", "used", "cost"))
-    idle = f"({spent}) * (1 - clamp_max(({used}) / ({held} > 0), 1))"
+    held_hours, used, cost_expr = (BY_NAMESPACE[measure] for measure in ("held", "used", "cost"))
+    idle = f"({cost_expr}) * (1 - clamp_max(({used}) / ({held_hours} > 0), 1))"
     priced = (
-        Column("Cost", spent, unit=money(cost), decimals=2),
+        Column("Cost", cost_expr, unit=money(cost), decimals=2),
         Column("Cost of idling", idle, unit=money(cost), decimals=2),
     )
     return Panel(
@@ -198,7 +203,9 @@ PODS = Panel(
     columns=(
         Column("Namespace", label="namespace"),
         Column("Pod", label="pod", link="gpu-profile"),
-        Column("Held", f"topk(50, {hours(HELD, 'namespace, pod')})", unit=GPU_HOURS, decimals=2),
+        Column(
+            "Held", f"topk(50, {hours(HELD_GPUS, 'namespace, pod')})", unit=GPU_HOURS, decimals=2
+        ),
         Column("Idle", f"topk(50, {IDLE_HOURS})", unit=GPU_HOURS, decimals=2),
     ),
     size=(12, 7),

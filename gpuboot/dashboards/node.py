@@ -22,7 +22,7 @@ from gpuboot.dashboards.variables import ON_GPU, ON_NODE
 NODES = f"{{{ON_NODE}}}"
 GPUS = f"{{{ON_GPU}}}"
 NAME = "{{node}} GPU {{gpu}}"
-EACH = "max by (node, gpu)"
+BY_GPU = "max by (node, gpu)"
 
 # Bits of DCGM_FI_DEV_CLOCKS_EVENT_REASONS (nvml.h, nvmlClocksEventReason*), gravest first. Idle
 # (1) and an application's own clock setting (2) are no slowdown.
@@ -40,7 +40,7 @@ FREE_RUNNING = State(0, "full speed", "green")
 
 def throttle_expr() -> str:
     """The gravest reason for low clocks of each GPU, as a number of `REASONS`."""
-    mask = f"{EACH} (DCGM_FI_DEV_CLOCKS_EVENT_REASONS{GPUS})"
+    mask = f"{BY_GPU} (DCGM_FI_DEV_CLOCKS_EVENT_REASONS{GPUS})"
     conditions = [(state, f"(floor({mask} / {bit}) % 2 == 1)") for bit, state in REASONS]
     return states_expr(mask, conditions, FREE_RUNNING)
 
@@ -50,10 +50,10 @@ def host(expr: str) -> str:
 
     node-exporter knows its host's name, not the node's; kubeadm names nodes by host name.
     """
-    named = 'label_replace(node_uname_info, "node", "$1", "nodename", "(.+)")'
+    instance_nodes = 'label_replace(node_uname_info, "node", "$1", "nodename", "(.+)")'
     return (
         f"max by (node) (({expr}) * on (instance) group_left (node) "
-        f"max by (instance, node) ({named})) and on (node) node:gpu_visible:count{NODES}"
+        f"max by (instance, node) ({instance_nodes})) and on (node) node:gpu_visible:count{NODES}"
     )
 
 
@@ -106,7 +106,7 @@ STATE = (
     stat(
         "Uncorrected ECC",
         "Uncorrected memory errors since the last reset. Any is a reason to reset the GPU.",
-        f"sum({EACH} (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{GPUS}))",
+        f"sum({BY_GPU} (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{GPUS}))",
         steps=RED_ABOVE_NONE,
     ),
 )
@@ -121,24 +121,24 @@ GPU_TABLE = Panel(
         Column("Node", label="node"),
         Column("GPU", label="gpu", link="gpu-profile"),
         *(
-            Column(title, f"{EACH} ({metric}{GPUS})", unit="percentunit", decimals=0, gauge=True)
+            Column(title, f"{BY_GPU} ({metric}{GPUS})", unit="percentunit", decimals=0, gauge=True)
             for title, metric in (
                 ("Engine", "gpu:engine_active:avg5m"),
                 ("SM", "gpu:sm_active:avg5m"),
                 ("Memory", "gpu:memory_used:ratio"),
             )
         ),
-        Column("Temperature", f"{EACH} (DCGM_FI_DEV_GPU_TEMP{GPUS})", unit="celsius"),
+        Column("Temperature", f"{BY_GPU} (DCGM_FI_DEV_GPU_TEMP{GPUS})", unit="celsius"),
         Column(
             "Margin",
             f"min by (node, gpu) (DCGM_FI_DEV_GPU_TEMP_LIMIT{GPUS})",
             unit="celsius",
             steps=MARGIN,
         ),
-        Column("Power", f"{EACH} (DCGM_FI_DEV_POWER_USAGE{GPUS})", unit="watt"),
-        Column("Limit", f"{EACH} (DCGM_FI_DEV_ENFORCED_POWER_LIMIT{GPUS})", unit="watt"),
+        Column("Power", f"{BY_GPU} (DCGM_FI_DEV_POWER_USAGE{GPUS})", unit="watt"),
+        Column("Limit", f"{BY_GPU} (DCGM_FI_DEV_ENFORCED_POWER_LIMIT{GPUS})", unit="watt"),
         *(
-            Column(title, f"{EACH} ({metric}{GPUS})", steps=steps)
+            Column(title, f"{BY_GPU} ({metric}{GPUS})", steps=steps)
             for title, metric, steps in (
                 ("Last XID", "DCGM_FI_DEV_XID_ERRORS", ((None, "text"), (1.0, "orange"))),
                 ("Corrected ECC", "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", ()),
@@ -203,28 +203,28 @@ SLOW = (
         "timeseries",
         "Temperature",
         "Core temperature. GPUs of one node that drift apart point to airflow or a failing fan.",
-        (Query(f"{EACH} (DCGM_FI_DEV_GPU_TEMP{GPUS})", NAME),),
+        (Query(f"{BY_GPU} (DCGM_FI_DEV_GPU_TEMP{GPUS})", NAME),),
         unit="celsius",
     ),
     Panel(
         "timeseries",
         "Power",
         "Draw of each GPU. Flat at the limit: power-capped, normal for heavy work.",
-        (Query(f"{EACH} (DCGM_FI_DEV_POWER_USAGE{GPUS})", NAME),),
+        (Query(f"{BY_GPU} (DCGM_FI_DEV_POWER_USAGE{GPUS})", NAME),),
         unit="watt",
         range=(0, None),
     ),
 )
 
 
-def _throughput(title: str, help: str, received: str, sent: str) -> Panel:
+def _throughput(title: str, help: str, received: str, transmitted: str) -> Panel:
     return Panel(
         "timeseries",
         title,
         help,
         (
-            Query(f"{EACH} ({received}{GPUS})", NAME + " in"),
-            Query(f"{EACH} ({sent}{GPUS})", NAME + " out"),
+            Query(f"{BY_GPU} ({received}{GPUS})", NAME + " in"),
+            Query(f"{BY_GPU} ({transmitted}{GPUS})", NAME + " out"),
         ),
         unit="Bps",
         range=(0, None),

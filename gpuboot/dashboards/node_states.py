@@ -24,7 +24,7 @@ STATES = {
 }
 NODE_STATE = states_expr(
     f"max by (node) (node:gpu_capacity:sum{NODES})",
-    [(STATES[why], f"on (node) ({nodes})") for why, nodes in closed_nodes(ON_NODE).items()],
+    [(STATES[reason], f"on (node) ({nodes})") for reason, nodes in closed_nodes(ON_NODE).items()],
     OPEN,
 )
 USABLE = f"({FREE} and on (node) ({NODE_STATE}) == {OPEN.value})"

@@ -27,7 +27,7 @@ from gpuboot.dashboards.variables import ON_GPU
 WHICH = "{{node}} GPU {{gpu}} {{GPU_I_PROFILE}} {{GPU_I_ID}}"
 NAME = "{{node}} GPU {{gpu}}"
 GPUS = f"{{{ON_GPU}}}"
-EACH = "max by (node, gpu)"
+BY_GPU = "max by (node, gpu)"
 AT_WORK = thresholds()["idle_engine"]
 SM_STEPS: Steps = ((None, "red"), (SM_POOR, "orange"), (SM_NEEDED, "green"))
 
@@ -86,7 +86,7 @@ NOW = (
         "gpu:memory_used:ratio",
     ),
     stat(
-        "Power", "Sum of the chosen GPUs.", f"sum({EACH} (DCGM_FI_DEV_POWER_USAGE{GPUS}))", "watt"
+        "Power", "Sum of the chosen GPUs.", f"sum({BY_GPU} (DCGM_FI_DEV_POWER_USAGE{GPUS}))", "watt"
     ),
     stat(
         "XID errors",
@@ -163,13 +163,13 @@ COMPUTE = (
 )
 
 LINK_MAX = (
-    f"{EACH} (DCGM_FI_DEV_PCIE_LINK_WIDTH{GPUS}) * 985e6"
-    f" * 2 ^ ({EACH} (DCGM_FI_DEV_PCIE_MAX_LINK_GEN{GPUS}) - 3)"
+    f"{BY_GPU} (DCGM_FI_DEV_PCIE_LINK_WIDTH{GPUS}) * 985e6"
+    f" * 2 ^ ({BY_GPU} (DCGM_FI_DEV_PCIE_MAX_LINK_GEN{GPUS}) - 3)"
 )
 
 
 def _bytes(title: str, help: str, *queries: tuple[str, str]) -> Panel:
-    panel_queries = tuple(Query(expr, f"{NAME} {what}") for expr, what in queries)
+    panel_queries = tuple(Query(expr, f"{NAME} {label}") for expr, label in queries)
     return Panel("timeseries", title, help, panel_queries, unit="Bps", range=(0, None))
 
 
@@ -179,24 +179,24 @@ MOVING = (
         "In: host to GPU. The limit is 985 MB/s per lane in use at gen 3, twice with each "
         "generation, headers included; the generation is the highest possible, since it falls "
         "when idle.",
-        (f"{EACH} (DCGM_FI_PROF_PCIE_RX_BYTES{GPUS})", "in"),
-        (f"{EACH} (DCGM_FI_PROF_PCIE_TX_BYTES{GPUS})", "out"),
+        (f"{BY_GPU} (DCGM_FI_PROF_PCIE_RX_BYTES{GPUS})", "in"),
+        (f"{BY_GPU} (DCGM_FI_PROF_PCIE_TX_BYTES{GPUS})", "out"),
         (LINK_MAX, "limit"),
     ),
     _bytes(
         "NVLink",
         "Payload over all links. Per link and direction about 25 GB/s (NVLink 2 to 4) or 50 GB/s "
         "(NVLink 5). Empty: no NVLink.",
-        (f"{EACH} (DCGM_FI_PROF_NVLINK_RX_BYTES{GPUS})", "in"),
-        (f"{EACH} (DCGM_FI_PROF_NVLINK_TX_BYTES{GPUS})", "out"),
+        (f"{BY_GPU} (DCGM_FI_PROF_NVLINK_RX_BYTES{GPUS})", "in"),
+        (f"{BY_GPU} (DCGM_FI_PROF_NVLINK_TX_BYTES{GPUS})", "out"),
     ),
 )
 
 
 def _graph(title: str, help: str, unit: str, *queries: tuple[str, str], scale: str = "") -> Panel:
     panel_queries = tuple(
-        Query(f"{EACH} ({metric}{GPUS}){scale}", f"{NAME} {what}".strip())
-        for metric, what in queries
+        Query(f"{BY_GPU} ({metric}{GPUS}){scale}", f"{NAME} {label}".strip())
+        for metric, label in queries
     )
     return Panel("timeseries", title, help, panel_queries, unit=unit, size=(8, 8), range=(0, None))
 
@@ -237,7 +237,11 @@ BODY = (
         "timeseries",
         "Energy per hour",
         "Energy of the hour before each moment, from the GPU's own meter (counted in mJ).",
-        (Query(f"{EACH} (increase(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{GPUS}[1h])) / 1e3", NAME),),
+        (
+            Query(
+                f"{BY_GPU} (increase(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{GPUS}[1h])) / 1e3", NAME
+            ),
+        ),
         unit="joule",
         size=(8, 8),
         range=(0, None),

@@ -41,7 +41,7 @@ class Query:
 
     expr: str
     legend: str = ""
-    requires: Requirement = Requirement.NOTHING
+    requires: Requirement = Requirement.NONE
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Column:
     url: str = ""
     gauge: bool = False
     hidden: bool = False
-    requires: Requirement = Requirement.NOTHING
+    requires: Requirement = Requirement.NONE
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Panel:
     empty: str = ""
     matrix: tuple[str, str] | None = None
     sort: str = ""
-    requires: Requirement = Requirement.NOTHING
+    requires: Requirement = Requirement.NONE
 
     @property
     def expressions(self) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ class Dashboard:
     alerts: str = ""
     since: str = "now-6h"
     hidden: tuple[str, ...] = ()
-    requires: Requirement = Requirement.NOTHING
+    requires: Requirement = Requirement.NONE
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -153,7 +153,7 @@ def stat(
     width: int = 6,
     decimals: int | None = None,
     empty: str = "",
-    requires: Requirement = Requirement.NOTHING,
+    requires: Requirement = Requirement.NONE,
 ) -> Panel:
     """One number."""
     size = (width, 3)
@@ -176,12 +176,12 @@ def by_node(expr: str) -> str:
     return f'label_join({expr}, "GPU", " GPU ", "node", "gpu")'
 
 
-def states_expr(base: str, conditions: Sequence[tuple[State, str]], otherwise: State) -> str:
+def states_expr(base: str, conditions: Sequence[tuple[State, str]], fallback: State) -> str:
     """PromQL whose value is the number of the first state whose condition holds.
 
     + base: a vector with one series for each thing that has a state
     + conditions: (state, expression with base's labels or fewer that is there when it holds)
-    + otherwise: the state of what meets no condition
+    + fallback: the state of what meets no condition
     """
     arms = [f"(0 * ({base}) + {state.value} and {condition})" for state, condition in conditions]
-    return "\nor ".join([*arms, f"0 * ({base}) + {otherwise.value}"])
+    return "\nor ".join([*arms, f"0 * ({base}) + {fallback.value}"])

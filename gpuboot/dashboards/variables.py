@@ -25,16 +25,16 @@ class Variable:
     title: str
     series: str
     label: str
-    requires: Requirement = Requirement.NOTHING
+    requires: Requirement = Requirement.NONE
 
 
 # No field is on every kind of GPU: vGPU guests have no temperature. A node whose exporter never
 # answered is known from the inventory.
-_SHOWN = "|".join(ANCHORS)
-_GPUS = f'__name__=~"{_SHOWN}"'
-_NODES = f'__name__=~"node:gpu_expected:count|{_SHOWN}"'
+_ANCHOR_METRICS = "|".join(ANCHORS)
+_GPUS = f'__name__=~"{_ANCHOR_METRICS}"'
+_NODES = f'__name__=~"node:gpu_expected:count|{_ANCHOR_METRICS}"'
 # Namespaces and pods come from both, so that one without the other is enough.
-_HELD = '__name__=~"namespace_pod:gpu_requested:sum|gpu:engine_active:avg5m"'
+_POD_METRICS = '__name__=~"namespace_pod:gpu_requested:sum|gpu:engine_active:avg5m"'
 VARIABLES = {
     "node": Variable("Node", f"{{{_NODES}}}", "node"),
     "modelName": Variable("Model", f'{{{_GPUS},node=~"$node"}}', "modelName"),
@@ -45,10 +45,10 @@ VARIABLES = {
         "GPU_I_PROFILE",
     ),
     "namespace": Variable(
-        "Namespace", f'{{{_HELD},namespace!=""}}', "namespace", Requirement.POD_LABELS
+        "Namespace", f'{{{_POD_METRICS},namespace!=""}}', "namespace", Requirement.POD_LABELS
     ),
     "pod": Variable(
-        "Pod", f'{{{_HELD},namespace=~"$namespace",pod!=""}}', "pod", Requirement.POD_LABELS
+        "Pod", f'{{{_POD_METRICS},namespace=~"$namespace",pod!=""}}', "pod", Requirement.POD_LABELS
     ),
 }
 
@@ -95,8 +95,8 @@ def alerts_expr(matchers: str, alertstate: str = "firing") -> str:
 
     Except its InfoInhibitor, which takes over the labels of what it inhibits.
     """
-    ours = f'alertstate="{alertstate}",component!="",alertname!="InfoInhibitor"'
-    return f"ALERTS{{{ours},{matchers}}}"
+    gpuboot_matchers = f'alertstate="{alertstate}",component!="",alertname!="InfoInhibitor"'
+    return f"ALERTS{{{gpuboot_matchers},{matchers}}}"
 
 
 def annotation(matchers: str) -> model.AnnotationQuery:
@@ -140,9 +140,9 @@ def row_url(uid: str, headings: frozenset[str]) -> str:
 
     + headings: of the table's columns
     """
-    about = "".join(
+    variables = "".join(
         f"var-{name}=${{__data.fields.{heading}}}&"
         for name, heading in _FROM_COLUMNS.items()
         if heading in headings
     )
-    return f"/d/{uid}/?{about}var-datasource=${{datasource}}&${{__url_time_range}}"
+    return f"/d/{uid}/?{variables}var-datasource=${{datasource}}&${{__url_time_range}}"

@@ -23,15 +23,18 @@ _RELEASED, _NAMES = "Helm releases", "names of "
 class Members:
     """What there must be. + released: reads what its Helm releases consist of"""
 
-    wanted: components.Expected = field(default_factory=components.Expected)
+    desired: components.Expected = field(default_factory=components.Expected)
     released: Callable[[], Released] = dict
 
 
-def asked(cluster: Cluster, members: Members) -> dict[str, Callable[[], Any]]:
+def questions(cluster: Cluster, members: Members) -> dict[str, Callable[[], Any]]:
     """What has to be read, by names that tell a person what could not be."""
-    if not members.wanted.objects:
+    if not members.desired.objects:
         return {}
-    names = {f"{_NAMES}{it.plural}": partial(_names, cluster, it.path) for it in KINDS.values()}
+    names = {
+        f"{_NAMES}{resource.plural}": partial(_names, cluster, resource.path)
+        for resource in KINDS.values()
+    }
     return {_RELEASED: members.released, **names}
 
 
@@ -42,7 +45,7 @@ def _names(cluster: Cluster, path: str) -> set[tuple[str, str]] | None:
         if error.status == 404:
             return None
         raise
-    return {(it["metadata"].get("namespace") or "", it["metadata"]["name"]) for it in items}
+    return {(item["metadata"].get("namespace") or "", item["metadata"]["name"]) for item in items}
 
 
 def missing(answers: MutableMapping[str, Any], members: Members) -> dict[str, Any]:
@@ -50,10 +53,10 @@ def missing(answers: MutableMapping[str, Any], members: Members) -> dict[str, An
     released = answers.pop(_RELEASED, {})
     names: dict[str, set[tuple[str, str]] | None] = {
         kind: answers.pop(key)
-        for kind, it in KINDS.items()
-        if (key := f"{_NAMES}{it.plural}") in answers
+        for kind, resource in KINDS.items()
+        if (key := f"{_NAMES}{resource.plural}") in answers
     }
     if paths.PODS in answers:
         metas = [item["metadata"] for item in answers[paths.PODS].get("items", ())]
         names["Pod"] = {(meta["namespace"], meta["name"]) for meta in metas}
-    return asdict(components.missing(members.wanted, released, names))
+    return asdict(components.missing(members.desired, released, names))

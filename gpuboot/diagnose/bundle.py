@@ -55,9 +55,9 @@ def _masked_json(text: str, mask: Callable[[str], str]) -> str:
 def _reports(folder: Path) -> Iterator[tuple[str, str]]:
     """The newest report of each kind; a folder without any is no error."""
     for name in _REPORTS:
-        found = sorted(folder.glob(f"*/{name}"), key=lambda path: path.stat().st_mtime)
-        if found:
-            yield f"reports/{name}", found[-1].read_text(encoding="utf-8")
+        paths = sorted(folder.glob(f"*/{name}"), key=lambda path: path.stat().st_mtime)
+        if paths:
+            yield f"reports/{name}", paths[-1].read_text(encoding="utf-8")
 
 
 def write(folder: Path, site: str, files: Mapping[str, str]) -> Path:

@@ -129,9 +129,9 @@ _LISTS = {
 }
 
 
-def parse(printed: Iterable[str]) -> Details:
+def parse(output: Iterable[str]) -> Details:
     """What the script printed. Raises `FactOutputError` and ValueError."""
-    values = Fields(printed)
+    values = Fields(output)
     now = float(values.first("now") or 0)
     booted = now - values.number("uptime") if now else 0.0
     logs: dict[str, list[Line]] = defaultdict(list)
@@ -145,8 +145,8 @@ def parse(printed: Iterable[str]) -> Details:
         **plain,
         now=now,
         kernel=tuple(lines.parse_kernel(line, booted) for line in values.all("kernel")),
-        units={name: UnitState(*rest) for name, *rest in values.words("state", 6)},
-        logs={unit: tuple(found) for unit, found in logs.items()},
+        units={name: UnitState(*columns) for name, *columns in values.words("state", 6)},
+        logs={unit: tuple(unit_lines) for unit, unit_lines in logs.items()},
         uptime_s=values.number("uptime"),
         char_links=values.number("char_links"),
         runtimes=tuple(dict.fromkeys(values.all("runtime"))),

@@ -59,11 +59,11 @@ class Host:
 
         Those of a unit that runs count for `lines.PRESENT_S`, others until it runs.
         """
-        ended = unit in self.details.units and not self.running(unit)
+        is_stopped = unit in self.details.units and not self.running(unit)
         return [
             line
             for line in self.details.logs.get(unit, ())
-            if (ended or lines.present(line.at, self.details.now))
+            if (is_stopped or lines.present(line.at, self.details.now))
             and (not words or any(word in line for word in words))
         ]
 
@@ -108,27 +108,31 @@ class Cluster:
 
     def node(self, name: str) -> KubeNode | None:
         """A node by its name."""
-        return next((one for one in self.nodes if one.name == name), None)
+        return next((node for node in self.nodes if node.name == name), None)
 
-    def told(self, key: str, *reasons: str) -> list[Event]:
+    def events_of(self, key: str, *reasons: str) -> list[Event]:
         """Recent events about an object, by `namespace/name`; only those of these reasons."""
-        return [one for one in self._by_object.get(key, []) if not reasons or one.reason in reasons]
+        return [
+            event
+            for event in self._by_object.get(key, [])
+            if not reasons or event.reason in reasons
+        ]
 
     @cached_property
     def _by_object(self) -> dict[str, list[Event]]:
-        found: dict[str, list[Event]] = {}
-        for one in sorted(self.events, key=lambda item: item.at):
-            if one.at > self.now - RECENT_S:
-                found.setdefault(one.key, []).append(one)
-        return found
+        events: dict[str, list[Event]] = {}
+        for event in sorted(self.events, key=lambda item: item.at):
+            if event.at > self.now - RECENT_S:
+                events.setdefault(event.key, []).append(event)
+        return events
 
     def present(self, at: float | None) -> bool:
         """Whether what was seen then still counts as how things are."""
         return lines.present(at, self.now)
 
-    def ended_lately(self, one: Container) -> bool:
+    def ended_lately(self, container: Container) -> bool:
         """Whether a container ended so short a time ago that it counts."""
-        return one.ended is not None and self.now - one.ended.at < RECENT_S
+        return container.termination is not None and self.now - container.termination.at < RECENT_S
 
     def log(self, pod: Pod, *words: str) -> list[Line]:
         """The present lines of a pod's containers with one of these words.
@@ -138,8 +142,8 @@ class Cluster:
         """
         return [
             line
-            for container, before, said in self._logs(pod)
-            for line in said
+            for container, before, log_lines in self._logs(pod)
+            for line in log_lines
             if any(word in line for word in words)
             and (
                 (before and not (container and container.ready))
@@ -152,23 +156,27 @@ class Cluster:
         """The lines with one of these words of a pod's containers that run, however old."""
         return [
             line
-            for _, before, said in self._logs(pod)
-            for line in said
+            for _, before, log_lines in self._logs(pod)
+            for line in log_lines
             if not before and any(word in line for word in words)
         ]
 
     def _logs(self, pod: Pod) -> Iterator[tuple[Container | None, bool, tuple[Line, ...]]]:
         """Of each log of a pod: the container, whether it is of its run before, and the lines."""
-        containers = {one.name: one for one in pod.containers}
-        for key, said in self.logs.items():
+        containers = {container.name: container for container in pod.containers}
+        for key, log_lines in self.logs.items():
             if key.startswith(f"{pod.key}/"):
                 name, _, before = key.removeprefix(f"{pod.key}/").partition("/")
-                yield containers.get(name), bool(before), said
+                yield containers.get(name), bool(before), log_lines
 
-    def said(self, pod: Pod) -> list[str]:
+    def messages_of(self, pod: Pod) -> list[str]:
         """All that tells why a pod does not run: its states' messages and its events."""
-        states = [one.message for one in pod.containers if one.message and not one.ready]
-        return [*states, *(one.message for one in self.told(pod.key))]
+        states = [
+            container.message
+            for container in pod.containers
+            if container.message and not container.ready
+        ]
+        return [*states, *(container.message for container in self.events_of(pod.key))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,8 +200,8 @@ class Facts:
 
 def of(recording: Recording) -> Facts:
     """The state that a recording holds."""
-    hosts = tuple(_host(one) for one in recording.hosts)
-    leader = next((one.node for one in hosts if one.name == recording.leader), "")
+    hosts = tuple(_host(host) for host in recording.hosts)
+    leader = next((host.node for host in hosts if host.name == recording.leader), "")
     return Facts(
         hosts=hosts,
         cluster=_cluster(recording.cluster),
@@ -227,11 +235,8 @@ def _cluster(item: ClusterRecording) -> Cluster:
     def items(path: str) -> list[dict[str, Any]]:
         return list(item.found.get(path, {}).get("items") or [])
 
-    def named(path: str) -> list[tuple[str, dict[str, Any]]]:
-        return [
-            (f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}", one)
-            for one in items(path)
-        ]
+    def named_items(path: str) -> list[tuple[str, dict[str, Any]]]:
+        return [(_key(resource["metadata"]), resource) for resource in items(path)]
 
     return Cluster(
         error=item.error,
@@ -239,35 +244,45 @@ def _cluster(item: ClusterRecording) -> Cluster:
         nodes=tuple(map(objects.node, items(paths.NODES))),
         pods=tuple(map(objects.pod, items(paths.PODS))),
         workloads=tuple(
-            workloads.workload(kind, one)
+            workloads.workload(kind, resource)
             for kind, path in paths.WORKLOADS.items()
-            for one in items(path)
+            for resource in items(path)
         ),
         events=tuple(map(objects.event, items(paths.EVENTS))),
         claims=tuple(map(objects.claim, items(paths.CLAIMS))),
-        runtimes={key[1:]: str(one.get("handler", "")) for key, one in named(paths.RUNTIMES)},
+        runtimes={
+            key[1:]: str(resource.get("handler", ""))
+            for key, resource in named_items(paths.RUNTIMES)
+        },
         namespaces={
-            key.lstrip("/"): one["metadata"].get("labels") or {}
-            for key, one in named(paths.NAMESPACES)
+            key.lstrip("/"): _labels(resource) for key, resource in named_items(paths.NAMESPACES)
         },
         going=tuple(filter(None, map(objects.going, items(paths.NAMESPACES)))),
         missing=_missing(item.found.get(paths.MISSING, {})),
-        monitors=tuple(
-            (key, one["metadata"].get("labels") or {}) for key, one in named(paths.MONITORS)
+        monitors=tuple((key, _labels(resource)) for key, resource in named_items(paths.MONITORS)),
+        prometheuses=tuple(
+            (key, resource.get("spec") or {}) for key, resource in named_items(paths.PROMETHEUSES)
         ),
-        prometheuses=tuple((key, one.get("spec") or {}) for key, one in named(paths.PROMETHEUSES)),
         collectors=dict(item.found.get(paths.COLLECTORS, {})),
         errors=item.errors,
-        logs={key: tuple(map(lines.parse, said)) for key, said in item.logs.items()},
+        logs={key: tuple(map(lines.parse, log_lines)) for key, log_lines in item.logs.items()},
         targets=item.targets,
         rights=tuple(open_rights(item.found)),
     )
 
 
-def _missing(found: Mapping[str, Any]) -> Missing:
+def _key(metadata: Mapping[str, Any]) -> str:
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def _labels(resource: Mapping[str, Any]) -> dict[str, str]:
+    return resource["metadata"].get("labels") or {}
+
+
+def _missing(answer: Mapping[str, Any]) -> Missing:
     kind, namespace, name = range(3)
     return Missing(
-        tuple((one[kind], one[namespace], one[name]) for one in found.get("objects", ())),
-        tuple(found.get("definitions", ())),
-        tuple(found.get("releases", ())),
+        tuple((row[kind], row[namespace], row[name]) for row in answer.get("objects", ())),
+        tuple(answer.get("definitions", ())),
+        tuple(answer.get("releases", ())),
     )

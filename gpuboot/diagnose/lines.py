@@ -74,6 +74,8 @@ def last_words(lines: Iterable[str]) -> list[str]:
     """The last line by which a program says that it gives up, and the last one that says why."""
     own = [line for line in lines if not _HELP.match(line) and not _INFO.search(line)]
     plain = [line for line in own if not _WARNING.search(line)]
-    last = next((found for kind in _LAST if (found := list(filter(kind.search, own)))), plain)[-1:]
-    why = [] if any(map(_REASON.search, last)) else list(filter(_REASON.search, own))[-1:]
-    return [*why, *last] if why != last else last
+    last = next((matches for kind in _LAST if (matches := list(filter(kind.search, own)))), plain)[
+        -1:
+    ]
+    reason = [] if any(map(_REASON.search, last)) else list(filter(_REASON.search, own))[-1:]
+    return [*reason, *last] if reason != last else last

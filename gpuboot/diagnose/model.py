@@ -46,7 +46,7 @@ class Sighting:
     explains: tuple[str, ...] | None = None
 
     @property
-    def where(self) -> str:
+    def location(self) -> str:
         """The place in a few words."""
         if self.pod:
             return f"{self.pod} on {self.node}" if self.node else self.pod
@@ -92,59 +92,70 @@ class Finding:
 
     @property
     def confidence(self) -> Confidence:
-        return max(one.confidence for one in self.sightings)
+        return max(sighting.confidence for sighting in self.sightings)
 
     def commands(self, leader: str) -> list[tuple[str, str]]:
         """What to type: the node to type it on, and the command; each once."""
         typed: dict[tuple[str, str], None] = {}
-        for one in self.sightings:
-            namespace, _, name = one.pod.partition("/")
-            known = {"node": one.node, "pod": one.pod, "namespace": namespace, "name": name}
-            text = self.cause.command.format_map({**known, **one.values})
-            place = {"node": one.node, "leader": leader}.get(self.cause.on, self.cause.on)
+        for sighting in self.sightings:
+            namespace, _, name = sighting.pod.partition("/")
+            defaults = {
+                "node": sighting.node,
+                "pod": sighting.pod,
+                "namespace": namespace,
+                "name": name,
+            }
+            text = self.cause.command.format_map({**defaults, **sighting.values})
+            place = {"node": sighting.node, "leader": leader}.get(self.cause.on, self.cause.on)
             typed[place, text] = None
         return list(typed)
 
 
 def diagnose(facts: Facts, table: Sequence[Cause]) -> tuple[Finding, ...]:
     """The causes of a table that the facts show: roots first, then by the weight of evidence."""
-    found = []
+    findings = []
     for cause in table:
         if sightings := tuple(cause.find(facts)):
-            found.append(Finding(cause=cause, sightings=sightings))
-    found = [one for one in (_without_known(item, found) for item in found) if one]
-    linked = [replace(one, follows=_follows(one, found)) for one in found]
-    below = [name for one in linked for name in one.follows]
-    return tuple(sorted(linked, key=lambda one: _weight(one, below.count(one.cause.id))))
+            findings.append(Finding(cause=cause, sightings=sightings))
+    findings = [
+        finding for finding in (_without_known(item, findings) for item in findings) if finding
+    ]
+    linked = [replace(finding, follows=_follows(finding, findings)) for finding in findings]
+    below = [name for finding in linked for name in finding.follows]
+    return tuple(
+        sorted(linked, key=lambda finding: _weight(finding, below.count(finding.cause.id)))
+    )
 
 
-def about(findings: Iterable[Finding], facts: Facts, pod: str, node: str) -> tuple[Finding, ...]:
+def findings_about(
+    findings: Iterable[Finding], facts: Facts, pod: str, node: str
+) -> tuple[Finding, ...]:
     """Those that concern one pod or node: seen there, where it runs, or in the whole cluster."""
-    places = {one.key: one.node for one in facts.cluster.pods}
+    places = {entry.key: entry.node for entry in facts.cluster.pods}
     nodes = {node or places.get(pod, "")} - {""}
     pods = {pod} if pod else {key for key, place in places.items() if place == node}
-    kept = []
-    for one in findings:
-        seen = tuple(
+    relevant = []
+    for entry in findings:
+        sightings = tuple(
             item
-            for item in one.sightings
+            for item in entry.sightings
             if item.pod in pods
             or (not item.pod and item.node in nodes)
             or not (item.pod or item.node)
         )
-        if seen:
-            kept.append(replace(one, sightings=seen))
-    return tuple(kept)
+        if sightings:
+            relevant.append(replace(entry, sightings=sightings))
+    return tuple(relevant)
 
 
 def to_json(findings: Sequence[Finding], leader: str) -> list[dict[str, Any]]:
     """The findings for programs."""
     return [
         {
-            "id": one.cause.id,
-            "meaning": one.cause.meaning,
-            "confidence": one.confidence.word,
-            "follows": list(one.follows),
+            "id": finding.cause.id,
+            "meaning": finding.cause.meaning,
+            "confidence": finding.confidence.word,
+            "follows": list(finding.follows),
             "seen": [
                 {
                     "node": item.node,
@@ -152,48 +163,61 @@ def to_json(findings: Sequence[Finding], leader: str) -> list[dict[str, Any]]:
                     "confidence": item.confidence.word,
                     "evidence": list(item.evidence),
                 }
-                for item in one.sightings
+                for item in finding.sightings
             ],
-            "remedy": one.cause.remedy,
-            "commands": [{"on": place, "command": text} for place, text in one.commands(leader)],
-            "page": f"docs/causes.md#{one.cause.id}",
+            "remedy": finding.cause.remedy,
+            "commands": [
+                {"on": place, "command": text} for place, text in finding.commands(leader)
+            ],
+            "page": f"docs/causes.md#{finding.cause.id}",
         }
-        for one in findings
+        for finding in findings
     ]
 
 
-def _weight(one: Finding, explained: int) -> tuple[bool, int, int, int, int, str]:
+def _weight(finding: Finding, explained: int) -> tuple[bool, int, int, int, int, str]:
     """Roots first; of these what was seen itself, what explains more, what was seen more often."""
-    lines = {line for item in one.sightings for line in item.evidence}
-    seen = len(one.sightings)
-    return bool(one.follows), -one.confidence, -explained, -seen, -len(lines), one.cause.id
+    lines = {line for item in finding.sightings for line in item.evidence}
+    count = len(finding.sightings)
+    return (
+        bool(finding.follows),
+        -finding.confidence,
+        -explained,
+        -count,
+        -len(lines),
+        finding.cause.id,
+    )
 
 
-def _without_known(one: Finding, found: Sequence[Finding]) -> Finding | None:
+def _without_known(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
     """A fallback loses the places that another cause names."""
-    if not one.cause.fallback:
-        return one
-    named = {place for other in found if not other.cause.fallback for place in _places(other)}
-    left = tuple(item for item in one.sightings if not ({item.pod or item.node} & named))
-    return replace(one, sightings=left) if left else None
+    if not finding.cause.fallback:
+        return finding
+    named_places = {
+        place for other in findings if not other.cause.fallback for place in _places(other)
+    }
+    left = tuple(item for item in finding.sightings if not ({item.pod or item.node} & named_places))
+    return replace(finding, sightings=left) if left else None
 
 
-def _places(one: Finding) -> set[str]:
-    return {place for item in one.sightings for place in (item.pod, item.node) if place}
+def _places(finding: Finding) -> set[str]:
+    return {place for item in finding.sightings for place in (item.pod, item.node) if place}
 
 
-def _follows(one: Finding, found: Sequence[Finding]) -> tuple[str, ...]:
+def _follows(finding: Finding, findings: Sequence[Finding]) -> tuple[str, ...]:
     """The causes that explain it: in the same place, or where one of both has no place."""
-    nodes = {item.node for item in one.sightings} - {""}
+    nodes = {item.node for item in finding.sightings} - {""}
     return tuple(
         other.cause.id
-        for other in found
-        if one.cause.id in other.cause.explains
-        and one.cause.id != other.cause.id
-        and any(item.explains is None or one.cause.id in item.explains for item in other.sightings)
+        for other in findings
+        if finding.cause.id in other.cause.explains
+        and finding.cause.id != other.cause.id
+        and any(
+            item.explains is None or finding.cause.id in item.explains for item in other.sightings
+        )
         and (
-            not (theirs := {item.node for item in other.sightings} - {""})
+            not (other_nodes := {item.node for item in other.sightings} - {""})
             or not nodes
-            or theirs & nodes
+            or other_nodes & nodes
         )
     )

@@ -13,7 +13,7 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Ended:
+class Termination:
     """How a container ended. + at: seconds since 1970; 0.0 where it is not known"""
 
     reason: str = ""
@@ -28,8 +28,8 @@ class Container:
 
     + state: waiting, running or terminated; "" before the kubelet has told
     + reason, message: why it waits, or how it ended
-    + ended: how it ended last time
-    + began: when it was started that runs, seconds since 1970; 0.0 where none runs
+    + termination: how it ended last time
+    + started: when it was started that runs, seconds since 1970; 0.0 where none runs
     """
 
     name: str
@@ -38,8 +38,8 @@ class Container:
     state: str = ""
     reason: str = ""
     message: str = ""
-    ended: Ended | None = None
-    began: float = 0.0
+    termination: Termination | None = None
+    started: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,9 +74,9 @@ class Pod:
         return f"{self.namespace}/{self.name}"
 
     @property
-    def began(self) -> float:
+    def started(self) -> float:
         """When its youngest container was started that runs; 0.0 where none runs."""
-        return max((one.began for one in self.containers), default=0.0)
+        return max((container.started for container in self.containers), default=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,12 +142,12 @@ def seconds(text: Any) -> float:
 def pod(item: Json) -> Pod:
     """A pod of the API."""
     meta, spec, status = item["metadata"], item.get("spec", {}), item.get("status", {})
-    conditions = {one["type"]: one for one in status.get("conditions") or ()}
+    conditions = {entry["type"]: entry for entry in status.get("conditions") or ()}
     scheduled = conditions.get("PodScheduled", {})
     running = {
-        one["name"]: one
+        entry["name"]: entry
         for key in ("initContainerStatuses", "containerStatuses")
-        for one in status.get(key) or ()
+        for entry in status.get(key) or ()
     }
     own = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     return Pod(
@@ -161,17 +161,19 @@ def pod(item: Json) -> Pod:
         going="deletionTimestamp" in meta,
         reason=status.get("reason", ""),
         waits=scheduled.get("message", "") if scheduled.get("status") == "False" else "",
-        gates=tuple(one["name"] for one in spec.get("schedulingGates") or ()),
+        gates=tuple(entry["name"] for entry in spec.get("schedulingGates") or ()),
         claims=tuple(_claims(spec)),
         runtime_class=spec.get("runtimeClassName", ""),
-        gpus=any(_asks_gpu(one) for one in own),
+        gpus=any(_asks_gpu(entry) for entry in own),
         stamp=(meta.get("annotations") or {}).get(COLLECTORS_ANNOTATION, ""),
-        containers=tuple(_container(one["name"], running.get(one["name"], {})) for one in own),
+        containers=tuple(
+            _container(entry["name"], running.get(entry["name"], {})) for entry in own
+        ),
     )
 
 
 def _owner(meta: Json) -> str:
-    owners = [one for one in meta.get("ownerReferences") or () if one.get("controller")]
+    owners = [owner for owner in meta.get("ownerReferences") or () if owner.get("controller")]
     return f"{owners[0]['kind']} {owners[0]['name']}" if owners else ""
 
 
@@ -198,13 +200,13 @@ def _container(name: str, status: Json) -> Container:
         word,
         now.get("reason") or "",
         now.get("message") or "",
-        _ended(last) if last else (_ended(now) if word == "terminated" else None),
+        _termination(last) if last else (_termination(now) if word == "terminated" else None),
         seconds(now.get("startedAt")) if word == "running" else 0.0,
     )
 
 
-def _ended(item: Json) -> Ended:
-    return Ended(
+def _termination(item: Json) -> Termination:
+    return Termination(
         item.get("reason") or "",
         item.get("exitCode", 0),
         item.get("message") or "",
@@ -216,8 +218,8 @@ def node(item: Json) -> KubeNode:
     """A node of the API."""
     meta, spec, status = item["metadata"], item.get("spec", {}), item.get("status", {})
     conditions = {
-        one["type"]: (one["status"], one.get("message") or "")
-        for one in status.get("conditions") or ()
+        entry["type"]: (entry["status"], entry.get("message") or "")
+        for entry in status.get("conditions") or ()
     }
     ready, message = conditions.get("Ready", ("Unknown", ""))
     return KubeNode(
@@ -226,8 +228,8 @@ def node(item: Json) -> KubeNode:
         message=message,
         unschedulable=bool(spec.get("unschedulable")),
         taints=tuple(
-            f"{one['key']}={one.get('value', '')}:{one['effect']}".replace("=:", ":")
-            for one in spec.get("taints") or ()
+            f"{entry['key']}={entry.get('value', '')}:{entry['effect']}".replace("=:", ":")
+            for entry in spec.get("taints") or ()
         ),
         conditions=conditions,
         labels=meta.get("labels") or {},
@@ -238,13 +240,13 @@ def node(item: Json) -> KubeNode:
 
 def event(item: Json) -> Event:
     """An event of the API."""
-    about = item.get("involvedObject") or {}
+    subject = item.get("involvedObject") or {}
     series = item.get("series") or {}
     at = series.get("lastObservedTime") or item.get("lastTimestamp") or item.get("eventTime")
     return Event(
-        about.get("kind", ""),
-        about.get("namespace", ""),
-        about.get("name", ""),
+        subject.get("kind", ""),
+        subject.get("namespace", ""),
+        subject.get("name", ""),
         item.get("reason") or "",
         item.get("message") or "",
         seconds(at or item["metadata"].get("creationTimestamp")),
@@ -257,9 +259,9 @@ def going(item: Json) -> Going | None:
     if not (since := meta.get("deletionTimestamp")):
         return None
     waits = [
-        f"{one['type']}: {one.get('message', '')}"
-        for one in status.get("conditions") or ()
-        if one.get("status") == "True"
+        f"{condition['type']}: {condition.get('message', '')}"
+        for condition in status.get("conditions") or ()
+        if condition.get("status") == "True"
     ]
     finalizers = [*(meta.get("finalizers") or ()), *(item["spec"].get("finalizers") or ())]
     own = tuple(name for name in finalizers if name != "kubernetes")

@@ -20,11 +20,11 @@ MISSING = "missing"
 # not a path: digests of the exporters' collectors, by `namespace/name/key` of their ConfigMaps
 COLLECTORS = "collectors"
 
-KEPT: dict[str, trim.Fields] = {
+RETAINED_FIELDS: dict[str, trim.Fields] = {
     NODES: trim.NODE,
     PODS: trim.POD,
     NAMESPACES: trim.NAMESPACE,
-    RUNTIMES: trim.NAMED,
+    RUNTIMES: trim.NAME_FIELDS,
     **dict.fromkeys(WORKLOADS.values(), trim.WORKLOAD),
     EVENTS: trim.EVENT,
     CLAIMS: trim.CLAIM,

@@ -72,22 +72,22 @@ def _read(
         now_s = now.timestamp()
     except (ClusterError, TimeoutError) as error:
         return ClusterRecording(error=str(error) or "the API server did not answer in time")
-    asked: dict[str, Callable[[], Any]] = {
-        path: partial(_objects, cluster, path) for path in paths.KEPT
+    requests: dict[str, Callable[[], Any]] = {
+        path: partial(_objects, cluster, path) for path in paths.RETAINED_FIELDS
     }
     base = cluster.service(namespace, *PROMETHEUS)
-    asked["targets"] = partial(_targets, cluster, base)
-    asked[paths.COLLECTORS] = partial(_collectors, cluster)
-    found, errors = _gather(pool, {**asked, **absence.asked(cluster, members)}, until)
-    found[paths.MISSING] = absence.missing(found, members)
-    pods = [objects.pod(item) for item in found.get(paths.PODS, {}).get("items", ())]
-    progress(f"{len(pods)} pods, {len(found.get(paths.NODES, {}).get('items', ()))} nodes")
+    requests["targets"] = partial(_targets, cluster, base)
+    requests[paths.COLLECTORS] = partial(_collectors, cluster)
+    answers, errors = _gather(pool, {**requests, **absence.questions(cluster, members)}, until)
+    answers[paths.MISSING] = absence.missing(answers, members)
+    pods = [objects.pod(item) for item in answers.get(paths.PODS, {}).get("items", ())]
+    progress(f"{len(pods)} pods, {len(answers.get(paths.NODES, {}).get('items', ()))} nodes")
     texts, _ = _gather(pool, _logs(cluster, pods, now_s), until)
-    targets = found.pop("targets", None)
+    targets = answers.pop("targets", None)
     return ClusterRecording(
-        error="" if found.keys() - {paths.MISSING} else next(iter(errors.values()), ""),
+        error="" if answers.keys() - {paths.MISSING} else next(iter(errors.values()), ""),
         now=now_s,
-        found=found,
+        found=answers,
         errors=errors,
         logs={key: lines for key, lines in texts.items() if lines},
         targets=targets,
@@ -95,12 +95,12 @@ def _read(
 
 
 def _gather(
-    pool: ThreadPoolExecutor, asked: Mapping[str, Callable[[], T]], until: float
+    pool: ThreadPoolExecutor, requests: Mapping[str, Callable[[], T]], until: float
 ) -> tuple[dict[str, T], dict[str, str]]:
     """The answers by their keys, and why others have none."""
-    futures: dict[str, Future[T]] = {key: pool.submit(ask) for key, ask in asked.items()}
+    futures: dict[str, Future[T]] = {key: pool.submit(ask) for key, ask in requests.items()}
     wait(futures.values(), timeout=max(until - time.monotonic(), 0.1))
-    found: dict[str, T] = {}
+    answers: dict[str, T] = {}
     errors: dict[str, str] = {}
     for key, future in futures.items():
         if not future.done():
@@ -108,10 +108,10 @@ def _gather(
             errors[key] = "no answer in time"
             continue
         try:
-            found[key] = future.result()
+            answers[key] = future.result()
         except (ClusterError, ValueError, LookupError, TypeError) as error:
             errors[key] = str(error)
-    return found, errors
+    return answers, errors
 
 
 def _objects(cluster: Cluster, path: str) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def _objects(cluster: Cluster, path: str) -> dict[str, Any]:
         if error.status == 404 and path in paths.OPTIONAL:
             return {"items": [], "absent": True}
         raise
-    return trim.listed(answer, paths.KEPT[path])
+    return trim.select_list_fields(answer, paths.RETAINED_FIELDS[path])
 
 
 def _targets(cluster: Cluster, base: str) -> tuple[dict[str, Any], ...]:
@@ -142,10 +142,10 @@ def _targets(cluster: Cluster, base: str) -> tuple[dict[str, Any], ...]:
 
 def _collectors(cluster: Cluster) -> dict[str, str]:
     """Digests of what may be an exporter's collectors, by `namespace/name/key`."""
-    found = cluster.json("/api/v1/configmaps")["items"]
+    config_maps = cluster.json("/api/v1/configmaps")["items"]
     return {
         f"{item['metadata']['namespace']}/{item['metadata']['name']}/{key}": digest(text)
-        for item in found
+        for item in config_maps
         for key, text in (item.get("data") or {}).items()
         if key in ("metrics", "dcgm-metrics.csv")
     }
@@ -155,19 +155,23 @@ def _logs(
     cluster: Cluster, pods: Iterable[Pod], now: float
 ) -> dict[str, Callable[[], tuple[str, ...]]]:
     """What reads the logs that may tell something, by their keys."""
-    asked: dict[str, Callable[[], tuple[str, ...]]] = {}
+    requests: dict[str, Callable[[], tuple[str, ...]]] = {}
     for pod in sorted(pods, key=_rank):
         for container in pod.containers:
             key = f"{pod.key}/{container.name}"
-            if not _wanted(pod, container, now):
+            if not _is_log_needed(pod, container, now):
                 continue
             if container.state in ("running", "terminated"):
-                asked[key] = partial(_log, cluster, pod, container.name, False)
-            if container.ended and container.restarts and now - container.ended.at < _ENDED_S:
-                asked[f"{key}/previous"] = partial(_log, cluster, pod, container.name, True)
-        if len(asked) >= _MOST_LOGS:
+                requests[key] = partial(_log, cluster, pod, container.name, False)
+            if (
+                container.termination
+                and container.restarts
+                and now - container.termination.at < _ENDED_S
+            ):
+                requests[f"{key}/previous"] = partial(_log, cluster, pod, container.name, True)
+        if len(requests) >= _MOST_LOGS:
             break
-    return asked
+    return requests
 
 
 def _rank(pod: Pod) -> tuple[bool, bool, str]:
@@ -175,11 +179,16 @@ def _rank(pod: Pod) -> tuple[bool, bool, str]:
     return pod.ready or pod.phase == "Succeeded", not pod.name.startswith(_TALKATIVE), pod.key
 
 
-def _wanted(pod: Pod, container: Container, now: float) -> bool:
+def _is_log_needed(pod: Pod, container: Container, now: float) -> bool:
     if pod.phase == "Succeeded":
         return False
-    ended = container.ended is not None and now - container.ended.at < _ENDED_S
-    return not container.ready or ended or pod.gpus or any(name in pod.name for name in _TALKATIVE)
+    ended_recently = container.termination is not None and now - container.termination.at < _ENDED_S
+    return (
+        not container.ready
+        or ended_recently
+        or pod.gpus
+        or any(name in pod.name for name in _TALKATIVE)
+    )
 
 
 def _log(cluster: Cluster, pod: Pod, container: str, previous: bool) -> tuple[str, ...]:

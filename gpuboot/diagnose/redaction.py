@@ -47,9 +47,9 @@ _LOOKS = (
 )
 
 
-def masker(known: Iterable[str] = ()) -> Callable[[str], str]:
+def masker(secrets: Iterable[str] = ()) -> Callable[[str], str]:
     """What takes secrets out of a text. + known: contents of secrets"""
-    words = sorted({word for text in known for word in _words(text)}, key=len, reverse=True)
+    words = sorted({word for text in secrets for word in _words(text)}, key=len, reverse=True)
     exact = re.compile("|".join(map(re.escape, words))) if words else None
 
     def mask(text: str) -> str:
@@ -84,7 +84,7 @@ def masked(value: Any, mask: Callable[[str], str]) -> Any:
     return value
 
 
-def known(settings: Any) -> Iterator[str]:
+def known_secrets(settings: Any) -> Iterator[str]:
     """The contents of the secrets that settings name or hold, whatever section they are in."""
     if isinstance(settings, SecretStr):
         yield settings.get_secret_value()
@@ -93,13 +93,13 @@ def known(settings: Any) -> Iterator[str]:
             yield from _content(settings.file)
     elif isinstance(settings, BaseModel):
         for _, value in settings:
-            yield from known(value)
+            yield from known_secrets(value)
     elif isinstance(settings, dict):
         for value in settings.values():
-            yield from known(value)
+            yield from known_secrets(value)
     elif isinstance(settings, (list, tuple)):
         for value in settings:
-            yield from known(value)
+            yield from known_secrets(value)
     elif isinstance(settings, str) and "://" in settings and "@" in settings:
         yield from filter(None, [urlsplit(settings).password])
 

@@ -53,29 +53,29 @@ def text(findings: Sequence[Finding], facts: Facts, site: str, took_s: float) ->
     read = f"{len(facts.read)} of {len(facts.hosts)} hosts"
     cluster = "without the cluster" if facts.cluster.error else "the cluster"
     lines = [f"{site}: {noun} found in {took_s:.0f} s ({read}, {cluster})"]
-    for number, one in enumerate(findings, start=1):
-        lines += ["", *_cause(number, one, facts.leader)]
+    for number, finding in enumerate(findings, start=1):
+        lines += ["", *_cause(number, finding, facts.leader)]
     if missing := unread(facts):
         lines += ["", "not looked at:", *(f"  {line}" for line in missing)]
     return "\n".join(lines)
 
 
-def _cause(number: int, one: Finding, leader: str) -> Iterator[str]:
-    yield f"{number}. {one.cause.id} ({one.confidence.word}): {one.cause.meaning}"
-    if one.follows:
-        yield f"   follows from: {', '.join(one.follows)}"
-    for item in one.sightings[:_MOST_PLACES]:
+def _cause(number: int, finding: Finding, leader: str) -> Iterator[str]:
+    yield f"{number}. {finding.cause.id} ({finding.confidence.word}): {finding.cause.meaning}"
+    if finding.follows:
+        yield f"   follows from: {', '.join(finding.follows)}"
+    for item in finding.sightings[:_MOST_PLACES]:
         yield from _sighting(item)
-    if (more := len(one.sightings) - _MOST_PLACES) > 0:
-        yield f"   and in {more} more places (see --json)"
-    yield f"   remedy: {one.cause.remedy}"
-    for place, command in one.commands(leader)[:_MOST_COMMANDS]:
+    if (remaining := len(finding.sightings) - _MOST_PLACES) > 0:
+        yield f"   and in {remaining} more places (see --json)"
+    yield f"   remedy: {finding.cause.remedy}"
+    for place, command in finding.commands(leader)[:_MOST_COMMANDS]:
         yield f"   {place or 'leader'}$ {command}"
-    yield f"   more: docs/causes.md#{one.cause.id}"
+    yield f"   more: docs/causes.md#{finding.cause.id}"
 
 
 def _sighting(item: Sighting) -> Iterator[str]:
-    yield f"   {item.where}:"
+    yield f"   {item.location}:"
     for line in item.evidence:
         short = line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
         yield f"     - {short}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuboot.kubernetes.open_rights import MEANT
+from gpuboot.kubernetes.open_rights import INTENT_ANNOTATION
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 
 # field -> fields below it; {}: all that is below
@@ -77,7 +77,7 @@ CLAIM: Fields = {
 MONITOR: Fields = {"metadata": _META, "spec": {"selector": ALL, "namespaceSelector": ALL}}
 PROMETHEUS: Fields = {"metadata": _META, "spec": dict.fromkeys(_SELECTORS, ALL)}
 BINDING: Fields = {
-    "metadata": {"name": ALL, "namespace": ALL, "annotations": {MEANT: ALL}},
+    "metadata": {"name": ALL, "namespace": ALL, "annotations": {INTENT_ANNOTATION: ALL}},
     "roleRef": ALL,
     "subjects": {"kind": ALL, "name": ALL},
 }
@@ -86,18 +86,18 @@ NAMESPACE: Fields = {
     "spec": {"finalizers": ALL},
     "status": {"phase": ALL, "conditions": ALL},
 }
-NAMED: Fields = {"metadata": _META, "handler": ALL}
+NAME_FIELDS: Fields = {"metadata": _META, "handler": ALL}
 
 
-def kept(value: Any, fields: Fields) -> Any:
+def select_fields(value: Any, fields: Fields) -> Any:
     """A JSON value with these fields alone; of a list each item."""
     if isinstance(value, list):
-        return [kept(item, fields) for item in value]
+        return [select_fields(item, fields) for item in value]
     if not isinstance(value, dict) or not fields:
         return value
-    return {key: kept(value[key], below) for key, below in fields.items() if key in value}
+    return {key: select_fields(value[key], below) for key, below in fields.items() if key in value}
 
 
-def listed(answer: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
+def select_list_fields(answer: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
     """A list's objects with these fields alone."""
-    return {"items": [kept(item, fields) for item in answer.get("items") or []]}
+    return {"items": [select_fields(item, fields) for item in answer.get("items") or []]}

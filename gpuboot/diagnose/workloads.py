@@ -19,7 +19,7 @@ class Workload:
     kind: str
     namespace: str
     name: str
-    wanted: int
+    desired: int
     ready: int
     failure: str = ""
     selector: Mapping[str, str] = field(default_factory=dict)
@@ -38,21 +38,23 @@ def workload(kind: str, item: Json) -> Workload:
     below = spec.get("template", {}).get("spec", {})
     daemon = kind == "DaemonSet"
     failures = [
-        one.get("message") or ""
-        for one in status.get("conditions") or ()
-        if one["type"] == "ReplicaFailure" and one["status"] == "True"
+        entry.get("message") or ""
+        for entry in status.get("conditions") or ()
+        if entry["type"] == "ReplicaFailure" and entry["status"] == "True"
     ]
     return Workload(
         kind=kind,
         namespace=meta["namespace"],
         name=meta["name"],
-        wanted=status.get("desiredNumberScheduled", 0) if daemon else spec.get("replicas", 1),
+        desired=status.get("desiredNumberScheduled", 0) if daemon else spec.get("replicas", 1),
         ready=status.get("numberReady" if daemon else "readyReplicas") or 0,
         failure=next(iter(failures), ""),
         selector=below.get("nodeSelector") or {},
         tolerates=tuple(below.get("tolerations") or ()),
         env=frozenset(
-            one["name"] for each in below.get("containers") or () for one in each.get("env") or ()
+            entry["name"]
+            for container in below.get("containers") or ()
+            for entry in container.get("env") or ()
         ),
         rolling=_rolling(kind, item),
     )

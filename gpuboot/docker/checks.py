@@ -19,7 +19,8 @@ from gpuboot.verify.checks import (
     pod_remedies,
 )
 from gpuboot.verify.checks.limits import Limits
-from gpuboot.verify.evidence import Evidence, Host, WorkloadResult
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import Evidence, WorkloadResult
 from gpuboot.verify.findings import NOT_REACHED, Finding, FindingBuilder
 from gpuboot.verify.gaps import gaps
 
@@ -30,7 +31,7 @@ RELOAD = "reload"  # key of `Metrics.errors`: who runs with an older configurati
 def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Every link of every GPU of every host, then those of the monitoring host."""
     findings: list[Finding] = []
-    links = demanded(evidence, settings)
+    links = required_links(evidence, settings)
     for host in evidence.hosts:
         of_host = levels.within(_host(host, evidence, settings), settings.verify.level)
         findings += of_host
@@ -41,7 +42,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     return chain.ordered([*findings, *_monitor(evidence, settings)])
 
 
-def demanded(evidence: Evidence, settings: Settings) -> dict[str, tuple[str, ...]]:
+def required_links(evidence: Evidence, settings: Settings) -> dict[str, tuple[str, ...]]:
     """Host -> the links that each of its GPUs has to pass before it is proven."""
     without, bounds = levels.left_out(settings.verify.level), _limits(settings)
     links = [link for link in LINKS if link not in without]
@@ -89,9 +90,9 @@ def _limits(settings: Settings) -> Limits:
 
 def _monitor(evidence: Evidence, settings: Settings) -> list[Finding]:
     findings = monitoring.evaluate(evidence.metrics, settings.standalone.grafana, DOCKER_HOSTS)
-    if refused := evidence.metrics.errors.get(RELOAD):
+    if error := evidence.metrics.errors.get(RELOAD):
         builder = FindingBuilder("rules", "configuration in force")
-        findings.append(builder.failed(refused, DOCKER_HOSTS.rules_missing))
+        findings.append(builder.failed(error, DOCKER_HOSTS.rules_missing))
     return findings
 
 
@@ -118,8 +119,8 @@ def _without_instances(host: Host, builder: FindingBuilder) -> list[Finding]:
         "name a layout in sharing (docs/sharing.md), create instances (`nvidia-smi mig -cgi … "
         "-C`), or switch MIG off (`nvidia-smi -mig 0`)"
     )
-    why = "MIG is on and it has no instances, so no container can get it"
-    return [builder.not_covered(why, remedy, gpu.uuid) for gpu in host.unpartitioned]
+    cause = "MIG is on and it has no instances, so no container can get it"
+    return [builder.not_covered(cause, remedy, gpu.uuid) for gpu in host.unpartitioned]
 
 
 def workload(host: Host, evidence: Evidence) -> list[Finding]:
@@ -142,12 +143,12 @@ def _workload_finding(uuid: str, result: WorkloadResult | None, builder: Finding
     if result.unschedulable:
         return builder.not_covered(result.error, "verify again when it is free", uuid)
     if result.error or not result.passed:
-        why = result.error or "its output does not say Test PASSED"
+        cause = result.error or "its output does not say Test PASSED"
         by_hand = (
             f"`docker run --rm --gpus device={uuid} …` on the host, and `journalctl -u docker`"
         )
-        remedy = pod_remedies.remedy(why, uuid, DOCKER_HOSTS) or by_hand
-        return builder.failed(why, remedy, uuid)
+        remedy = pod_remedies.remedy(cause, uuid, DOCKER_HOSTS) or by_hand
+        return builder.failed(cause, remedy, uuid)
     if result.uuids != (uuid,):
         remedy = (
             "containers see GPUs they were not given: see `nvidia-ctk cdi list` and daemon.json"

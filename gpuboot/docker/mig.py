@@ -33,10 +33,10 @@ def layout(
     share = sharing.of(node, settings)
     if share is None or share.mig is None or not node.gpus:
         return ""
-    wanted = sharing.per_gpu(share.mig, settings, node.gpus, devices, driver)
+    gpu_counts = sharing.per_gpu(share.mig, settings, node.gpus, devices, driver)
     lines = (
         " ".join([str(index), *([share.mig] if counts is None else _ordered(counts))]) + "\n"
-        for index, counts in enumerate(wanted)
+        for index, counts in enumerate(gpu_counts)
     )
     return _HEAD + "".join(lines)
 

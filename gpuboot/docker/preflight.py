@@ -14,7 +14,7 @@ from gpuboot.hosts.preflight import ports as network_ports
 from gpuboot.hosts.preflight.checks import MACHINE, Check, Finding, Subject, replaced
 
 # our own processes, which hold ports on a later run; the kernel cuts names to 15 characters
-_OURS = ("dcgm-exporter", "node_exporter", "prometheus", "alertmanager", "grafana")
+_GPUBOOT_CONTAINERS = ("dcgm-exporter", "node_exporter", "prometheus", "alertmanager", "grafana")
 
 
 def checks(settings: Settings) -> tuple[Check, ...]:
@@ -24,29 +24,29 @@ def checks(settings: Settings) -> tuple[Check, ...]:
         _kernel,
         _runtimes,
         _cluster,
-        lambda it: network.address(it.node, it.state),
+        lambda subject: network.address(subject.node, subject.state),
         _ports,
         # settings are the same for all hosts: reported once
-        lambda it: unsupported_settings(settings) if it.node.monitor else iter(()),
+        lambda subject: unsupported_settings(settings) if subject.node.monitor else iter(()),
     )
 
 
-def _kernel(it: Subject) -> Iterator[Finding]:
-    if "overlay" not in it.state.kernel_features:
+def _kernel(subject: Subject) -> Iterator[Finding]:
+    if "overlay" not in subject.state.kernel_features:
         yield (
-            f"its kernel {it.state.kernel} lacks overlay",
+            f"its kernel {subject.state.kernel} lacks overlay",
             "install the distribution's full kernel (linux-modules-extra on cloud images)",
         )
 
 
-def _runtimes(it: Subject) -> Iterator[Finding]:
-    if platform := platforms.find(it.state):
+def _runtimes(subject: Subject) -> Iterator[Finding]:
+    if platform := platforms.find(subject.state):
         names = platform.distribution_docker
-        yield from replaced(it.state, platform, names, "Docker's own packages replace")
+        yield from replaced(subject.state, platform, names, "Docker's own packages replace")
 
 
-def _cluster(it: Subject) -> Iterator[Finding]:
-    if it.state.kubeconfigs or it.state.is_active("kubelet"):
+def _cluster(subject: Subject) -> Iterator[Finding]:
+    if subject.state.kubeconfigs or subject.state.is_active("kubelet"):
         yield (
             "it is a node of a Kubernetes cluster",
             "use deploys/site.py for it, which monitors GPUs in the cluster",
@@ -69,17 +69,23 @@ def ports(node: Node, settings: Settings) -> dict[int, str]:
     return uses
 
 
-def _ports(it: Subject) -> Iterator[Finding]:
-    docker = it.state.is_active("docker")
-    for port, use in sorted(ports(it.node, it.settings).items()):
-        owner = it.state.ports.get(port)
+def _ports(subject: Subject) -> Iterator[Finding]:
+    docker = subject.state.is_active("docker")
+    for port, use in sorted(ports(subject.node, subject.settings).items()):
+        owner = subject.state.ports.get(port)
         # without ss the owner of a port is not known; ours are containers
-        ours = docker and not it.state.remains.port_units.get(str(port), "").endswith(".service")
-        if owner is None or (ours and (owner == "?" or owner.startswith(_OURS))):
+        may_be_own = docker and not subject.state.remains.port_units.get(str(port), "").endswith(
+            ".service"
+        )
+        if owner is None or (
+            may_be_own and (owner == "?" or owner.startswith(_GPUBOOT_CONTAINERS))
+        ):
             continue
         yield (
-            f"TCP port {port} is in use by {network_ports.holder(it.state, port)}; {use} needs it",
-            f"{network_ports.freed(it.state, port)}; or set another port in settings.standalone",
+            f"TCP port {port} is in use by {network_ports.holder(subject.state, port)}; {use} "
+            "needs it",
+            f"{network_ports.freed(subject.state, port)}; or set another port in "
+            "settings.standalone",
         )
 
 

@@ -15,7 +15,8 @@ from gpuboot.config.settings import Settings
 from gpuboot.docker import checks
 from gpuboot.docker.compose.services import host_port, local_url
 from gpuboot.verify.collector import parse_scrape
-from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, Metrics, WorkloadResult
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import Evidence, ExporterScrape, Metrics, WorkloadResult
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.kube_objects import parse_vectoradd_log
 from gpuboot.verify.metrics_wait import settle_s, wait_for_metrics
@@ -96,11 +97,11 @@ class MetricsCollector:
         return sum(str(item.get("uid", "")).startswith("gpu-") for item in dashboards)
 
     @staticmethod
-    def _try(errors: dict[str, str], what: str, question: Callable[[], T]) -> T | None:
+    def _try(errors: dict[str, str], key: str, question: Callable[[], T]) -> T | None:
         try:
             return question()
         except (NoAnswer, PrometheusError, KeyError, ValueError) as error:
-            errors[what] = str(error)
+            errors[key] = str(error)
             return None
 
 
@@ -116,11 +117,11 @@ def verify(
     + hosts: what their operating systems and dockerd said
     + run_workloads: runs vectorAdd on all their free GPUs; what became of each
     """
-    begun = time.monotonic()
+    started = time.monotonic()
     evidence = Evidence(hosts=tuple(hosts), nodes={}, exporters_before=collector.exporters())
     before_at = time.monotonic()
     evidence = replace(evidence, workload_results=tuple(run_workloads()))
-    spent = {"workload": round(time.monotonic() - before_at, 3)}
+    durations = {"workload": round(time.monotonic() - before_at, 3)}
     watched = time.monotonic()
 
     def probe() -> list[Finding]:
@@ -131,13 +132,16 @@ def verify(
         return checks.metrics_findings(evidence, settings)
 
     wait_for_metrics(probe, lambda _: settle_s(settings), say)
-    spent["metrics"] = round(time.monotonic() - watched, 3)
-    evidence = replace(evidence, durations={"before": round(before_at - begun, 3), **spent})
+    durations["metrics"] = round(time.monotonic() - watched, 3)
+    evidence = replace(evidence, durations={"before": round(before_at - started, 3), **durations})
     drivers = sorted({host.driver_loaded for host in hosts} - {""})
     texts = sorted({host.driver_text for host in hosts} - {""})
     versions = {"driver": ", ".join(drivers), "driver module": ", ".join(texts)}
-    findings, demanded = checks.evaluate(evidence, settings), checks.demanded(evidence, settings)
-    return VerificationResult(evidence, tuple(findings), demanded, versions)
+    findings, required_links = (
+        checks.evaluate(evidence, settings),
+        checks.required_links(evidence, settings),
+    )
+    return VerificationResult(evidence, tuple(findings), required_links, versions)
 
 
 def workload_result(

@@ -23,9 +23,9 @@ _HEAD = """| Cause | Meaning |
 
 def causes_markdown() -> str:
     """The content of docs/causes.md."""
-    known = sorted(TABLE, key=lambda cause: cause.id)
-    rows = (f"| [`{cause.id}`](#{cause.id}) | {cause.meaning} |\n" for cause in known)
-    return "".join([_INTRO, _HEAD, *rows, *map(_section, known)])
+    causes = sorted(TABLE, key=lambda cause: cause.id)
+    rows = (f"| [`{cause.id}`](#{cause.id}) | {cause.meaning} |\n" for cause in causes)
+    return "".join([_INTRO, _HEAD, *rows, *map(_section, causes)])
 
 
 def _section(cause: Cause) -> str:
@@ -38,10 +38,11 @@ def _lines(cause: Cause) -> Iterable[str]:
     yield f"{_sentence(cause.meaning)}{end or '; told only where nothing else explains it.'}\n"
     yield f"Remedy: {cause.remedy}.\n"
     fields = sorted(cause.fields)
-    known = {name: f"{{{name}}}" for name in fields}
-    yield f"```text\n{cause.on}$ {cause.command.format_map(known)}\n```"
+    placeholders = {name: f"{{{name}}}" for name in fields}
+    yield f"```text\n{cause.on}$ {cause.command.format_map(placeholders)}\n```"
     if cause.explains:
-        yield f"\nWhat may follow from it: {', '.join(f'`{one}`' for one in cause.explains)}."
+        explained = ", ".join(f"`{cause_id}`" for cause_id in cause.explains)
+        yield f"\nWhat may follow from it: {explained}."
 
 
 def _sentence(text: str) -> str:

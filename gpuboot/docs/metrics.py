@@ -55,9 +55,9 @@ def _table(family: Family) -> str:
 
 
 def _row(field: Field) -> str:
-    where = [limit.value for limit in field.limits]
+    conditions = [limit.value for limit in field.limits]
     if field.since:
-        where.append(f"from {' '.join(field.since)} on")
+        conditions.append(f"from {' '.join(field.since)} on")
     cells = (
         f"`{field.name}`",
         "exporter" if field.id is None else str(field.id),
@@ -65,15 +65,17 @@ def _row(field: Field) -> str:
         field.unit,
         _COLLECTED[field.tier],
         _LEVELS[field.level] if field.kind != "label" else "",
-        "; ".join(where),
+        "; ".join(conditions),
         field.help,
     )
     return "| " + " | ".join(cells) + " |"
 
 
-def _size(words: str, data: dict[str, object], slices: int, lacking: tuple[Limit, ...]) -> str:
+def _size(
+    words: str, data: dict[str, object], slices: int, missing_limits: tuple[Limit, ...]
+) -> str:
     settings = Settings.model_validate(data)
-    count = series(settings, Shape(_NODES, _GPUS, slices, lacking=lacking))
+    count = series(settings, Shape(_NODES, _GPUS, slices, missing=missing_limits))
     interval = seconds(settings.exporter.scrape_interval)
     memory = memory_bytes(count.total, interval) / 1e9
     disk = disk_bytes(count.total, interval, seconds(settings.monitoring.retention)) / 1e9

@@ -46,7 +46,8 @@ _CAPITALS = "(In capitals: labels of the alert, and INVENTORY: your pyinfra inve
 _INDEX_TEXT = """# Runbooks
 
 One page for each alert, made by `gpuboot docs runbooks docs/runbooks` from the tables in
-`gpuboot/rules/` and `gpuboot/rules/xid.toml`. Every alert's `runbook_url` leads to its page;
+`gpuboot/rules/` and `gpuboot/rules/xid.toml`. Every alert's `runbook_url`
+leads to its page;
 publish this folder anywhere and say where by the setting `alerts.runbooks`.
 
 Words in capitals stand for what the alert's labels say (NODE, UUID, GPU, NAMESPACE, POD), for your
@@ -64,7 +65,8 @@ Any alert can be switched off or changed in the settings:
 """
 _XID_TEXT = """# XIDs
 
-What each XID of the NVIDIA driver asks for, made from `gpuboot/rules/xid.toml`. The classes are
+What each XID of the NVIDIA driver asks for, made from `gpuboot/rules/xid.toml`.
+The classes are
 NVIDIA's catalog's (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html); where
 others decide differently, it is noted. Another class for a code:
 `"alerts": {"xid": {94: "reset"}}`.
@@ -78,29 +80,31 @@ DCGM does not see every XID (some stand in the kernel log only), and the exporte
 def pages() -> dict[str, str]:
     """File name -> content, of every page of docs/runbooks."""
     groups = rules.all_alerts(Settings())
-    made = {INDEX: _index(groups), XIDS: _xids()}
+    contents = {INDEX: _index(groups), XIDS: _xids()}
     for alerts in groups.values():
-        made |= {f"{alert.name}.md": page(alert) for alert in alerts}
-    return made
+        contents |= {f"{alert.name}.md": page(alert) for alert in alerts}
+    return contents
 
 
 def outdated(folder: Path) -> list[str]:
     """Names of pages in `folder` that are missing, different or of no alert."""
-    wanted = pages()
-    there = {path.name: path.read_text("utf-8") for path in folder.glob("*.md")}
+    expected = pages()
+    existing = {path.name: path.read_text("utf-8") for path in folder.glob("*.md")}
     return sorted(
-        name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name)
+        name
+        for name in expected.keys() | existing.keys()
+        if expected.get(name) != existing.get(name)
     )
 
 
 def write(folder: Path) -> None:
     """Make `folder` hold just the pages."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = pages()
+    expected = pages()
     for path in folder.glob("*.md"):
-        if path.name not in wanted:
+        if path.name not in expected:
             path.unlink()
-    for name, text in wanted.items():
+    for name, text in expected.items():
         (folder / name).write_text(text, "utf-8")
 
 
@@ -112,24 +116,32 @@ def actions(alert: Alert) -> list[str]:
 
 def page(alert: Alert) -> str:
     """The runbook of one alert, Markdown."""
-    asked = " or ".join(_ACTIONS[action] for action in actions(alert))
-    head = f"**{alert.severity}** ({_SEVERITIES[alert.severity]}) · action: {asked}"
-    lines = [f"# {alert.name}", "", head, "", alert.meaning, "", f"*Why it matters:* {alert.why}"]
+    action_text = " or ".join(_ACTIONS[action] for action in actions(alert))
+    head = f"**{alert.severity}** ({_SEVERITIES[alert.severity]}) · action: {action_text}"
+    lines = [
+        f"# {alert.name}",
+        "",
+        head,
+        "",
+        alert.meaning,
+        "",
+        f"*Why it matters:* {alert.reason}",
+    ]
     lines += ["", "## Check", "", _CAPITALS, "", *(f"- {step}" for step in alert.check)]
     lines += ["", "## Remedy", "", *_numbered(alert.remedy)]
     explained = _EXPLAINED.get(alert.name, ())
     if explained:
-        found = [xid for xid in table().values() if xid.kind in explained]
-        lines += ["", "## Codes", "", *_codes(found), "", f"All codes: [{XIDS}]({XIDS})"]
+        xids = [xid for xid in table().values() if xid.kind in explained]
+        lines += ["", "## Codes", "", *_codes(xids), "", f"All codes: [{XIDS}]({XIDS})"]
     lines += ["", "## Rule", "", "```promql", rules.expression(alert), "```", ""]
     lines += [*_numbers(alert), f"- Source: {alert.source}"]
     return "\n".join(lines) + "\n"
 
 
 def _numbers(alert: Alert) -> Iterator[str]:
-    held = "at once" if alert.hold_for == "0s" else f"after {alert.hold_for}"
-    kept = f", and stays for {alert.keep_for}" if alert.keep_for else ""
-    yield f"- Fires {held}{kept}"
+    delay = "at once" if alert.hold_for == "0s" else f"after {alert.hold_for}"
+    retention = f", and stays for {alert.keep_for}" if alert.keep_for else ""
+    yield f"- Fires {delay}{retention}"
     if alert.threshold is None:
         yield "- Threshold: none that can be set"
     else:
@@ -143,10 +155,10 @@ def _numbered(steps: Sequence[str]) -> list[str]:
     return [f"{place}. {step}" for place, step in enumerate(steps, start=1)]
 
 
-def _codes(found: Sequence[Xid]) -> list[str]:
+def _codes(xids: Sequence[Xid]) -> list[str]:
     rows = [
         f"| {xid.code} | {xid.kind} | {xid.meaning} | {xid.note} |"
-        for xid in sorted(found, key=lambda xid: xid.code)
+        for xid in sorted(xids, key=lambda xid: xid.code)
     ]
     return ["| XID | Class | Meaning | Note |", "|---|---|---|---|", *rows]
 

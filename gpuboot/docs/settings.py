@@ -109,8 +109,8 @@ def _limit(item: Any) -> str:
             return f"< {value}"
         case MaxLen(max_length=value):
             return f"at most {value} characters"
-        case Form(what=what, example=example):
-            return f"{what}, e.g. `{example}`"
+        case Form(description=description, example=example):
+            return f"{description}, e.g. `{example}`"
     return ""
 
 

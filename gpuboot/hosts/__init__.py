@@ -1,1 +1,1 @@
-"""The machines themselves: operating systems, GPU models, packages, downloads, and preflight."""
+"""The machines themselves: operating systems, GPU models, packages, downloads, MIG and sharing."""

@@ -80,29 +80,33 @@ def replaced(entries: Iterable[Entry], own: Iterable[str]) -> Iterator[tuple[Ent
     """
     folders = list(own)
     for entry in entries:
-        ours = [
+        own_parts = [
             part
             for part in entry.parts
             if any(same_repository(part.base, folder) for folder in folders)
         ]
-        if ours:
-            rest = _without(entry, ours) if entry.path.endswith(".sources") else ""
-            yield entry, Edit(entry.path, entry.first, entry.last, rest)
+        if own_parts:
+            remainder = _without(entry, own_parts) if entry.path.endswith(".sources") else ""
+            yield entry, Edit(entry.path, entry.first, entry.last, remainder)
 
 
-def _without(entry: Entry, ours: Sequence[Part]) -> str:
+def _without(entry: Entry, own_parts: Sequence[Part]) -> str:
     """The stanzas that a stanza leaves without some of its repositories."""
     fields = _fields(entry.text)
     suites = fields.get("suites", "").split()
-    taken = {(part.uri, part.suite) for part in ours}
+    removed = {(part.uri, part.suite) for part in own_parts}
     stanzas = []
     for number, uri in enumerate(fields.get("uris", "").split(), start=1):
-        rest = [
-            suite for place, suite in enumerate(suites, start=1) if (number, place) not in taken
+        remaining_suites = [
+            suite for place, suite in enumerate(suites, start=1) if (number, place) not in removed
         ]
-        if rest:
-            others = [lines for name, lines in fields.items() if name not in ("uris", "suites")]
-            stanzas.append(f"URIs: {uri}\nSuites: {' '.join(rest)}\n" + "".join(others))
+        if remaining_suites:
+            other_fields = [
+                lines for name, lines in fields.items() if name not in ("uris", "suites")
+            ]
+            stanzas.append(
+                f"URIs: {uri}\nSuites: {' '.join(remaining_suites)}\n" + "".join(other_fields)
+            )
     if stanzas and _HIDDEN in entry.text:
         raise ValueError(
             f"lines {entry.first}-{entry.last} of {entry.path} have this repository among others, "

@@ -12,7 +12,7 @@ from gpuboot.plan import Decision
 MODULES = ("overlay", "br_netfilter")
 
 
-def kept(state: NodeState) -> list[Decision]:
+def decisions(state: NodeState) -> list[Decision]:
     """Each of them, with what to do; none of a host that is no member yet: preflight refuses it."""
     if "/etc/kubernetes/kubelet.conf" not in state.kubeconfigs:
         return []

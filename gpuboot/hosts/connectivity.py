@@ -22,11 +22,11 @@ def endpoints(settings: Settings, node: Node) -> dict[str, list[str]]:
     What comes by a proxy needs the proxy alone: the host need not even resolve the others' names.
     """
     uses: dict[str, list[str]] = {}
-    for what, url in _downloads(settings, node):
+    for purpose, url in _downloads(settings, node):
         if proxy := proxies.used(settings.proxy, url):
             uses[_address(proxy)] = ["what comes by the HTTP proxy"]
         else:
-            uses.setdefault(_address(url), []).append(what)
+            uses.setdefault(_address(url), []).append(purpose)
     return uses
 
 
@@ -90,11 +90,11 @@ def problems(
     hosts_of: dict[str, list[str]] = {}
     uses: dict[str, list[str]] = {}
     for node in nodes:
-        needed, lost = endpoints(settings, node), set(unreachable.get(node.host, ()))
-        if len(needed) > 1 and lost >= set(needed):
+        needed, unanswered = endpoints(settings, node), set(unreachable.get(node.host, ()))
+        if len(needed) > 1 and unanswered >= set(needed):
             cut_off.append(node.host)
             continue
-        for address in sorted(lost):
+        for address in sorted(unanswered):
             hosts_of.setdefault(address, []).append(node.host)
             uses.setdefault(address, needed[address])
     reported = [

@@ -75,8 +75,8 @@ def packages(platform: Platform, version: str, driver: str) -> dict[str, str]:
 
 def is_older(installed: Mapping[str, str], version: str) -> bool:
     """Whether an earlier engine is installed. + installed: package -> version"""
-    found = upstream_version(installed.get(_CORE, ""))
-    return bool(found) and parse(found) < parse(version)
+    installed_version = upstream_version(installed.get(_CORE, ""))
+    return bool(installed_version) and parse(installed_version) < parse(version)
 
 
 def files() -> dict[str, str]:
@@ -87,8 +87,8 @@ def files() -> dict[str, str]:
 def traces(metrics: str) -> tuple[str, ...]:
     """All files of ours on a host. + metrics: folder that node-exporter reads"""
     left = [f"{RESULTS}/{check}.{kind}" for check in CHECKS for kind in ("json", "tsv")]
-    told = [f"{metrics}/gpuboot_dcgm_{check}.prom" for check in CHECKS]
-    return (DROP_IN, PROGRAM, *_CHECK_FILES, *left, *told)
+    metric_files = [f"{metrics}/gpuboot_dcgm_{check}.prom" for check in CHECKS]
+    return (DROP_IN, PROGRAM, *_CHECK_FILES, *left, *metric_files)
 
 
 def program() -> str:
@@ -101,12 +101,12 @@ def check_files(node: str, metrics: str) -> dict[str, str]:
 
     + node: its Kubernetes name; metrics: folder that node-exporter reads
     """
-    told = {"node": node, "metrics": metrics, "results": RESULTS, "settle_s": str(_SETTLE_S)}
-    config = [f"{name}={shlex.quote(value)}\n" for name, value in told.items()]
+    variables = {"node": node, "metrics": metrics, "results": RESULTS, "settle_s": str(_SETTLE_S)}
+    config = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items()]
     texts = [
         "".join(["# Written by gpuboot\n", *config]),
-        *(render("dcgm/dcgm-check.service.j2", program=PROGRAM, check=it) for it in CHECKS),
-        *(render("dcgm/dcgm-check.timer.j2", check=it) for it in CHECKS),
+        *(render("dcgm/dcgm-check.service.j2", program=PROGRAM, check=check) for check in CHECKS),
+        *(render("dcgm/dcgm-check.timer.j2", check=check) for check in CHECKS),
     ]
     return dict(zip(_CHECK_FILES, texts, strict=True))
 

@@ -16,7 +16,7 @@ _STATUS = re.compile(
     r"(?P<module>[^\s,/]+)(/|, )(?P<version>[^\s,:]+)(, (?P<kernel>[^\s,]+), [^\s:]+)?: ?"
     r"(?P<status>\w+)"
 )
-_THERE = ("built", "installed")
+_BUILT_STATES = ("built", "installed")
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def parse_status(lines: Iterable[str]) -> list[DkmsModule]:
 def not_built(lines: Iterable[str], version: str, kernel: str) -> str:
     """A driver's module that DKMS has and has not built for a kernel; "" for none."""
     of_version = [item for item in parse_status(lines) if item.version == version]
-    if any(item.kernel == kernel and item.status in _THERE for item in of_version):
+    if any(item.kernel == kernel and item.status in _BUILT_STATES for item in of_version):
         return ""
     return f"{of_version[0].module}/{version}" if of_version else ""
 

@@ -58,12 +58,12 @@ def helm_script(url: str, sha256: str, binary: str) -> str:
     + sha256: of the tarball; "": what `<url>.sha256` says
     """
     source = shlex.quote(url)
-    wanted = sha256 or f"$({_CURL} {shlex.quote(url + '.sha256')} | cut -c 1-64)"
+    expected = sha256 or f"$({_CURL} {shlex.quote(url + '.sha256')} | cut -c 1-64)"
     return "\n".join(
         [
             "work=$(mktemp -d); trap 'rm -rf \"$work\"' EXIT",
             f'{_CURL} -o "$work/file" {source}',
-            f"wanted={wanted}",
+            f"wanted={expected}",
             _verified(url),
             'tar -xzf "$work/file" -C "$work"',
             f'install -m 0755 "$work"/linux-*/helm {shlex.quote(binary)}',
@@ -77,11 +77,11 @@ def chart_script(chart: str, version: str, repository: str, sha256: str, target:
     + sha256: of the archive; "": what the repository's index says
     """
     if sha256:
-        wanted = f"wanted={sha256}"
+        digest_command = f"wanted={sha256}"
     else:
         arguments = f"-v chart={shlex.quote(chart)} -v wanted={shlex.quote(version)}"
         index = shlex.quote(f"{repository}/index.yaml")
-        wanted = (
+        digest_command = (
             f'{_CURL} -o "$work/index" {index}\n'
             f'wanted=$(awk {arguments} {shlex.quote(INDEX_DIGEST)} "$work/index")'
         )
@@ -95,18 +95,18 @@ def chart_script(chart: str, version: str, repository: str, sha256: str, target:
             "PATH=/usr/local/bin:$PATH",
             pull,
             'mv "$work/chart"/*.tgz "$work/file"',
-            wanted,
+            digest_command,
             _verified(f"{chart} {version} of {repository}"),
             f'install -D -m 0644 "$work/file" {shlex.quote(target)}',
         ]
     )
 
 
-def _verified(what: str) -> str:
+def _verified(description: str) -> str:
     message = shlex.quote(
-        f"gpuboot: {what} is not the file that was asked for; nothing was installed; remedy: if"
-        " its publisher replaced it and you trust it, correct its sha256 in settings.versions;"
-        " sha256 wanted and found:"
+        f"gpuboot: {description} is not the file that was asked for; nothing was installed; "
+        "remedy: if its publisher replaced it and you trust it, correct its sha256 in "
+        "settings.versions; sha256 wanted and found:"
     )
     return (
         'found=$(sha256sum "$work/file" | cut -c 1-64)\n'

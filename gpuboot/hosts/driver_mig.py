@@ -16,7 +16,7 @@ from gpuboot.hosts.mig_profiles import Counts
 # PCI device id -> profiles, as the driver has them; {}: MIG cannot divide it
 DriverProfiles: TypeAlias = Mapping[int, Counts]
 _ROW = re.compile(r"\|\s+(\d+)\s+MIG\s+(\S+)\s+\d+\s+\d+/(\d+)\s")
-_ENDED = re.compile(r"exit=0|No MIG-supported devices found\.")
+_FINISHED = re.compile(r"exit=0|No MIG-supported devices found\.")
 
 
 def parse(values: Fields) -> dict[int, Counts]:
@@ -24,14 +24,14 @@ def parse(values: Fields) -> dict[int, Counts]:
 
     + values: `device`: rows of --query-gpu=index,pci.device_id; `profile`: lines of `mig -lgip`
     """
-    listed = values.all("profile")
-    if not any(map(_ENDED.fullmatch, listed)):
+    profile_lines = values.all("profile")
+    if not any(map(_FINISHED.fullmatch, profile_lines)):
         return {}
-    found: dict[str, dict[str, int]] = {}
-    for match in filter(None, map(_ROW.match, listed)):
-        found.setdefault(match[1], {})[match[2]] = int(match[3])
+    counts_by_index: dict[str, dict[str, int]] = {}
+    for match in filter(None, map(_ROW.match, profile_lines)):
+        counts_by_index.setdefault(match[1], {})[match[2]] = int(match[3])
     rows = (row.split(", ") for row in values.all("device") if ", 0x" in row)
-    return {int(packed, 16) >> 16: found.get(index, {}) for index, packed in rows}
+    return {int(packed, 16) >> 16: counts_by_index.get(index, {}) for index, packed in rows}
 
 
 def counts(device: int, driver: DriverProfiles) -> Counts | None:

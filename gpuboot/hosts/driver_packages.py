@@ -36,12 +36,12 @@ def driver_packages(
         names = [driver, "nvidia-driver", "nvidia-driver-cuda", modules]
         return (*names, "nvidia-fabricmanager") if fabric_manager else tuple(names)
 
-    def named(name: str, last_suffixed: int) -> str:
+    def package_name(name: str, last_suffixed: int) -> str:
         return f"{name}-{branch(version)}" if branch(version) <= last_suffixed else name
 
-    packages = [named(driver, _LAST_SUFFIXED_BRANCH)]
+    packages = [package_name(driver, _LAST_SUFFIXED_BRANCH)]
     if fabric_manager:
-        packages.append(named("nvidia-fabricmanager", _LAST_SUFFIXED_FABRIC_MANAGER))
+        packages.append(package_name("nvidia-fabricmanager", _LAST_SUFFIXED_FABRIC_MANAGER))
     return tuple(packages)
 
 

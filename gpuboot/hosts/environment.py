@@ -21,7 +21,7 @@ WITHOUT_PROXIES = {
 class ProxyVariable:
     """A variable. + where: a file, commands (of ours), systemd, or a unit; + value: no password"""
 
-    where: str
+    place: str
     name: str
     value: str
 

@@ -23,7 +23,7 @@ from gpuboot.hosts.pci import GPU_CLASSES, NVIDIA, PciDevice
 
 _ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 # drivers that keep a function for something else than this host
-_KEPT = re.compile(r"vfio|pci-stub|pciback|uio_pci_generic")
+_RESERVED_DRIVERS = re.compile(r"vfio|pci-stub|pciback|uio_pci_generic")
 
 
 def choose(node: Node, state: NodeState, driver: DriverLock | None) -> NodeState:
@@ -34,8 +34,8 @@ def choose(node: Node, state: NodeState, driver: DriverLock | None) -> NodeState
     ignored = _unfit(state.all_gpus, driver)
     candidates = [gpu for gpu in state.all_gpus if gpu.slot not in ignored]
     if node.cluster_gpus and not unknown_uuids(node, state):
-        others = unnamed(node.cluster_gpus, candidates)
-        ignored |= dict.fromkeys((gpu.slot for gpu in others), "not named in cluster_gpus")
+        unselected = unnamed(node.cluster_gpus, candidates)
+        ignored |= dict.fromkeys((gpu.slot for gpu in unselected), "not named in cluster_gpus")
     return replace(state, ignored_gpus=ignored)
 
 
@@ -74,7 +74,7 @@ def _reserved(gpu: PciDevice) -> str:
     """Why this host cannot use a GPU; "" where it can."""
     if gpu.virtual:
         return "a virtual function (SR-IOV)"
-    return f"kept by the driver {gpu.driver}" if _KEPT.search(gpu.driver) else ""
+    return f"kept by the driver {gpu.driver}" if _RESERVED_DRIVERS.search(gpu.driver) else ""
 
 
 def _dropped(gpu: PciDevice, driver: DriverLock) -> bool:
@@ -138,9 +138,9 @@ def warnings(nodes: Iterable[Node], states: Mapping[str, NodeState]) -> list[str
         if node.host not in states:
             continue
         state = states[node.host]
-        if others := ignored(state):
+        if ignored_gpus := ignored(state):
             lines.append(
-                f"{node.host}: left alone: {'; '.join(others)}; remedy: none is needed; "
+                f"{node.host}: left alone: {'; '.join(ignored_gpus)}; remedy: none is needed; "
                 "cluster_gpus in the host's data names the cluster's GPUs"
             )
         if unknown_uuids(node, state):

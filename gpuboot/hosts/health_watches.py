@@ -40,12 +40,12 @@ MODELS: dict[Cards, str] = {
 class Card:
     """What is known of a card.
 
-    + model: its product name; beside: other GPUs of its node
+    + model: its product name; other_gpus: other GPUs of its node
     + used: its links carried data while DCGM found none of them down
     """
 
     model: str = ""
-    beside: int = 0
+    other_gpus: int = 0
     used: bool = False
 
     def is_one_of(self, cards: Cards) -> bool:
@@ -53,7 +53,7 @@ class Card:
         if cards in ("any", "used"):
             return cards == "any" or self.used
         fits = re.fullmatch(MODELS[cards], self.model) is not None
-        return fits and (cards != "linked" or self.beside > 0)
+        return fits and (cards != "linked" or self.other_gpus > 0)
 
 
 UNKNOWN = Card()
@@ -70,7 +70,7 @@ class Meaning:
     + most: the highest level that DCGM gives it
     + text: a part of the sentence by which `dcgmi health` tells of it, a regular expression
     + sign: it may be the second sign beside an XID: DCGM did not make it of one
-    + why: where the severity is not DCGM's own: what is looked at instead
+    + cause: where the severity is not DCGM's own: what is looked at instead
     """
 
     codes: tuple[str, ...]
@@ -81,7 +81,7 @@ class Meaning:
     most: int = FAILS
     text: str = ""
     sign: bool = True
-    why: str = ""
+    cause: str = ""
 
     def severity(self, level: float) -> Severity:
         """+ level: of DCGM, `WARNS` or `FAILS`"""
@@ -91,12 +91,12 @@ class Meaning:
 def _means(
     code: str, watches: str, text: str, *, also: str = "", cards: Cards = "any",
     fails: Severity = "critical", warns: Severity = "warning", most: int = FAILS,
-    sign: bool = True, why: str = "",
+    sign: bool = True, cause: str = "",
 ) -> Meaning:  # fmt: skip
     names = tuple(f"DCGM_FR_{name}" for name in (code, *also.split()))
     return Meaning(
         codes=names, watches=tuple(watches.split()), cards=cards, fails=fails, warns=warns,
-        most=most, text=text, sign=sign, why=why,
+        most=most, text=text, sign=sign, cause=cause,
     )  # fmt: skip
 
 
@@ -114,13 +114,13 @@ _FABRIC = (
 _IMEX = "no IMEX daemon runs: it does where a job uses NVLink between machines"
 MEANINGS = (
     # of XIDs; ALL is of those that DCGM calls devastating
-    _means("XID_ERROR", _EVERY, r"Detected XID", warns="info", sign=False, why=_XID),
+    _means("XID_ERROR", _EVERY, r"Detected XID", warns="info", sign=False, cause=_XID),
     _means("CONTAINED_ERROR", "ALL", r"had a contained error", also="UNKNOWN(131)", warns="info",
-           most=WARNS, sign=False, why=_XID),
+           most=WARNS, sign=False, cause=_XID),
     _means("UNCONTAINED_ERROR", "ALL", r"had an uncontained error", sign=False),
     _means("FALLEN_OFF_BUS", "ALL", r"has fallen off the bus", sign=False),
     _means("PENDING_PAGE_RETIREMENTS", "MEM", r"pending retired page", warns="info", most=WARNS,
-           sign=False, why=_XID),
+           sign=False, cause=_XID),
     # memory
     _means("VOLATILE_DBE_DETECTED", "MEM", r"volatile double-bit ECC error"),
     _means("RETIRED_PAGES_LIMIT", "MEM", r"or more retired pages"),
@@ -141,25 +141,25 @@ MEANINGS = (
     # heat and power: DCGM warns of any moment in the last minute, and at the power limit of each
     _means("CLOCKS_EVENT_THERMAL", "THERMAL", r"due to thermal violation",
            also="CLOCK_THROTTLE_THERMAL", fails="warning", most=WARNS, sign=False,
-           why="for how long: GPUThermalThrottle"),
+           cause="for how long: GPUThermalThrottle"),
     _means("CLOCKS_EVENT_POWER", "POWER", r"due to power violation", also="CLOCK_THROTTLE_POWER",
            fails="warning", warns="info", most=WARNS, sign=False,
-           why="a card at its power limit is well; what is not: GPUPowerBrake"),
+           cause="a card at its power limit is well; what is not: GPUPowerBrake"),
     _means("POWER_UNREADABLE", "POWER", r"Cannot reliably read the power", fails="warning",
            most=WARNS, sign=False),
     _means("FIELD_THRESHOLD_DBL", "THERMAL POWER", r"which is above the threshold",
            fails="warning", sign=False),
     # NVLink
     _means("NVLINK_ERROR_CRITICAL", "NVLINK", "", cards="before Blackwell", fails="info",
-           warns="info", why=_RESET),
+           warns="info", cause=_RESET),
     _means("NVLINK_ERROR_CRITICAL", "NVLINK", "", cards="Blackwell", warns="info",
-           why="links were recovered since the last reset"),
+           cause="links were recovered since the last reset"),
     _means("NVLINK_ERROR_CRITICAL", "NVLINK", r"NvLink errors on GPU \d+.s NVLink \(should be 0\)",
-           fails="warning", warns="info", why="of this model it is not known what DCGM counts"),
+           fails="warning", warns="info", cause="of this model it is not known what DCGM counts"),
     _means("NVLINK_DOWN", "NVLINK", "", cards="linked"),
     _means("NVLINK_DOWN", "NVLINK", "", cards="used", fails="warning"),
     _means("NVLINK_DOWN", "NVLINK", r"NvLink link -?\d+ is currently down", fails="info",
-           warns="info", why=_DOWN),
+           warns="info", cause=_DOWN),
     _means("NVLINK_DOWN", "NVSWITCH NVSWITCH_FATAL", ""),
     _means("NVLINK_ERROR_THRESHOLD", "NVLINK", r"NvLink errors on GPU \d+.s NVLink which exceeds",
            most=WARNS),
@@ -169,11 +169,11 @@ MEANINGS = (
     _means("FIELD_VIOLATION", "NVLINK CONNECTX ConnectX", r"Fabric Health:|ConnectX entity"),
     # what the exporter's code leaves open, the text tells
     _means("FABRIC_PROBE_STATE", "NVLINK", r"Fabric State is NvmlTooOld", fails="info",
-           warns="info", why=_FABRIC),
+           warns="info", cause=_FABRIC),
     _means("FABRIC_PROBE_STATE(state)", "NVLINK", r"Fabric State is (?!NvmlTooOld)"),
     # of the machine, not of a card; the exporter leaves it out. -3: nothing answers
     _means("IMEX_UNHEALTHY", "NVLINK", r"IMEX daemon status is -3\b", fails="info", warns="info",
-           sign=False, why=_IMEX),
+           sign=False, cause=_IMEX),
     _means("IMEX_UNHEALTHY(state)", "NVLINK", r"IMEX (domain|daemon) status is (?!-3\b)",
            fails="warning", sign=False),
     # NVSwitches; `dcgmi health` has no name for these watches
@@ -190,16 +190,16 @@ def meaning(watch: str, code: str, card: Card) -> Meaning | None:
 
     + watch, code: the exporter's labels health_watch and health_error_code
     """
-    for one in MEANINGS:
-        if code in one.codes and watch in one.watches and card.is_one_of(one.cards):
-            return one
+    for entry in MEANINGS:
+        if code in entry.codes and watch in entry.watches and card.is_one_of(entry.cards):
+            return entry
     return None
 
 
 def severity(watch: str, code: str, level: float, card: Card) -> Severity:
     """What a result is to us; what the table does not have is a warning."""
-    known = meaning(watch, code, card)
-    return known.severity(level) if known else "warning"
+    known_meaning = meaning(watch, code, card)
+    return known_meaning.severity(level) if known_meaning else "warning"
 
 
 def texts() -> list[dict[str, str | int]]:
@@ -208,5 +208,7 @@ def texts() -> list[dict[str, str | int]]:
     `most` bounds the level: the answer has one of all results of a watch.
     """
     return [
-        {"code": one.codes[0], "like": one.text, "most": one.most} for one in MEANINGS if one.text
+        {"code": entry.codes[0], "like": entry.text, "most": entry.most}
+        for entry in MEANINGS
+        if entry.text
     ]

@@ -228,6 +228,6 @@ _FAILURES = (*_HOST, *_SOURCES, *_PACKAGES)
 _PATTERNS = [(re.compile(text, re.IGNORECASE), failure) for text, failure in _FAILURES]
 
 
-def explain(said: str) -> InstallFailure | None:
+def explain(output: str) -> InstallFailure | None:
     """What a package manager's output says of its failure; None where it is in no words we know."""
-    return next((failure for pattern, failure in _PATTERNS if pattern.search(said)), None)
+    return next((failure for pattern, failure in _PATTERNS if pattern.search(output)), None)

@@ -10,11 +10,11 @@ from gpuboot.hosts.packet_rules import UNKNOWN, Chain, Condition, Rule, Table, V
 
 def tables(lines: Iterable[str], sets: Mapping[str, list[str]]) -> list[Table]:
     """The tables in lines of iptables-save, each behind its family and program."""
-    found: dict[str, Table] = {}
+    tables_by_program: dict[str, Table] = {}
     for line in lines:
         family, program, text = (*line.split(" ", 2), "", "")[:3]
         program = program.replace("iptables", f"{family}tables")
-        table = found.setdefault(program, Table(program, family, "filter"))
+        table = tables_by_program.setdefault(program, Table(program, family, "filter"))
         if text.startswith(":"):
             name, policy = text[1:].split()[:2]
             hook = name.lower() if name in ("INPUT", "FORWARD", "OUTPUT") else ""
@@ -24,7 +24,7 @@ def tables(lines: Iterable[str], sets: Mapping[str, list[str]]) -> list[Table]:
             rule = _rule(text, table.chains, sets)
             if rule and name in table.chains:
                 table.chains[name].rules.append(rule)
-    return list(found.values())
+    return list(tables_by_program.values())
 
 
 _OPTIONS = {

@@ -65,20 +65,22 @@ class Card:
 
     def fits(self, counts: Mapping[str, int]) -> bool:
         """Whether a GPU can have so many instances of these profiles, which it has, at once."""
-        wanted = [self.profile(name) for name, count in counts.items() for _ in range(count)]
-        known = sorted((item for item in wanted if item), key=lambda item: -item.memory)
+        profiles = [self.profile(name) for name, count in counts.items() for _ in range(count)]
+        known_profiles = sorted((item for item in profiles if item), key=lambda item: -item.memory)
         if any(count > self.counts.get(name, count) for name, count in counts.items()):
             return False
-        return sum(item.compute for item in known) <= self.compute and _placed(known, frozenset())
+        return sum(item.compute for item in known_profiles) <= self.compute and _placed(
+            known_profiles, frozenset()
+        )
 
 
-def _placed(profiles: Sequence[Profile], taken: frozenset[int]) -> bool:
+def _placed(profiles: Sequence[Profile], occupied: frozenset[int]) -> bool:
     if not profiles:
         return True
-    first, rest = profiles[0], profiles[1:]
+    first, remaining = profiles[0], profiles[1:]
     for start in first.starts:
         slices = frozenset(range(start, start + first.memory))
-        if not slices & taken and _placed(rest, taken | slices):
+        if not slices & occupied and _placed(remaining, occupied | slices):
             return True
     return False
 
@@ -86,11 +88,11 @@ def _placed(profiles: Sequence[Profile], taken: frozenset[int]) -> bool:
 def _of_seven(*gigabytes: int) -> tuple[Profile, ...]:
     """Profiles of a GPU with 7 compute and 8 memory slices, by their memory: 1g, 1g with two
     slices of memory, 2g, 3g, 4g, 7g."""
-    one, wide, two, three, four, seven = gigabytes
-    each = tuple(range(7))
+    base, wide, two, three, four, seven = gigabytes
+    starts = tuple(range(7))
     return (
-        Profile(f"1g.{one}gb", 1, 1, each, 7),
-        Profile(f"1g.{one}gb+me", 1, 1, each, 1),
+        Profile(f"1g.{base}gb", 1, 1, starts, 7),
+        Profile(f"1g.{base}gb+me", 1, 1, starts, 1),
         Profile(f"1g.{wide}gb", 1, 2, (0, 2, 4, 6), 4),
         Profile(f"2g.{two}gb", 2, 2, (0, 2, 4), 3),
         Profile(f"3g.{three}gb", 3, 4, (0, 4), 2),
@@ -176,25 +178,25 @@ def of_all(name: str) -> Iterator[tuple[Card, Counts]]:
             yield item, counts
 
 
-def alike(layout: str) -> list[tuple[Counts, list[int]]]:
+def grouped_counts(layout: str) -> list[tuple[Counts, list[int]]]:
     """What a layout makes, and the PCI device ids of the models of which it makes that."""
-    found: list[tuple[Counts, list[int]]] = []
+    groups: list[tuple[Counts, list[int]]] = []
     for item, counts in of_all(layout):
-        same = next((ids for one, ids in found if one == counts), None)
+        same = next((ids for group_counts, ids in groups if group_counts == counts), None)
         if same is None:
-            found.append((counts, [*item.devices]))
+            groups.append((counts, [*item.devices]))
         else:
             same += item.devices
-    return found
+    return groups
 
 
-def written(layout: str, device: int) -> Counts | None:
+def file_counts(layout: str, device: int) -> Counts | None:
     """What a layout makes of a GPU in a file of ours; None: the file has nothing for it.
 
     As the operator's, it names no devices where all models are divided alike.
     """
-    found = alike(layout)
-    return next((counts for counts, ids in found if len(found) == 1 or device in ids), None)
+    groups = grouped_counts(layout)
+    return next((counts for counts, ids in groups if len(groups) == 1 or device in ids), None)
 
 
 def made_of(name: str, counts: Counts) -> Counts | None:
@@ -218,10 +220,10 @@ def _balanced(counts: Counts) -> Counts | None:
     plain = [item for item in counts if re.fullmatch(_PROFILE, item)]
     most = max((size(item)[0] for item in plain), default=0)
     formula = {7: {1: 2, 2: 1, 3: 1}, 4: {1: 2, 2: 1}}.get(most, {})
-    found = {}
+    balanced = {}
     for slices, count in formula.items():
-        alike = [item for item in plain if size(item)[0] == slices]
-        if not alike:
+        candidates = [item for item in plain if size(item)[0] == slices]
+        if not candidates:
             return None
-        found[max(alike, key=lambda item: counts[item])] = count
-    return found or None
+        balanced[max(candidates, key=lambda item: counts[item])] = count
+    return balanced or None

@@ -145,7 +145,7 @@ def _problem(directive: str, effect: str, state: ModuleLoading, rebuild: str) ->
                 f"`{directive}` in {path}, line {number}, {effect}",
                 f"{remedy}, then `{rebuild}`",
             )
-    option = next((item for item in state.boot_options if _says(item, directive)), "")
+    option = next((item for item in state.boot_options if _option_matches(item, directive)), "")
     if option:
         return f"`{option}` on the kernel's command line {effect}", _take_out(option)
     return (
@@ -154,14 +154,14 @@ def _problem(directive: str, effect: str, state: ModuleLoading, rebuild: str) ->
     )
 
 
-def _says(option: str, directive: str) -> bool:
+def _option_matches(option: str, directive: str) -> bool:
     """Whether a word of the kernel's command line is what modprobe shows as a directive."""
-    kind, _, rest = directive.partition(" ")
+    kind, _, argument = directive.partition(" ")
     key, _, value = option.partition("=")
     if kind == "blacklist":
         names = [name.replace("-", "_") for name in value.split(",")]
-        return key == "modprobe.blacklist" and rest in names
-    return kind == "options" and f"nvidia {option.removeprefix('nvidia.')}" == rest
+        return key == "modprobe.blacklist" and argument in names
+    return kind == "options" and f"nvidia {option.removeprefix('nvidia.')}" == argument
 
 
 def _take_out(option: str) -> str:

@@ -39,7 +39,7 @@ _ASIDE = {"comment": 1, "log": 0, "prefix": 1, "level": 1, "group": 1, "snaplen"
 
 def tables(lines: Iterable[str]) -> list[Table]:
     """The tables in the lines that nft printed."""
-    found: list[Table] = []
+    parsed_tables: list[Table] = []
     sets: dict[str, str] = {}
     chain: Chain | None = None
     name = elements = ""
@@ -52,17 +52,17 @@ def tables(lines: Iterable[str]) -> list[Table]:
         elif line.endswith("{") and len(words) > 2:
             name, chain = words[1], None
             if words[0] == "table":
-                found.append(Table("nft", words[1], words[2]))
+                parsed_tables.append(Table("nft", words[1], words[2]))
                 sets = {}
-            elif words[0] == "chain" and found:
-                chain = found[-1].chains[name] = Chain()
+            elif words[0] == "chain" and parsed_tables:
+                chain = parsed_tables[-1].chains[name] = Chain()
             else:
                 sets[name] = ""
         elif chain is not None and (hook := _HOOK.match(line)):
             chain.hook, chain.policy = hook[1], hook[2] or "accept"
         elif chain is not None and line not in ("", "}") and not line.startswith(("type ", "#")):
             chain.rules += _Reader(line, sets).rules()
-    return found
+    return parsed_tables
 
 
 @dataclass
@@ -152,8 +152,8 @@ class _Reader:
         if self.words[:1] == ["{"]:
             inside = self._braced()
         else:
-            named = self.words.pop(0)[1:] if self.words else ""
-            inside = _WORD.findall(self.sets.get(named, ""))
+            map_name = self.words.pop(0)[1:] if self.words else ""
+            inside = _WORD.findall(self.sets.get(map_name, ""))
         rules = []
         for item in _items(inside):
             key, verdict = _split(item)
@@ -166,8 +166,8 @@ class _Reader:
     def _flags(self) -> Condition:
         """`tcp flags [!=] FLAGS / MASK`, as a condition of mask and flags."""
         negated = self.words[:1] == ["!="]
-        rest = " ".join(self.words[negated:])
-        form = re.match(r"([a-z]+(?: , [a-z]+)*) / ([a-z]+(?: , [a-z]+)*)", rest)
+        text = " ".join(self.words[negated:])
+        form = re.match(r"([a-z]+(?: , [a-z]+)*) / ([a-z]+(?: , [a-z]+)*)", text)
         if not form:
             return Condition(UNKNOWN)
         del self.words[: negated + len(form[0].split())]

@@ -248,11 +248,11 @@ _PARTS: Mapping[str, Callable[[Fields], Any]] = {
 
 
 def _state(values: Fields) -> NodeState:
-    one = values.first
+    first = values.first
     addresses = tuple(_second(item).partition("/")[0] for item in values.all("address"))
-    driver, is_open = loaded_driver.parse(one("driver"))
+    driver, is_open = loaded_driver.parse(first("driver"))
     plain: dict[str, Any] = {
-        **{name: one(name) for name in _TEXTS},
+        **{name: first(name) for name in _TEXTS},
         **{name: values.number(key) for name, key in _NUMBERS.items()},
         **{name: tuple(values.all(key)) for name, key in _LISTS.items()},
         **{name: frozenset(values.all(key)) for name, key in _SETS.items()},
@@ -261,17 +261,17 @@ def _state(values: Fields) -> NodeState:
     }
     return NodeState(
         **plain,
-        uid=int(one("uid")),
-        headers=one("headers") or "missing",
+        uid=int(first("uid")),
+        headers=first("headers") or "missing",
         memory_mib=values.number("memory_kib") // 1024,
-        clock=float(one("clock")),
-        default_address=one("default_source") or next(iter(addresses), ""),
-        ntp_synchronised=one("ntp") == "yes",
+        clock=float(first("clock")),
+        default_address=first("default_source") or next(iter(addresses), ""),
+        ntp_synchronised=first("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,
-        dnf_proxy=one("dnf_proxy") == "1",
-        led_at=int(one("led_at") or 0),
-        selinux_enforcing=one("selinux") == "enforcing",
+        dnf_proxy=first("dnf_proxy") == "1",
+        led_at=int(first("led_at") or 0),
+        selinux_enforcing=first("selinux") == "enforcing",
         run_lock_age=values.number("run_lock_age") if "run_lock_age" in values else None,
         pci=tuple(pci.parse(item, values.pairs("gpu_uuid")) for item in values.all("pci")),
         package_lock_holders=tuple(dict.fromkeys(values.all("package_lock"))),

@@ -71,8 +71,8 @@ class End:
     @property
     def label(self) -> str:
         """Chain and rule, as a person finds them."""
-        what = f"`{self.rule.text}`" if self.rule else "policy drop"
-        return f"{self.table.label}, chain {self.chain}: {what}"
+        rule_text = f"`{self.rule.text}`" if self.rule else "policy drop"
+        return f"{self.table.label}, chain {self.chain}: {rule_text}"
 
 
 @dataclass(frozen=True)
@@ -100,10 +100,10 @@ def judge(rules: PacketFilter, flow: Flow) -> Judgement:
             if not certain:
                 ends.append(End(table, name, None, chain.policy != "drop"))
             *possible, last = ends
-            others = [end for end in possible if end.accepts != last.accepts]
-            if not (last.accepts or others):
+            differing = [end for end in possible if end.accepts != last.accepts]
+            if not (last.accepts or differing):
                 return Judgement(last)
-            doubts += others
+            doubts += differing
     return Judgement(None, tuple(doubts))
 
 
@@ -118,8 +118,8 @@ def _walk(table: Table, name: str, chain: Chain, flow: Flow, depth: int) -> tupl
         meets = _meets(rule, flow)
         if meets is False:
             continue
-        certain, more = _decide(table, name, rule, flow, depth)
-        ends += more
+        certain, rule_ends = _decide(table, name, rule, flow, depth)
+        ends += rule_ends
         back = rule.verdict in ("return", "goto") and not certain
         if meets and (certain or back):
             return certain and not leaves, ends

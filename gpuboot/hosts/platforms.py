@@ -68,13 +68,13 @@ class Platform:
         """What packages are called here. + names: Debian's names"""
         if self.package_manager == "apt":
             return list(names)
-        here = [found for name in names for found in _RPM_NAMES.get(name, (name,))]
-        return [*here, "python3-dnf-plugin-versionlock"]
+        packages = [package for name in names for package in _RPM_NAMES.get(name, (name,))]
+        return [*packages, "python3-dnf-plugin-versionlock"]
 
     def version_pattern(self, package: str, version: str) -> str:
         """Any build of a version of a package; some publishers' Debian packages have an epoch."""
-        found = [epoch for begins, epoch in _EPOCHS.items() if package.startswith(begins)]
-        epoch = found[0] if found and self.package_manager == "apt" else ""
+        epochs = [epoch for begins, epoch in _EPOCHS.items() if package.startswith(begins)]
+        epoch = epochs[0] if epochs and self.package_manager == "apt" else ""
         return f"{epoch}{version}-*"
 
     @property

@@ -49,7 +49,7 @@ def _within(host: str, network: str) -> bool:
         return False
 
 
-def nearby(own: str, others: Iterable[str], routes: Iterable[str]) -> list[str]:
+def nearby(own: str, addresses: Iterable[str], routes: Iterable[str]) -> list[str]:
     """The network that a host's address is in, and those of some others that are not in it.
 
     + own: the host's address; + others: addresses that it must reach without the proxy
@@ -58,8 +58,11 @@ def nearby(own: str, others: Iterable[str], routes: Iterable[str]) -> list[str]:
     networks = [ipaddress.ip_network(item, strict=False) for item in routes if item != "default"]
     around = [item for item in networks if item.prefixlen and ipaddress.ip_address(own) in item]
     narrowest = max(around, key=lambda item: item.prefixlen, default=None)
-    found = [own] if narrowest is None else [str(narrowest)]
-    return [*found, *(item for item in others if not any(_within(item, it) for it in found))]
+    covered = [own] if narrowest is None else [str(narrowest)]
+    return [
+        *covered,
+        *(item for item in addresses if not any(_within(item, network) for network in covered)),
+    ]
 
 
 def without_password(url: str | None) -> str | None:
@@ -101,12 +104,14 @@ def curl(settings: Settings, url: str) -> SecretStr | None:
     return SecretStr(f'proxy = "{_safe(proxy)}"\n' if proxy else 'noproxy = "*"\n')
 
 
-def exports(settings: Settings, more: dict[str, str]) -> SecretStr | None:
+def exports(settings: Settings, extra_variables: dict[str, str]) -> SecretStr | None:
     """Shell commands that set the environment of a download; None where there is nothing to set.
 
-    + more: variables beside the proxy's
+    + extra_variables: variables beside the proxy's
     """
-    variables = {name.lower(): value for name, value in _variables(settings.proxy).items()} | more
+    variables = {
+        name.lower(): value for name, value in _variables(settings.proxy).items()
+    } | extra_variables
     lines = [f"export {name}='{value}'\n" for name, value in variables.items()]
     return SecretStr("".join(lines)) if lines else None
 

@@ -36,13 +36,14 @@ class Transaction:
 
     + installed: packages that come or change: the version before ("" for none), and the one to come
     + removed: packages that go
-    + downgraded, held: those of `installed` that get an earlier version, or change though held
+    + downgraded: those of `installed` that get an earlier version
+    + held_packages: those of `installed` that change though held
     """
 
     installed: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     removed: Mapping[str, str] = field(default_factory=dict)
     downgraded: tuple[str, ...] = ()
-    held: tuple[str, ...] = ()
+    held_packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Rehearsal:
     + sources: removed packages -> their source package
     + uses: removed packages -> what runs of them: units, services, the kernel
     + error: why it is not known, in the package manager's words; "" where it is
-    + refused: the package manager does not install these packages together, or cannot find one
+    + is_rejected: the package manager does not install these packages together, or cannot find one
     """
 
     transaction: Transaction = field(default_factory=Transaction)
@@ -61,7 +62,7 @@ class Rehearsal:
     sources: Mapping[str, str] = field(default_factory=dict)
     uses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     error: str = ""
-    refused: bool = False
+    is_rejected: bool = False
 
     @property
     def replaces_driver(self) -> bool:
@@ -94,8 +95,8 @@ def parse_simulation(lines: Iterable[str]) -> Transaction:
         elif match := _INSTALLED.match(line):
             installed[match["name"]] = (match["old"] or "", match["new"])
     # a package that is removed and comes back at once is not gone
-    gone = {name: version for name, version in removed.items() if name not in installed}
-    return Transaction(installed, gone, tuple(lists["downgraded"]), tuple(lists["held"]))
+    finally_removed = {name: version for name, version in removed.items() if name not in installed}
+    return Transaction(installed, finally_removed, tuple(lists["downgraded"]), tuple(lists["held"]))
 
 
 def parse(lines: Iterable[str]) -> Rehearsal:
@@ -134,22 +135,24 @@ def problems(
     rehearsals: Mapping[str, Rehearsal], allowed: Collection[str], remove: Mapping[str, str]
 ) -> list[Problem]:
     """Why a run may not start. + rehearsals: by inventory name; remove: the command that removes"""
-    found = []
+    problems = []
     for host, rehearsal in rehearsals.items():
-        if rehearsal.refused:
-            found.append(_refusal(host, rehearsal.error))
-        elif lost := missed(rehearsal, allowed):
-            named = "; ".join(f"{name} ({', '.join(why)})" for name, why in lost.items())
-            found.append(
+        if rehearsal.is_rejected:
+            problems.append(_refusal(host, rehearsal.error))
+        elif removals := missed(rehearsal, allowed):
+            removal_text = "; ".join(
+                f"{name} ({', '.join(reasons)})" for name, reasons in removals.items()
+            )
+            problems.append(
                 Problem(
                     host,
-                    f"the packages of this run would remove {named}",
-                    f"run `{remove[host]} {' '.join(lost)}` there once nothing needs "
-                    f"{'it' if len(lost) == 1 else 'them'}, or let the run do so: "
-                    f"preflight.allow_removals = {_listed(lost)}",
+                    f"the packages of this run would remove {removal_text}",
+                    f"run `{remove[host]} {' '.join(removals)}` there once nothing needs "
+                    f"{'it' if len(removals) == 1 else 'them'}, or let the run do so: "
+                    f"preflight.allow_removals = {_format_list(removals)}",
                 )
             )
-    return found
+    return problems
 
 
 def _refusal(host: str, error: str) -> Problem:
@@ -161,7 +164,7 @@ def _refusal(host: str, error: str) -> Problem:
     )
 
 
-def _listed(names: Iterable[str]) -> str:
+def _format_list(names: Iterable[str]) -> str:
     plain = dict.fromkeys(name.partition(":")[0] for name in names)
     return "[" + ", ".join(f'"{name}"' for name in plain) + "]"
 
@@ -170,7 +173,7 @@ def warnings(rehearsals: Mapping[str, Rehearsal]) -> list[str]:
     """A line for each reason for which it is not known what a run's packages change."""
     hosts: dict[str, list[str]] = {}
     for host, rehearsal in rehearsals.items():
-        if rehearsal.error and not rehearsal.refused:
+        if rehearsal.error and not rehearsal.is_rejected:
             hosts.setdefault(rehearsal.error, []).append(host)
     return [
         f"{', '.join(names)}: which packages this run removes there is not known: the rehearsal by "

@@ -28,7 +28,7 @@ class EtcdData:
     """What is in /var/lib/etcd. + written: when last, in seconds since 1970; names: some of it"""
 
     size_kib: int
-    written: float
+    written_at: float
     names: tuple[str, ...]
 
 
@@ -52,7 +52,7 @@ class KubeletState:
 class Remains:
     """What gpuboot did not make. Nothing is listed of a machine that it made a node of.
 
-    + noted: gpuboot has made a node of this machine, and no reset has ended since
+    + is_gpuboot_node: gpuboot has made a node of this machine, and no reset has ended since
     + pki: what is in /etc/kubernetes/pki, in words; "" for nothing
     + manifests: names of files in /etc/kubernetes/manifests
     + credentials: kubeconfigs in /etc/kubernetes by path, with the API server of each
@@ -65,7 +65,7 @@ class Remains:
     + port_units: TCP port -> systemd unit of who listens there; `pod`, `docker:ID`, "-" for none
     """
 
-    noted: bool = False
+    is_gpuboot_node: bool = False
     etcd_data: EtcdData | None = None
     etcd_processes: tuple[EtcdProcess, ...] = ()
     pki: str = ""
@@ -96,7 +96,7 @@ class Remains:
 def parse(values: Fields) -> Remains:
     """What the functions of `deploys/facts/remains.sh` printed. Raises ValueError."""
     return Remains(
-        noted="noted" in values,
+        is_gpuboot_node="noted" in values,
         etcd_data=_etcd_data(values.first("etcd_data")),
         etcd_processes=tuple(EtcdProcess(*row) for row in values.words("etcd_process", 2)),
         pki=_pki(values.first("pki")),
@@ -106,7 +106,7 @@ def parse(values: Fields) -> Remains:
         cni_files={name: plugin for plugin, name in values.words("cni_file", 2)},
         cni_folders=tuple(values.all("cni_folder")),
         links=tuple(values.all("link")),
-        dead_routes=tuple((network, how) for how, network in values.words("dead_route", 2)),
+        dead_routes=tuple((network, kind) for kind, network in values.words("dead_route", 2)),
         udp_ports=values.pairs("udp_port"),
         port_units=values.pairs("port_unit"),
     )
@@ -115,8 +115,8 @@ def parse(values: Fields) -> Remains:
 def _etcd_data(text: str) -> EtcdData | None:
     if not text:
         return None
-    size, written, *names = text.split()
-    return EtcdData(int(size), float(written), tuple(names))
+    size, written_at, *names = text.split()
+    return EtcdData(int(size), float(written_at), tuple(names))
 
 
 def _kubelet(text: str) -> KubeletState | None:

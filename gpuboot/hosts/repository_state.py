@@ -62,8 +62,8 @@ def _entries(values: Fields) -> tuple[Entry, ...]:
         parts.setdefault(place, []).append(Part(int(uri), int(suite), base))
         lasts[place] = int(last)
     return tuple(
-        Entry(path, first, lasts[path, first], texts.get((path, first), ""), tuple(found))
-        for (path, first), found in parts.items()
+        Entry(path, first, lasts[path, first], texts.get((path, first), ""), tuple(entry_parts))
+        for (path, first), entry_parts in parts.items()
     )
 
 

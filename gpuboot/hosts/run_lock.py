@@ -49,8 +49,8 @@ class Holder:
     def of(record: str) -> Holder:
         """The holder of a record; one without names where it cannot be read."""
         try:
-            found = json.loads(record)
-            return Holder(*(str(found[key]) for key in ("run", "user", "folder", "command")))
+            fields = json.loads(record)
+            return Holder(*(str(fields[key]) for key in ("run", "user", "folder", "command")))
         except (ValueError, TypeError, KeyError):
             return Holder("", "somebody", "an unknown folder", "an unknown command")
 
@@ -71,7 +71,7 @@ class Answer:
     text: str = ""
 
 
-_SAID: dict[str, Outcome] = {"taken": "taken", "held": "held", "changed": "changed"}
+_OUTCOMES: dict[str, Outcome] = {"taken": "taken", "held": "held", "changed": "changed"}
 
 
 def answer(lines: Iterable[str]) -> Answer:
@@ -79,20 +79,20 @@ def answer(lines: Iterable[str]) -> Answer:
 
     + lines: the last is the answer, unless the command ended without one
     """
-    said = []
+    messages = []
     for line in lines:
-        before, mark, rest = line.strip().partition(MARK)
+        before, mark, remainder = line.strip().partition(MARK)
         if before:
-            said.append(before)
+            messages.append(before)
         if not mark:
             continue
-        word, age, record = (*rest.split("\t", 2), "", "")[:3]
-        if word in _SAID:
-            return Answer(_SAID[word], int(age), record)
-    return Answer("failed", text="; ".join(said[-3:]) or "its command ended without an answer")
+        word, age, record = (*remainder.split("\t", 2), "", "")[:3]
+        if word in _OUTCOMES:
+            return Answer(_OUTCOMES[word], int(age), record)
+    return Answer("failed", text="; ".join(messages[-3:]) or "its command ended without an answer")
 
 
-def held(host: str, record: str, age_s: int) -> Problem:
+def conflict_problem(host: str, record: str, age_s: int) -> Problem:
     """Another run is at work. + host: inventory name of the one whose lock it holds"""
     holder = Holder.of(record)
     return Problem(
@@ -110,7 +110,7 @@ def problem(host: str, answer: Answer) -> Problem | None:
     + host: inventory name of the one that answered
     """
     if answer.outcome == "held":
-        return held(host, answer.record, answer.age_s)
+        return conflict_problem(host, answer.record, answer.age_s)
     if answer.outcome == "changed":
         other = Holder.of(answer.record)
         cause = f"{other.user} has changed this site since this run read it ({other.command})"

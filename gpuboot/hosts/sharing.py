@@ -26,15 +26,15 @@ MIG_LABEL = "nvidia.com/mig.config"
 MIG_STATE = f"{MIG_LABEL}.state"
 PLUGIN_LABEL = "nvidia.com/device-plugin.config"
 # how names of configurations of ours begin, so that a label of somebody else stays
-_OURS = ("time-slices-", "mps-", "whole-")
+_CONFIG_PREFIXES = ("time-slices-", "mps-", "whole-")
 DISABLED = mig_profiles.DISABLED
 
 
 def of(node: Node, settings: Settings) -> Share | None:
     """What `settings.sharing` says of a node; None: nothing."""
-    known = settings.sharing
-    names = [node.host, node.name, *(name for name in known if name in node.groups)]
-    return next((known[name] for name in names if name in known), None)
+    shares = settings.sharing
+    names = [node.host, node.name, *(name for name in shares if name in node.groups)]
+    return next((shares[name] for name in names if name in shares), None)
 
 
 def layout(node: Node, settings: Settings) -> str:
@@ -92,11 +92,13 @@ def offer(
     if share.mig is None:
         return Offer({GPU: node.gpus * share.replicas}, labels)
     labels[MIG_LABEL] = layout_label(share.mig, settings)
-    found = per_gpu(share.mig, settings, node.gpus, devices, driver)
-    known = [instances for instances in found if instances is not None]
-    counts = _resources(known, settings.gpu_operator.mig_strategy)
+    instances_by_gpu = per_gpu(share.mig, settings, node.gpus, devices, driver)
+    known_instances = [instances for instances in instances_by_gpu if instances is not None]
+    counts = _resources(known_instances, settings.gpu_operator.mig_strategy)
     resources = {name: n * share.replicas for name, n in counts.items()}
-    return Offer(resources, labels, foreign=False, counted=len(known) == len(found))
+    return Offer(
+        resources, labels, foreign=False, counted=len(known_instances) == len(instances_by_gpu)
+    )
 
 
 def _resources(gpus: Sequence[Mapping[str, int]], strategy: str) -> Counter[str]:
@@ -125,15 +127,17 @@ def per_gpu(
 
     + devices: PCI device ids of the GPUs; driver: as of `offer`
     """
-    found: list[Counts | None] = [{} for _ in range(gpus)]
+    instances_by_gpu: list[Counts | None] = [{} for _ in range(gpus)]
     if layout in settings.mig_layouts:
         for part in settings.mig_layouts[layout]:
             for index in indices(part, gpus):
-                found[index] = part.instances
-        return found
+                instances_by_gpu[index] = part.instances
+        return instances_by_gpu
     if layout == DISABLED:
-        return found
-    return [_of_driver(layout, driver_mig.counts(each, driver or {})) for each in devices] or found
+        return instances_by_gpu
+    return [
+        _of_driver(layout, driver_mig.counts(device, driver or {})) for device in devices
+    ] or instances_by_gpu
 
 
 def _of_driver(layout: str, profiles: Counts | None) -> Counts | None:
@@ -142,8 +146,8 @@ def _of_driver(layout: str, profiles: Counts | None) -> Counts | None:
 
 def indices(part: MigPart, gpus: int) -> list[int]:
     """The GPUs of a node that a part of a layout is about, of those that are there."""
-    wanted = range(gpus) if part.gpus == "all" else part.gpus
-    return [index for index in wanted if index < gpus]
+    selected = range(gpus) if part.gpus == "all" else part.gpus
+    return [index for index in selected if index < gpus]
 
 
 def layout_label(layout: str, settings: Settings) -> str:
@@ -199,19 +203,19 @@ def _shared(share: Share, settings: Settings) -> list[str]:
 
 def is_ours(value: str) -> bool:
     """Whether a value of the device plugin's label is one that gpuboot gives."""
-    return value.startswith(_OURS)
+    return value.startswith(_CONFIG_PREFIXES)
 
 
-class Promised(TypedDict):
+class ExpectedShare(TypedDict):
     """What the settings say of a node itself: fields of `verify.devices.Host`."""
 
     replicas: int | None
     layout: dict[str, int] | None
 
 
-def promised(
+def expected_share(
     node: Node, settings: Settings, devices: Sequence[int], driver: DriverProfiles | None = None
-) -> Promised:
+) -> ExpectedShare:
     """What the proof compares a node with. + devices, driver: as of `offer`"""
     share = of(node, settings)
     if share is None:

@@ -39,9 +39,13 @@ def of_settings(settings: Settings, docker_hosts: bool = False) -> list[Problem]
                     "choose another name",
                 )
             )
-        named = [index for part in parts if part.gpus != "all" for index in part.gpus]
-        everything = [part for part in parts if part.gpus == "all"]
-        if len(named) != len(set(named)) or len(everything) > (0 if named else 1) or not parts:
+        named_gpus = [index for part in parts if part.gpus != "all" for index in part.gpus]
+        full_parts = [part for part in parts if part.gpus == "all"]
+        if (
+            len(named_gpus) != len(set(named_gpus))
+            or len(full_parts) > (0 if named_gpus else 1)
+            or not parts
+        ):
             problems.append(
                 Problem(
                     "",
@@ -91,7 +95,7 @@ def _of_layout(layout: str, settings: Settings) -> Iterator[Finding]:
     if not operator.mig_manager:
         yield "mig needs the MIG manager", "set gpu_operator.mig_manager = True"
     yield from _unknown_layout(layout, settings)
-    ours = settings.mig_layouts.get(layout)
+    own_parts = settings.mig_layouts.get(layout)
     if layout == sharing.DISABLED:
         return
     if operator.mig_strategy == "none":
@@ -99,10 +103,10 @@ def _of_layout(layout: str, settings: Settings) -> Iterator[Finding]:
             "under gpu_operator.mig_strategy none no pod gets a MIG instance",
             'set mig_strategy = "single" or "mixed"',
         )
-    kinds = {profile for part in ours or () for profile in part.instances}
-    whole = any(not part.instances for part in ours or ())
-    alike = layout != "all-balanced" and len(kinds) < 2 and not (kinds and whole)
-    if operator.mig_strategy == "single" and not alike:
+    kinds = {profile for part in own_parts or () for profile in part.instances}
+    has_full_gpus = any(not part.instances for part in own_parts or ())
+    is_uniform = layout != "all-balanced" and len(kinds) < 2 and not (kinds and has_full_gpus)
+    if operator.mig_strategy == "single" and not is_uniform:
         yield (
             "gpu_operator.mig_strategy single needs one profile on all GPUs of a node",
             'set mig_strategy = "mixed"',
@@ -111,25 +115,25 @@ def _of_layout(layout: str, settings: Settings) -> Iterator[Finding]:
 
 def _unknown_layout(layout: str, settings: Settings) -> Iterator[Finding]:
     if layout not in settings.mig_layouts and not mig_profiles.is_layout(layout):
-        known = ", ".join(sorted(settings.mig_layouts)) or "none"
+        known_layouts = ", ".join(sorted(settings.mig_layouts)) or "none"
         yield (
             f"{layout} is no MIG layout that gpuboot knows",
             "name all-PROFILE such as all-1g.10gb, all-balanced, all-disabled, or one of "
-            f"mig_layouts ({known})",
+            f"mig_layouts ({known_layouts})",
         )
 
 
 def of_inventory(settings: Settings, nodes: Sequence[Node]) -> list[Problem]:
     """Names that no host and no group has."""
-    known = {name for node in nodes for name in (node.host, node.name, *node.groups)}
+    known_names = {name for node in nodes for name in (node.host, node.name, *node.groups)}
     return [
         Problem(
             "",
             f"sharing names {name!r}, which is neither a host nor a group of the inventory",
-            f"name one of {', '.join(sorted(known))}",
+            f"name one of {', '.join(sorted(known_names))}",
         )
         for name in settings.sharing
-        if name not in known
+        if name not in known_names
     ]
 
 
@@ -146,10 +150,10 @@ def of_host(node: Node, state: NodeState, settings: Settings) -> Iterator[Findin
         )
     if share.mig is None:
         return
-    whole = [device for device in sorted({*state.gpu_ids}) if _has_no_mig(device, state)]
-    for device in whole:
+    undividable = [device for device in sorted({*state.gpu_ids}) if _has_no_mig(device, state)]
+    for device in undividable:
         yield f"MIG cannot divide {gpu_names.name(device)}", "leave mig out for this host"
-    if not whole:
+    if not undividable:
         yield from _unfit(share.mig, node, state, settings)
         yield from _lacks_in_file(share.mig, state, settings)
 
@@ -172,9 +176,13 @@ def _lacks_in_file(layout: str, state: NodeState, settings: Settings) -> Iterato
         return
     for device in sorted({*state.gpu_ids}):
         profiles = driver_mig.counts(device, state.mig_profiles)
-        made = None if profiles is None else mig_profiles.made_of(layout, profiles)
-        written = mig_profiles.written(layout, device)
-        if written is None if profiles is None else made and made != written:
+        driver_counts = None if profiles is None else mig_profiles.made_of(layout, profiles)
+        file_counts = mig_profiles.file_counts(layout, device)
+        if (
+            file_counts is None
+            if profiles is None
+            else driver_counts and driver_counts != file_counts
+        ):
             yield (
                 f"beside {', '.join(sorted(names))} the MIG manager cannot ask the driver what "
                 f"{layout} makes of {gpu_names.name(device)}, which gpuboot does not know",
@@ -192,36 +200,38 @@ def _unfit(layout: str, node: Node, state: NodeState, settings: Settings) -> Ite
                     f"MIG layout {layout} is about GPU {index}, of {node.gpus}",
                     f"name GPUs 0 to {node.gpus - 1}",
                 )
-    wanted = sharing.per_gpu(layout, settings, node.gpus, state.gpu_ids, state.mig_profiles)
-    ours = layout in settings.mig_layouts
-    each = {
-        (device, tuple(one.items()))
-        for device, one in zip(state.gpu_ids, wanted, strict=False)
-        if one is not None
+    instances_by_gpu = sharing.per_gpu(
+        layout, settings, node.gpus, state.gpu_ids, state.mig_profiles
+    )
+    is_own_layout = layout in settings.mig_layouts
+    partitions = {
+        (device, tuple(counts.items()))
+        for device, counts in zip(state.gpu_ids, instances_by_gpu, strict=False)
+        if counts is not None
     }
-    for device, instances in sorted(each):
+    for device, instances in sorted(partitions):
         profiles = driver_mig.counts(device, state.mig_profiles)
         if profiles is None:
             continue  # its driver will say so
-        if ours or layout == sharing.DISABLED or instances:
-            yield from _lacking(device, profiles, dict(instances))
+        if is_own_layout or layout == sharing.DISABLED or instances:
+            yield from _missing_profiles(device, profiles, dict(instances))
         else:
-            yield f"{_named(device)} has no MIG layout {layout}", _choices(profiles)
+            yield f"{_device_name(device)} has no MIG layout {layout}", _choices(profiles)
 
 
-def _lacking(device: int, profiles: Counts, instances: Counts) -> Iterator[Finding]:
-    name = _named(device)
+def _missing_profiles(device: int, profiles: Counts, instances: Counts) -> Iterator[Finding]:
+    name = _device_name(device)
     if missing := [profile for profile in instances if profile not in profiles]:
         yield f"{name} has no MIG profile {', '.join(missing)}", _choices(profiles)
     elif not driver_mig.fits(device, profiles, instances):
-        asked = ", ".join(f"{count} x {profile}" for profile, count in instances.items())
+        requested = ", ".join(f"{count} x {profile}" for profile, count in instances.items())
         yield (
-            f"{asked} do not fit on one {name}",
+            f"{requested} do not fit on one {name}",
             "see what fits beside what: NVIDIA's MIG User Guide, Supported MIG Profiles",
         )
 
 
-def _named(device: int) -> str:
+def _device_name(device: int) -> str:
     card = mig_profiles.card(device)
     return card.name if card else gpu_names.name(device)
 

@@ -41,9 +41,11 @@ def expected(lines: Iterable[ConfigLine]) -> dict[str, str]:
 
     + lines: assignments of its files, as `BootState.sysctls` has them
     """
-    theirs = _at_boot(_others(lines))
+    foreign_values = _at_boot(_foreign_lines(lines))
     return {
-        key: item.value if (item := theirs.get(key)) and is_enough(item.value, value) else value
+        key: item.value
+        if (item := foreign_values.get(key)) and is_enough(item.value, value)
+        else value
         for key, value in EXPECTED.items()
     }
 
@@ -55,29 +57,29 @@ def is_enough(value: str | None, least: str) -> bool:
 
 def overriding(lines: Iterable[ConfigLine]) -> Iterator[tuple[str, ConfigLine]]:
     """Each of our keys that is too small after a boot although our file is there, and the line."""
-    for key, item in _at_boot(_with_ours(_others(lines))).items():
+    for key, item in _at_boot(_with_ours(_foreign_lines(lines))).items():
         if key in EXPECTED and not is_enough(item.value, EXPECTED[key]):
             yield key, item.line
 
 
 def overridden(lines: Iterable[ConfigLine]) -> Iterator[tuple[str, ConfigLine]]:
     """Each of our keys that the host's own files make too small, and our file puts right."""
-    others = _others(lines)
-    stronger = dict(overriding(others))
-    for key, item in _at_boot(others).items():
+    foreign_lines = _foreign_lines(lines)
+    stronger = dict(overriding(foreign_lines))
+    for key, item in _at_boot(foreign_lines).items():
         if key in EXPECTED and key not in stronger and not is_enough(item.value, EXPECTED[key]):
             yield key, item.line
 
 
-def _others(lines: Iterable[ConfigLine]) -> list[ConfigLine]:
+def _foreign_lines(lines: Iterable[ConfigLine]) -> list[ConfigLine]:
     return [line for line in lines if line.file not in (FILE, FORMER_FILE)]
 
 
 def _with_ours(lines: list[ConfigLine]) -> list[ConfigLine]:
     """The lines, with those of our file in their place among the files of sysctl.d."""
-    ours = [ConfigLine(FILE, 0, f"{key} = {value}") for key, value in expected(lines).items()]
+    own_lines = [ConfigLine(FILE, 0, f"{key} = {value}") for key, value in expected(lines).items()]
     before = [line for line in lines if not _is_behind(line.file)]
-    return [*before, *ours, *(line for line in lines if _is_behind(line.file))]
+    return [*before, *own_lines, *(line for line in lines if _is_behind(line.file))]
 
 
 def _is_behind(file: str) -> bool:

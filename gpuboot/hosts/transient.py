@@ -40,10 +40,10 @@ _TEXTS = (
 _TRANSIENT = re.compile("|".join(_TEXTS), re.IGNORECASE)
 
 
-def reason(said: str) -> str:
+def reason(output: str) -> str:
     """The last line of a program's output that tells such an error; "" when there is none.
 
     Refusals (HTTP 401, 403, 404, 407), wrong certificates and wrong keys are none.
     """
-    lines = [line.strip() for line in said.splitlines()]
+    lines = [line.strip() for line in output.splitlines()]
     return next((line for line in reversed(lines) if _TRANSIENT.search(line)), "")

@@ -29,60 +29,62 @@ Step = str | dict[str, Any]
 Path = tuple[Step, ...]
 
 
-def added_fields(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> list[tuple[Path, Any]]:
-    """Path and value of each field of `live` that another program has added to `wanted`."""
+def added_fields(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[tuple[Path, Any]]:
+    """Path and value of each field of `live` that another program has added to `desired`."""
     paths: dict[str, Path] = {}
     entries = live["metadata"].get("managedFields") or ()
     for entry in entries:
         if entry.get("manager") not in _MAKERS and not entry.get("subresource"):
             paths |= {text(path): path for path in _owned(entry.get("fieldsV1") or {})}
-    found: list[tuple[Path, Any]] = []
+    additions: list[tuple[Path, Any]] = []
     for path in paths.values():
-        if path[0] not in _PARTS or any(path[: len(outer)] == outer for outer, _ in found):
+        if path[0] not in _PARTS or any(path[: len(outer)] == outer for outer, _ in additions):
             continue
-        value, expected = _value(live, path), _value(wanted, path)
+        value, expected = _value(live, path), _value(desired, path)
         if expected is None:
             added = [(path, value)]
         elif isinstance(expected, Mapping) and isinstance(value, Mapping):
             # set as a whole, as a node selector is; `otherwise` compares what is expected of it
-            added = [((*path, key), it) for key, it in value.items() if key not in expected]
+            added = [((*path, key), member) for key, member in value.items() if key not in expected]
         else:
             added = []
-        found += [(place, it) for place, it in added if it not in (None, "", [], {}, False)]
-    return found
+        additions += [
+            (place, member) for place, member in added if member not in (None, "", [], {}, False)
+        ]
+    return additions
 
 
 def without(live: Mapping[str, Any], paths: list[Path]) -> dict[str, Any]:
     """The object without these fields, and without what only the API server writes."""
-    rest: dict[str, Any] = copy.deepcopy({k: v for k, v in live.items() if k != "status"})
-    rest["metadata"].pop("managedFields", None)
+    remaining: dict[str, Any] = copy.deepcopy({k: v for k, v in live.items() if k != "status"})
+    remaining["metadata"].pop("managedFields", None)
     for path in paths:
-        holder = _value(rest, path[:-1])
+        holder = _value(remaining, path[:-1])
         if isinstance(last := path[-1], dict):
             holder.remove(_member(holder, last))
         elif holder is not None:
             holder.pop(last, None)
-    return rest
+    return remaining
 
 
 def text(path: Path) -> str:
     """A path as people write it: `spec.containers[web].env[DEBUG]`."""
-    shown = ""
+    rendered = ""
     for step in path:
         name = "/".join(map(str, step.values())) if isinstance(step, dict) else ""
-        shown += f"[{name}]" if isinstance(step, dict) else f".{step}" if shown else step
-    return shown
+        rendered += f"[{name}]" if isinstance(step, dict) else f".{step}" if rendered else step
+    return rendered
 
 
 def _owned(fields: Mapping[str, Any], path: Path = ()) -> Iterator[Path]:
     """Outer fields before inner ones."""
     for name, inner in fields.items():
-        kind, _, rest = name.partition(":")
+        kind, _, key = name.partition(":")
         if name == "." or kind not in ("f", "k"):
             if name == "." and path and isinstance(path[-1], dict):
                 yield path  # a member of a list, as a whole
             continue
-        step: Step = json.loads(rest) if kind == "k" else rest
+        step: Step = json.loads(key) if kind == "k" else key
         if not inner:
             yield (*path, step)
         yield from _owned(inner, (*path, step))

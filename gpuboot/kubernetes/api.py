@@ -45,11 +45,11 @@ class _Retry(urllib3.Retry):
 
     def increment(
         self, method: str | None = None, url: str | None = None, response: Any = None,
-        error: Exception | None = None, *rest: Any, **more: Any,
+        error: Exception | None = None, *args: Any, **options: Any,
     ) -> Self:  # fmt: skip
         if isinstance(error, ReadTimeoutError) and _BEHIND.search(url or ""):
             raise error
-        return super().increment(method, url, response, error, *rest, **more)
+        return super().increment(method, url, response, error, *args, **options)
 
 
 class ClusterError(RuntimeError):
@@ -84,9 +84,9 @@ def read_kubeconfig(text: str) -> Access:
     """
     try:
         data = yaml.safe_load(text)
-        context = _named(data["contexts"], data["current-context"])["context"]
-        cluster = _named(data["clusters"], context["cluster"])["cluster"]
-        user = _named(data["users"], context["user"])["user"]
+        context = _find_by_name(data["contexts"], data["current-context"])["context"]
+        cluster = _find_by_name(data["clusters"], context["cluster"])["cluster"]
+        user = _find_by_name(data["users"], context["user"])["user"]
         server = urlsplit(cluster["server"])
         return Access(
             server.hostname or "",
@@ -100,7 +100,7 @@ def read_kubeconfig(text: str) -> Access:
         raise ClusterError(f"not a kubeconfig with embedded certificates: {error!r}") from None
 
 
-def _named(items: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def _find_by_name(items: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(item for item in items if item["name"] == name)
 
 
@@ -189,8 +189,8 @@ class Cluster:
         except HTTPError as error:
             raise ClusterError(f"{method} {path}: {_cause(error)}") from None
         if answer.status >= 300 and not (missing_ok and answer.status == 404):
-            why = _say(answer.data)
-            raise ClusterError(f"{method} {path}: {answer.status} {why}", answer.status)
+            reason = _say(answer.data)
+            raise ClusterError(f"{method} {path}: {answer.status} {reason}", answer.status)
         return json.loads(answer.data) if answer.data else None
 
     @contextlib.contextmanager
@@ -211,8 +211,8 @@ class Cluster:
             raise ClusterError(f"GET {path}: {_cause(error)}") from None
         try:
             if answer.status != 200:
-                why = _say(answer.read())
-                raise ClusterError(f"GET {path}: {answer.status} {why}", answer.status)
+                reason = _say(answer.read())
+                raise ClusterError(f"GET {path}: {answer.status} {reason}", answer.status)
             yield Lines(answer)
         finally:
             answer.close()  # it has no end of its own, so its connection serves nothing else

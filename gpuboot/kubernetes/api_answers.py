@@ -27,12 +27,12 @@ class Answers:
     """
 
     error: str = ""
-    found: dict[str, Json] = field(default_factory=dict)
+    documents: dict[str, Json] = field(default_factory=dict)
     clock: float = 0.0
 
     def items(self, path: str) -> list[Json]:
         """The objects of a list; none where there is no such list."""
-        items: list[Json] = self.found.get(path, {}).get("items") or []
+        items: list[Json] = self.documents.get(path, {}).get("items") or []
         return items
 
 
@@ -50,17 +50,17 @@ def parse_answers(
     if error := values.first("error"):
         return Answers(error)
     text = gzip.decompress(b64decode(values.first("answers"))).decode()
-    *parts, rest = _END.split(text)
+    *parts, remainder = _END.split(text)
     texts, statuses = parts[::2], parts[1::2]
-    if rest or len(statuses) != len(paths):
+    if remainder or len(statuses) != len(paths):
         raise FactOutputError("the API server's answers are not whole")
-    found = {}
+    documents = {}
     for path, answer, status in zip(paths, texts, statuses, strict=True):
         if status == "200":
-            found[path] = json.loads(answer)
+            documents[path] = json.loads(answer)
         elif status != "404" or path not in optional:
             return Answers(f"{path}: {_message(answer) or status}")
-    return Answers(found=found, clock=values.number("clock"))
+    return Answers(documents=documents, clock=values.number("clock"))
 
 
 def parse_objects(values: Fields) -> tuple[str, tuple[Json, ...]]:
@@ -71,8 +71,8 @@ def parse_objects(values: Fields) -> tuple[str, tuple[Json, ...]]:
     if error := values.first("error"):
         return error, ()
     text = gzip.decompress(b64decode(values.first("answers"))).decode()
-    *parts, rest = _END.split(text)
-    if rest:
+    *parts, remainder = _END.split(text)
+    if remainder:
         raise FactOutputError("the API server's answers are not whole")
     answers = list(zip(parts[::2], parts[1::2], strict=True))
     for answer, status in answers:

@@ -53,7 +53,7 @@ def files(settings: Settings, node: str) -> dict[str, str]:
     + node: its Kubernetes name
     """
     copies = backup_copy.shell_settings(settings)
-    told = {
+    variables = {
         "folder": settings.folder,
         "keep": str(settings.keep),
         "metrics": METRICS_FOLDER,
@@ -61,7 +61,7 @@ def files(settings: Settings, node: str) -> dict[str, str]:
         "volumes": FORMAT,
         **copies,
     }
-    config = [f"{name}={shlex.quote(value)}\n" for name, value in told.items()]
+    config = [f"{name}={shlex.quote(value)}\n" for name, value in variables.items()]
     texts = [
         "".join(["# Written by gpuboot\n", *config]),
         render("kubernetes/etcd-backup.service.j2", program=PROGRAM),
@@ -78,7 +78,7 @@ class Backup:
     """One backup: a snapshot of etcd and the keys that belong to it.
 
     + name: of its folder
-    + taken: seconds since 1970, by the clock of its node
+    + taken_at: seconds since 1970, by the clock of its node
     + reason: `timer`, or before what it was taken
     + kubernetes: version of the API server then, with its v
     + etcd: etcd's image then
@@ -87,7 +87,7 @@ class Backup:
     """
 
     name: str
-    taken: float
+    taken_at: float
     reason: str = ""
     node: str = ""
     kubernetes: str = ""
@@ -98,7 +98,7 @@ class Backup:
     size: int = 0
 
     def __str__(self) -> str:
-        when = datetime.fromtimestamp(self.taken, UTC)
+        when = datetime.fromtimestamp(self.taken_at, UTC)
         return (
             f"{self.name} of {self.node} ({when:%Y-%m-%d %H:%M:%S} UTC, revision {self.revision}, "
             f"{self.keys} keys, {self.size / 1e6:.1f} MB, Kubernetes {self.kubernetes})"
@@ -109,12 +109,12 @@ class Backup:
 class Copied:
     """The newest backup that has a good copy off its node.
 
-    + taken: seconds since 1970, by the clock of its node
+    + taken_at: seconds since 1970, by the clock of its node
     + to: where the copy is
     """
 
     name: str
-    taken: float
+    taken_at: float
     to: str
 
 
@@ -122,14 +122,14 @@ class Copied:
 class Backups:
     """What a control-plane node has.
 
-    + found: the newest first; those of an earlier cluster of this machine as well
+    + entries: the newest first; those of an earlier cluster of this machine as well
     + ca: digest of the present cluster's certificate authority; "" for none
     + failed: why the timer's last one failed, by systemd's word; "" when it did not, or when a good
       one of this cluster came later
     + copied, copy_failed: likewise of copies off the node
     """
 
-    found: tuple[Backup, ...] = ()
+    entries: tuple[Backup, ...] = ()
     failed: str = ""
     ca: str = ""
     copied: Copied | None = None
@@ -139,16 +139,16 @@ class Backups:
 def parse(lines: Iterable[str]) -> Backups:
     """What `deploys/facts/backup.py` printed. Raises `FactOutputError`, or ValueError."""
     values = Fields(lines)
-    found = sorted(
+    entries = sorted(
         (parse_about(*row) for row in values.rows("backup")),
         key=lambda item: item.name,
         reverse=True,
     )
     ca = values.first("ca")
-    good = max((item.taken for item in found if item.ca == ca), default=0.0)
-    copies = [Copied(name, float(taken), to) for name, taken, to in values.rows("copied")]
+    good = max((item.taken_at for item in entries if item.ca == ca), default=0.0)
+    copies = [Copied(name, float(taken_at), to) for name, taken_at, to in values.rows("copied")]
     return Backups(
-        tuple(found),
+        tuple(entries),
         _failure(values.rows("result"), good),
         ca,
         copies[0] if copies else None,
@@ -169,21 +169,21 @@ def _failure(ends: list[list[str]], succeeded: float) -> str:
 
 def of_cluster(backups: Backups) -> list[Backup]:
     """Those of the present cluster, the newest first."""
-    return [item for item in backups.found if item.ca == backups.ca]
+    return [item for item in backups.entries if item.ca == backups.ca]
 
 
 def parse_about(name: str, text: str) -> Backup:
     """What a backup's about.json says. Raises ValueError or LookupError for another file."""
-    about = json.loads(text)
-    snapshot = about["snapshot"]
+    document = json.loads(text)
+    snapshot = document["snapshot"]
     return Backup(
         name=name,
-        taken=float(about["taken"]),
-        reason=about["reason"],
-        node=about["node"],
-        kubernetes=about["kubernetes"],
-        etcd=about["etcd"],
-        ca=about["ca"],
+        taken_at=float(document["taken"]),
+        reason=document["reason"],
+        node=document["node"],
+        kubernetes=document["kubernetes"],
+        etcd=document["etcd"],
+        ca=document["ca"],
         revision=snapshot["revision"],
         keys=snapshot["totalKey"],
         size=snapshot["totalSize"],

@@ -56,10 +56,12 @@ def files(settings: Settings) -> dict[str, SecretFile]:
     if not target(backup):
         return {}
     if backup.rsync:
-        key, known = backup.rsync.key.file, backup.rsync.known_hosts
+        key, known_hosts = backup.rsync.key.file, backup.rsync.known_hosts
         return {
             _KEY: SecretFile("backup.rsync.key.file", key, _private_key),
-            _KNOWN_HOSTS: SecretFile("backup.rsync.known_hosts", known, _known_hosts, public=True),
+            _KNOWN_HOSTS: SecretFile(
+                "backup.rsync.known_hosts", known_hosts, _known_hosts, public=True
+            ),
         }
     assert backup.s3
     return {_RCLONE: SecretFile("backup.s3.secret_key.file", backup.s3.secret_key.file)}

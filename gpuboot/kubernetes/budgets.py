@@ -11,7 +11,7 @@ from gpuboot.kubernetes.pod_issues import pod_issue
 
 Json = Mapping[str, Any]
 
-_SHOWN = 3
+_MAX_LISTED = 3
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,16 @@ def exhausted(budget: Json) -> Budget | None:
     if int(status.get("disruptionsAllowed", 0)) > 0 and not unseen:
         return None
     conditions = status.get("conditions") or ()
-    failed = [one.get("message", "") for one in conditions if one.get("reason") == "SyncFailed"]
-    makers = [f"{one['kind']} {one['name']}" for one in meta.get("ownerReferences") or ()]
+    failed = [
+        entry.get("message", "") for entry in conditions if entry.get("reason") == "SyncFailed"
+    ]
+    makers = [f"{entry['kind']} {entry['name']}" for entry in meta.get("ownerReferences") or ()]
     return Budget(
         meta["namespace"],
         meta["name"],
         status.get("currentHealthy", 0),
         status.get("desiredHealthy", 0),
-        selectors.written(budget["spec"].get("selector") or {}),
+        selectors.format_selector(budget["spec"].get("selector") or {}),
         expected=status.get("expectedPods", 0),
         fixed=isinstance(budget["spec"].get("minAvailable"), int),
         failed=failed[0] if failed else "",
@@ -104,23 +106,27 @@ def counts(budget: Json, pod: Json) -> bool:
     )
 
 
-def told(budget: Budget, pods: Iterable[Json]) -> str:
+def describe_budget(budget: Budget, pods: Iterable[Json]) -> str:
     """Why a budget lets no pod go: which of those that it counts are not healthy, and why.
 
     + pods: all that it counts, as the API has them
     """
-    found = list(pods)
-    sick = [_sick(pod) for pod in found if not _healthy(pod)]
+    pod_list = list(pods)
+    sick = [_sick(pod) for pod in pod_list if not _healthy(pod)]
     if not sick:
-        return f"all pods that {budget.name} counts are Ready ({len(found)}), and it needs each"
-    more = f" and {len(sick) - _SHOWN} more" if len(sick) > _SHOWN else ""
-    return f"not Ready of the pods that {budget.name} counts: {'; '.join(sick[:_SHOWN])}{more}"
+        return f"all pods that {budget.name} counts are Ready ({len(pod_list)}), and it needs each"
+    suffix = f" and {len(sick) - _MAX_LISTED} more" if len(sick) > _MAX_LISTED else ""
+    return (
+        f"not Ready of the pods that {budget.name} counts: {'; '.join(sick[:_MAX_LISTED])}{suffix}"
+    )
 
 
 def is_ready(item: Json) -> bool:
     """Whether a pod or a node says that it is Ready."""
     conditions = item.get("status", {}).get("conditions", [])
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _healthy(pod: Json) -> bool:
@@ -131,7 +137,7 @@ def _healthy(pod: Json) -> bool:
 def _sick(pod: Json) -> str:
     meta, node = pod["metadata"], pod.get("spec", {}).get("nodeName")
     issue = pod_issue(pod)
-    why = (issue.reason if issue else "") or pod.get("status", {}).get("phase", "")
+    reason = (issue.reason if issue else "") or pod.get("status", {}).get("phase", "")
     if "deletionTimestamp" in meta:
-        why = "is ending"
-    return f"{meta['name']} ({f'on {node}' if node else 'on no node'}): {why}"
+        reason = "is ending"
+    return f"{meta['name']} ({f'on {node}' if node else 'on no node'}): {reason}"

@@ -49,7 +49,7 @@ def parse(rows: Iterable[Sequence[str]]) -> tuple[Certificate, ...]:
 
     Raises ValueError for what is no certificate.
     """
-    found = []
+    certificates = []
     for path, text in rows:
         data = base64.b64decode(text)
         pem = data.lstrip().startswith(b"-----")
@@ -57,17 +57,19 @@ def parse(rows: Iterable[Sequence[str]]) -> tuple[Certificate, ...]:
         certificate = read(data)
         name = path.removeprefix("/etc/kubernetes/")
         expires = certificate.not_valid_after_utc.timestamp()
-        found.append(Certificate(name, expires, _names(certificate)))
-    return tuple(found)
+        certificates.append(Certificate(name, expires, _names(certificate)))
+    return tuple(certificates)
 
 
 def _names(certificate: x509.Certificate) -> tuple[str, ...]:
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternative_names = certificate.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        ).value
     except x509.ExtensionNotFound:
         return ()
-    addresses = map(str, found.get_values_for_type(x509.IPAddress))
-    return (*found.get_values_for_type(x509.DNSName), *addresses)
+    addresses = map(str, alternative_names.get_values_for_type(x509.IPAddress))
+    return (*alternative_names.get_values_for_type(x509.DNSName), *addresses)
 
 
 def due(certificates: Iterable[Certificate], now: float, days: int) -> list[Certificate]:

@@ -54,13 +54,13 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     answers = parse_answers(lines, PATHS, _OPTIONAL)
     if answers.error:
         return ClusterState(error=answers.error)
-    kubeadm = answers.found.get(KUBEADM, {"metadata": {}})
+    kubeadm = answers.documents.get(KUBEADM, {"metadata": {}})
     record = yaml.safe_load(kubeadm.get("data", {}).get("ClusterConfiguration", "")) or {}
     policies = [item.get("status", {}).get("state", "") for item in answers.items(POLICIES)]
     daemonsets = answers.items(WORKLOADS["DaemonSet"])
     leases = {_name(item): item for item in answers.items(LEASES)}
     return ClusterState(
-        server=answers.found[VERSION]["gitVersion"].removeprefix("v"),
+        server=answers.documents[VERSION]["gitVersion"].removeprefix("v"),
         api_servers={
             node: tag.removeprefix("v")
             for node, tag in _tags(answers.items(CONTROL_PLANE), "kube-apiserver").items()
@@ -155,7 +155,7 @@ def _workload(kind: str, item: Json) -> Workload:
         observed=status.get("observedGeneration", 0) >= meta.get("generation", 0),
         digest=_annotations(item).get(DIGEST, ""),
         missing=max(missing, 0),
-        refused=next(
+        refusal=next(
             (
                 entry.get("message", "")
                 for entry in status.get("conditions", ())
@@ -184,7 +184,7 @@ def _coredns(deployments: Iterable[Json]) -> str:
     for item in deployments:
         if (item["metadata"].get("namespace"), _name(item)) == ("kube-system", "coredns"):
             containers = item["spec"].get("template", {}).get("spec", {}).get("containers", ())
-            return next((_tag(one["image"]) for one in containers), "")
+            return next((_tag(container["image"]) for container in containers), "")
     return ""
 
 
@@ -194,7 +194,7 @@ def _tag(image: str) -> str:
 
 
 def _flannel_backend(answers: Answers) -> str:
-    text = answers.found.get(FLANNEL, {}).get("data", {}).get("net-conf.json", "{}")
+    text = answers.documents.get(FLANNEL, {}).get("data", {}).get("net-conf.json", "{}")
     backend: str = json.loads(text).get("Backend", {}).get("Type", "")
     return backend
 

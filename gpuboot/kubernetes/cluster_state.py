@@ -90,7 +90,7 @@ class Workload:
     + observed: its controller has seen its present specification
     + digest: of the manifest that gpuboot applied; "" for others' objects
     + missing: how many of its pods are not even made
-    + refused: why not, where its controller says so
+    + refusal: why not, where its controller says so
     """
 
     kind: str
@@ -101,7 +101,7 @@ class Workload:
     observed: bool
     digest: str
     missing: int = 0
-    refused: str = ""
+    refusal: str = ""
 
 
 @dataclass(frozen=True)
@@ -178,14 +178,14 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
     """What `deploys/facts/kubeadm.sh` printed. Raises `FactOutputError`."""
     values = Fields(lines)
     certificate = values.text("ca")
-    others = remains.parse(values)
+    leftovers = remains.parse(values)
     return KubeadmState(
         packages=values.pairs("package"),
         files=tuple(values.all("file")),
         started=tuple(values.all("started")),
         left=tuple(values.all("left")),
-        foreign=others.cluster,
-        cni_files=tuple(others.cni_files),
+        foreign=leftovers.cluster,
+        cni_files=tuple(leftovers.cni_files),
         ca=ca_hash(certificate) if certificate else "",
         kubeconfig=values.first("kubeconfig"),
         kubelet_config=values.first("kubelet_config"),
@@ -203,12 +203,12 @@ def parse_etcd_health(lines: Iterable[str]) -> str:
 
     etcd says `{"health":"true","reason":""}`. Raises `FactOutputError`.
     """
-    said = Fields(lines).first("said")
+    output = Fields(lines).first("said")
     try:
-        health = json.loads(said)
+        health = json.loads(output)
         return "" if health["health"] == "true" else str(health.get("reason") or "not healthy")
     except (ValueError, LookupError, TypeError):
-        return said or "no answer"
+        return output or "no answer"
 
 
 def immutable_changes(existing: Mapping[str, str], settings: Mapping[str, str]) -> list[str]:
@@ -230,8 +230,8 @@ def stage(state: KubeadmState, step: Step) -> Stage:
         return "foreign"
     if step in state.started:
         return "begun"
-    whole = "admin.conf" if step == "init" else "kubelet.conf"
-    if whole in state.files:
+    last_file = "admin.conf" if step == "init" else "kubelet.conf"
+    if last_file in state.files:
         return "done"
     return "foreign" if state.files else "none"
 

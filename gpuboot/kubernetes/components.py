@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from gpuboot import monitoring
+from gpuboot import monitoring as monitoring
 from gpuboot.charts import logs, needs_runtime_class
 from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE, EXPORTER_RELEASE
 from gpuboot.config.inventory import Node
@@ -94,35 +94,35 @@ def _of_manifest(text: str) -> list[Key]:
 
 
 def missing(
-    wanted: Expected, released: Mapping[str, Sequence[Key] | None], names: Names
+    expected: Expected, released: Mapping[str, Sequence[Key] | None], names: Names
 ) -> Missing:
     """What is not there; nothing of kinds and releases that could not be read.
 
     + released: what releases consist of, by `Expected.paths`; None: there is no such release
     + names: of what there is
     """
-    objects = dict.fromkeys(wanted.objects)
-    lost = []
-    for (namespace, name), path in zip(wanted.releases, wanted.paths, strict=True):
+    objects = dict.fromkeys(expected.objects)
+    unreadable = []
+    for (namespace, name), path in zip(expected.releases, expected.paths, strict=True):
         members = released.get(path, ())
         if members is None:
-            lost.append(f"{namespace}/{name}")
+            unreadable.append(f"{namespace}/{name}")
         for kind, space, item in members or ():
             if kind in KINDS:
                 scope = (space or namespace) if KINDS[kind].namespaced else ""
                 objects[kind, scope, item] = None
     namespaces = names.get("Namespace")
-    gone = [item for item in objects if _is_missing(item, names)]
-    undefined = {kind for kind, _, _ in gone if names[kind] is None}
+    absent = [item for item in objects if _is_missing(item, names)]
+    undefined = {kind for kind, _, _ in absent if names[kind] is None}
     return Missing(
         tuple(
             item
-            for item in gone
+            for item in absent
             if item[0] not in undefined
             and (not item[1] or not namespaces or ("", item[1]) in namespaces)
         ),
         tuple(sorted(_definition(kind) for kind in undefined)),
-        tuple(lost),
+        tuple(unreadable),
     )
 
 

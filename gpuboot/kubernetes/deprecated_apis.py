@@ -37,7 +37,7 @@ class DeprecatedApis:
     """What one API server has been asked for; + error: why it does not tell, "" when it does"""
 
     error: str = ""
-    found: tuple[DeprecatedApi, ...] = ()
+    apis: tuple[DeprecatedApi, ...] = ()
 
 
 def parse_deprecated(lines: Iterable[str]) -> DeprecatedApis:
@@ -47,8 +47,8 @@ def parse_deprecated(lines: Iterable[str]) -> DeprecatedApis:
         return DeprecatedApis(error)
     if (status := values.first("status")) != "200":
         return DeprecatedApis(f"its metrics: HTTP status {status}")
-    asked = {_api(line) for line in values.all("metric") if not line.endswith(" 0")}
-    return DeprecatedApis(found=tuple(sorted(asked)))
+    requested = {_api(line) for line in values.all("metric") if not line.endswith(" 0")}
+    return DeprecatedApis(apis=tuple(sorted(requested)))
 
 
 def _api(line: str) -> DeprecatedApi:
@@ -66,8 +66,8 @@ def warnings(answers: Mapping[str, DeprecatedApis], target: str) -> list[str]:
 
     + answers: of the API servers, by inventory name of their hosts
     """
-    found = {api for answer in answers.values() for api in answer.found}
-    gone = sorted(api for api in found if api.removed and _removed(api.removed, target))
+    apis = {api for answer in answers.values() for api in answer.apis}
+    removed_apis = sorted(api for api in apis if api.removed and _removed(api.removed, target))
     return [
         *(
             f"{host}: whether APIs that Kubernetes {target} lacks are in use is not known: "
@@ -79,7 +79,7 @@ def warnings(answers: Mapping[str, DeprecatedApis], target: str) -> list[str]:
             f"{api} has been asked for in this cluster, and Kubernetes {api.removed} has it no "
             "more; remedy: find who asks (its audit log marks such requests k8s.io/deprecated) and "
             f"move that to a newer version of the API before Kubernetes {target}"
-            for api in gone
+            for api in removed_apis
         ),
     ]
 

@@ -22,7 +22,7 @@ BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 VOLUMES = "/api/v1/persistentvolumes"
 _MIRROR = "kubernetes.io/config.mirror"
 _HASH = "pod-template-hash"
-_SHOWN = 5
+_MAX_LISTED = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +35,7 @@ class Pod:
       those in memory, which are no data that anybody expects to find again
     + budgets: PodDisruptionBudgets that the Eviction API asks about it; `held_by` those of them
       that do not let it go now
-    + ending: it has been told to end; ended: its containers have, and start no more
+    + ending: it has been told to end; finished: its containers have, and start no more
     + finalizers: what must happen before it is gone
     """
 
@@ -48,13 +48,13 @@ class Pod:
     budgets: tuple[str, ...] = ()
     held_by: tuple[Budget, ...] = ()
     ending: bool = False
-    ended: bool = False
+    finished: bool = False
     finalizers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        whose = self.owner or "no controller: nothing makes it again"
+        owner_text = self.owner or "no controller: nothing makes it again"
         gpus = f", {self.gpus} GPU{'s' * (self.gpus > 1)}" if self.gpus else ""
-        return f"{self.namespace}/{self.name} ({whose}{gpus})"
+        return f"{self.namespace}/{self.name} ({owner_text}{gpus})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +62,13 @@ class NodePods:
     """What runs on a node, for who wants it empty.
 
     + error: why there is no answer; "" when there is one
-    + known, ready: the cluster has this node; its kubelet answers
+    + exists, ready: the cluster has this node; its kubelet answers
     + leaving: pods that a drain moves away; DaemonSets' and static pods stay
     + volumes: PersistentVolumes that are on this node alone
     """
 
     error: str = ""
-    known: bool = False
+    exists: bool = False
     ready: bool = False
     leaving: tuple[Pod, ...] = ()
     volumes: tuple[NodeVolume, ...] = ()
@@ -86,16 +86,18 @@ def paths(node: str) -> tuple[str, ...]:
 
 def parse(lines: Iterable[str], node: str) -> NodePods:
     """What the API server answered to `paths`. Raises `FactOutputError`."""
-    asked = paths(node)
-    answers = parse_answers(lines, asked, optional=asked[:1])
+    node_paths = paths(node)
+    answers = parse_answers(lines, node_paths, optional=node_paths[:1])
     if answers.error:
         return NodePods(error=answers.error)
-    found = answers.found.get(asked[0])
+    document = answers.documents.get(node_paths[0])
     budgets = answers.items(BUDGETS)
     return NodePods(
-        known=found is not None,
-        ready=found is not None and is_ready(found),
-        leaving=tuple(_pod(item, budgets) for item in answers.items(asked[1]) if _leaves(item)),
+        exists=document is not None,
+        ready=document is not None and is_ready(document),
+        leaving=tuple(
+            _pod(item, budgets) for item in answers.items(node_paths[1]) if _leaves(item)
+        ),
         volumes=tuple(of_node(answers.items(VOLUMES), node)),
     )
 
@@ -110,15 +112,15 @@ def parse_pods(lines: Iterable[str], nodes: Sequence[str]) -> dict[str, NodePods
 
     Raises `FactOutputError`.
     """
-    asked = paths_of_pods(nodes)
-    answers = parse_answers(lines, asked)
+    pod_paths = paths_of_pods(nodes)
+    answers = parse_answers(lines, pod_paths)
     budgets = answers.items(BUDGETS)
     return {
         node: NodePods(
             error=answers.error,
             leaving=tuple(_pod(item, budgets) for item in answers.items(path) if _leaves(item)),
         )
-        for node, path in zip(nodes, asked, strict=False)
+        for node, path in zip(nodes, pod_paths, strict=False)
     }
 
 
@@ -133,10 +135,10 @@ def _controller(item: Json) -> Json:
 
 
 def _owner(pod: Json) -> str:
-    found = _controller(pod)
-    if not found:
+    controller = _controller(pod)
+    if not controller:
         return ""
-    kind, name = found["kind"], found["name"]
+    kind, name = controller["kind"], controller["name"]
     suffix = f"-{(pod['metadata'].get('labels') or {}).get(_HASH)}"
     if kind == "ReplicaSet" and name.endswith(suffix):
         return f"Deployment {name.removesuffix(suffix)}"
@@ -154,9 +156,9 @@ def _pod(pod: Json, budgets: Iterable[Json]) -> Pod:
         empty_dirs=_empty_dirs(spec, memory=False),
         memory_dirs=_empty_dirs(spec, memory=True),
         budgets=tuple(item["metadata"]["name"] for item in counting),
-        held_by=tuple(held for item in counting if (held := keeps(item, pod))),
+        held_by=tuple(budget for item in counting if (budget := keeps(item, pod))),
         ending="deletionTimestamp" in meta,
-        ended=pod.get("status", {}).get("phase") in gpu_pods.ENDED,
+        finished=pod.get("status", {}).get("phase") in gpu_pods.FINISHED_PHASES,
         finalizers=tuple(meta.get("finalizers") or ()),
     )
 
@@ -170,7 +172,7 @@ def _empty_dirs(spec: Json, memory: bool) -> tuple[str, ...]:
     )
 
 
-def lost(state: NodePods, leaves_for_good: bool = True) -> list[str]:
+def loss_lines(state: NodePods, leaves_for_good: bool = True) -> list[str]:
     """What a drain ends that nobody makes again, as lines for a person.
 
     + leaves_for_good: the machine leaves the cluster, and its volumes with it
@@ -196,10 +198,10 @@ def forbidden(state: NodePods, empty_dirs: bool, unmanaged: bool) -> list[str]:
     + empty_dirs: those with data in an emptyDir may; + unmanaged: those that nobody makes again may
     """
     return [
-        f"{pod} has {what}"
+        f"{pod} has {obstacle}"
         for pod in state.leaving
-        if not pod.ended
-        for what, may in (
+        if not pod.finished
+        for obstacle, may in (
             (f"data in emptyDir {', '.join(pod.empty_dirs)}", empty_dirs or not pod.empty_dirs),
             ("nobody who makes it again", unmanaged or bool(pod.owner)),
         )
@@ -218,25 +220,25 @@ def options(state: NodePods, empty_dirs: bool, unmanaged: bool) -> str:
     return " ".join(["--ignore-daemonsets", *(option for option, may in allowed if may)])
 
 
-def progress(state: NodePods, at_first: int, said: str) -> Progress:
+def progress(state: NodePods, at_first: int, message: str) -> Progress:
     """How far a drain is.
 
     + at_first: how many pods were to leave
-    + said: the last words of `kubectl drain` that did not end well
+    + message: the last words of `kubectl drain` that did not end well
     """
     if state.error:
         return Progress(False, f"the API server does not answer: {state.error}")
     left = state.leaving
     if not left:
-        return Progress(False, f"all pods have left; {said}")
-    named = [_kept(pod) for pod in sorted(left, key=lambda pod: not pod.held_by)]
-    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
-    gone = max(at_first - len(left), 0)
-    text = f"{gone} of {max(at_first, len(left))} pods have left"
-    return Progress(False, f"{text}; still there: {'; '.join(named[:_SHOWN])}{more}")
+        return Progress(False, f"all pods have left; {message}")
+    pod_lines = [_describe_pod(pod) for pod in sorted(left, key=lambda pod: not pod.held_by)]
+    suffix = f" and {len(pod_lines) - _MAX_LISTED} more" if len(pod_lines) > _MAX_LISTED else ""
+    gone_count = max(at_first - len(left), 0)
+    text = f"{gone_count} of {max(at_first, len(left))} pods have left"
+    return Progress(False, f"{text}; still there: {'; '.join(pod_lines[:_MAX_LISTED])}{suffix}")
 
 
-def _kept(pod: Pod) -> str:
+def _describe_pod(pod: Pod) -> str:
     if pod.ending:
         by = f", which waits for {', '.join(pod.finalizers)}" if pod.finalizers else ""
         return f"{pod} is ending{by}"
@@ -249,11 +251,11 @@ def _kept(pod: Pod) -> str:
 
 def remedy(state: NodePods, node: str) -> str:
     """What a person can do about a drain that has not ended."""
-    again = f"then run again; to keep the node in service: kubectl uncordon {node}"
-    held = [pod for pod in state.leaving if pod.budgets and not pod.ending]
-    if held:
+    retry = f"then run again; to keep the node in service: kubectl uncordon {node}"
+    blocked = [pod for pod in state.leaving if pod.budgets and not pod.ending]
+    if blocked:
         return (
             "give the owner of these pods more replicas or another node with room for them, or "
-            f"change the budget, {again}"
+            f"change the budget, {retry}"
         )
-    return f"see what they wait for (kubectl describe pod), {again}"
+    return f"see what they wait for (kubectl describe pod), {retry}"

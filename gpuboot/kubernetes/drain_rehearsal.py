@@ -14,8 +14,8 @@ from gpuboot.config.problems import Problem
 from gpuboot.kubernetes.budgets import Budget
 from gpuboot.kubernetes.drain import NodePods, Pod, forbidden
 
-_SHOWN = 5
-_OTHERWISE = 'or have no pods moved (upgrade.drain = "never"), then run again'
+_MAX_LISTED = 5
+_ALTERNATIVE = 'or have no pods moved (upgrade.drain = "never"), then run again'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,19 +47,20 @@ def problems(drains: Drains, pods: Pods) -> list[Problem]:
         *(
             Problem(
                 plan.host,
-                f"node {node}, which this run drains, has pods that may not be ended: {_few(kept)}",
+                f"node {node}, which this run drains, has pods that may not be ended: "
+                f"{_few(forbidden_pods)}",
                 "end these pods yourself, or allow that (upgrade.drain_empty_dirs, "
-                f"upgrade.drain_unmanaged), {_OTHERWISE}",
+                f"upgrade.drain_unmanaged), {_ALTERNATIVE}",
             )
             for node, plan in drains.items()
-            if (kept := forbidden(_of(pods, node), plan.empty_dirs, plan.unmanaged))
+            if (forbidden_pods := forbidden(_of(pods, node), plan.empty_dirs, plan.unmanaged))
         ),
     ]
 
 
 def busy(drains: Drains, pods: Pods) -> dict[str, list[str]]:
     """Node -> its pods that could not leave it now, each with why; a drain waits for them."""
-    held = {
+    waiting = {
         node: [
             _waits(pod, budget)
             for pod in _of(pods, node).leaving
@@ -68,7 +69,7 @@ def busy(drains: Drains, pods: Pods) -> dict[str, list[str]]:
         ]
         for node in drains
     }
-    return {node: lines for node, lines in held.items() if lines}
+    return {node: lines for node, lines in waiting.items() if lines}
 
 
 def warnings(drains: Drains, pods: Pods) -> list[str]:
@@ -99,21 +100,21 @@ def _blocks(budget: Budget) -> bool:
 
 
 def _of_budgets(drains: Drains, pods: Pods) -> Iterator[Problem]:
-    held: dict[Budget, dict[str, str]] = defaultdict(dict)
+    pods_by_budget: dict[Budget, dict[str, str]] = defaultdict(dict)
     owners: dict[Budget, dict[str, None]] = defaultdict(dict)
     for node, pod in _pods(drains, pods):
         for budget in pod.held_by if len(pod.budgets) == 1 else ():
             if _blocks(budget):
-                held[budget][f"{pod} on {node}"] = node
+                pods_by_budget[budget][f"{pod} on {node}"] = node
                 owners[budget][pod.owner or str(pod)] = None
-    for budget, kept in held.items():
-        first = next(iter(kept.values()))
+    for budget, pod_nodes in pods_by_budget.items():
+        first = next(iter(pod_nodes.values()))
         yield Problem(
             drains[first].host,
             f"PodDisruptionBudget {budget.namespace}/{budget.name} lets no pod go however long one "
-            f"waits: {budget.never}; so this run cannot drain {_names(kept.values())}, where it "
-            f"keeps {_few(list(kept))}",
-            f"{_way_out(budget, list(owners[budget]))}, {_OTHERWISE}",
+            f"waits: {budget.never}; so this run cannot drain {_names(pod_nodes.values())}, where "
+            f"it keeps {_few(list(pod_nodes))}",
+            f"{_way_out(budget, list(owners[budget]))}, {_ALTERNATIVE}",
         )
 
 
@@ -136,7 +137,7 @@ def _of_several(drains: Drains, pods: Pods) -> Iterator[Problem]:
                 f"PodDisruptionBudgets count it ({', '.join(pod.budgets)}), and the Eviction API "
                 "lets no such pod go",
                 f"leave it one of them (kubectl --namespace {pod.namespace} delete "
-                f"poddisruptionbudget NAME), {_OTHERWISE}",
+                f"poddisruptionbudget NAME), {_ALTERNATIVE}",
             )
 
 
@@ -161,5 +162,5 @@ def _names(nodes: Iterable[str]) -> str:
 
 
 def _few(lines: Sequence[str]) -> str:
-    more = f" and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
-    return f"{'; '.join(lines[:_SHOWN])}{more}"
+    suffix = f" and {len(lines) - _MAX_LISTED} more" if len(lines) > _MAX_LISTED else ""
+    return f"{'; '.join(lines[:_MAX_LISTED])}{suffix}"

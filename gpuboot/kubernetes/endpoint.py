@@ -20,7 +20,7 @@ from gpuboot.kubernetes.kubeadm import API_PORT, api_name_in_force, balanced
 from gpuboot.templates import render
 
 LOCAL = "127.0.0.1"
-_OURS = f"{API_NAME}:{API_PORT}"
+_API_ENDPOINT = f"{API_NAME}:{API_PORT}"
 # Each check is a TLS handshake for each control plane: the more nodes check, the less often.
 _CHECK_S = 2
 _NODES_PER_CHECK_S = 100
@@ -35,7 +35,7 @@ def decided(cluster: Cluster, server: str) -> Cluster:
     """
     if cluster.endpoint or is_address(urlsplit(server).hostname or ""):
         return cluster
-    return cluster.model_copy(update={"endpoint": _OURS})
+    return cluster.model_copy(update={"endpoint": _API_ENDPOINT})
 
 
 def is_ours(cluster: Cluster) -> bool:
@@ -80,7 +80,7 @@ def problems(
     nodes: Sequence[Node], states: Mapping[str, NodeState], settings: Settings
 ) -> list[Problem]:
     """What hosts have in the place of the load balancer. + states: by inventory name"""
-    found = []
+    problems = []
     if not balanced(settings.cluster, nodes):
         return []
     for node in nodes:
@@ -89,7 +89,7 @@ def problems(
         state = states[node.host]
         owner = state.ports.get(API_PORT, "haproxy")
         if state.load_balancer == "foreign":
-            found.append(
+            problems.append(
                 Problem(
                     node.host,
                     "haproxy there has a configuration of its own, in whose place gpuboot would "
@@ -99,7 +99,7 @@ def problems(
                 )
             )
         elif owner not in ("haproxy", "?"):
-            found.append(
+            problems.append(
                 Problem(
                     node.host,
                     f"TCP port {API_PORT} is in use by {owner}; the load balancer before the API "
@@ -107,7 +107,7 @@ def problems(
                     f"stop what listens there: ss -ltnp 'sport = :{API_PORT}'",
                 )
             )
-    return found
+    return problems
 
 
 def growth_refused(cluster: Cluster, nodes: Sequence[Node]) -> list[Problem]:
@@ -121,28 +121,30 @@ def growth_refused(cluster: Cluster, nodes: Sequence[Node]) -> list[Problem]:
     if cluster.endpoint:
         return []
     lead = next(node for node in nodes if node.leader)
-    made = "its cluster was made with an address instead of a name, by which all nodes know its API"
+    cause = (
+        "its cluster was made with an address instead of a name, by which all nodes know its API"
+    )
     anew = (
         "make the cluster anew (pyinfra INVENTORY deploys/reset.py --data "
         "gpuboot_reset=CLUSTER), which then has a name that all control planes "
         "answer to"
     )
-    found = []
+    problems = []
     if len(control_planes(nodes)) > 1:
-        found.append(
+        problems.append(
             Problem(
                 lead.host,
-                f"{made}: no other control plane can join it",
+                f"{cause}: no other control plane can join it",
                 f"take the others out of group control_plane; or {anew}",
             )
         )
     if cluster.virtual_ip:
-        found.append(
+        problems.append(
             Problem(
                 lead.host,
-                f"{made}: they would not use cluster.virtual_ip",
+                f"{cause}: they would not use cluster.virtual_ip",
                 "take cluster.virtual_ip out (if that address is one of your own before the "
                 f"control planes, set cluster.endpoint to it); or {anew}",
             )
         )
-    return found
+    return problems

@@ -46,15 +46,18 @@ def parse(members: str, health: str) -> list[Member]:
 
 def too_few(members: Sequence[Member], leaving: Collection[Member]) -> str:
     """Why etcd would lose its majority without some members; "" when it would not."""
-    rest = [member for member in members if member not in leaving]
-    well = [member for member in rest if member.healthy]
-    needed = len(rest) // 2 + 1
+    remaining = [member for member in members if member not in leaving]
+    well = [member for member in remaining if member.healthy]
+    needed = len(remaining) // 2 + 1
     if len(well) >= needed:
         return ""
-    ill = ", ".join(member.name or member.id for member in rest if not member.healthy)
+    unhealthy_names = ", ".join(
+        member.name or member.id for member in remaining if not member.healthy
+    )
     return (
-        f"etcd would lose its majority: of the {len(rest)} members that would be left, {len(well)} "
-        f"answer ({ill or 'none'} {'does' if ill else 'is left'} not), and {needed} must"
+        f"etcd would lose its majority: of the {len(remaining)} members that would be left, "
+        f"{len(well)} answer ({unhealthy_names or 'none'} "
+        f"{'does' if unhealthy_names else 'is left'} not), and {needed} must"
     )
 
 
@@ -67,10 +70,10 @@ def join_refused(members: Sequence[Member], leaving: Collection[Member]) -> tupl
     """
     if few := too_few(members, leaving):
         return few, "bring back those that do not answer, or restore etcd from a snapshot"
-    ill = [member for member in members if member not in leaving and not member.healthy]
-    if not ill:
+    unhealthy = [member for member in members if member not in leaving and not member.healthy]
+    if not unhealthy:
         return None
-    name = ill[0].name or ill[0].id
+    name = unhealthy[0].name or unhealthy[0].id
     return (
         f"etcd's member of {name} does not answer, so that no other control plane can join",
         f"bring {name} back; or, if it is gone for good, remove it: pyinfra INVENTORY "

@@ -20,7 +20,10 @@ TAINT = f"{KEY}:NoSchedule"
 TOLERATION = {"key": KEY, "operator": "Exists", "effect": "NoSchedule"}
 CONDITION = "GPUsProven"
 # annotations: of the last proof, and of a cordon that a node itself began when it booted
-PROVEN = tuple(f"gpuboot.io/proven-{what}" for what in ("boot", "time", "level", "gpus", "version"))
+PROVEN = tuple(
+    f"gpuboot.io/proven-{proof_field}"
+    for proof_field in ("boot", "time", "level", "gpus", "version")
+)
 CORDON = "gpuboot.io/cordoned-at-boot"
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 
@@ -77,14 +80,16 @@ def boot_files(node: Node) -> dict[str, str]:
     return {BOOT_FILE: unit}
 
 
-def registration_taints(node: Node, untainted: bool, gated: bool) -> list[dict[str, str]] | None:
+def registration_taints(
+    node: Node, untainted: bool, gate_enabled: bool
+) -> list[dict[str, str]] | None:
     """Taints with which kubeadm registers a node; None: its own choice.
 
     + untainted: workloads may run on control-plane nodes
-    + gated: the gate is on
+    + gate_enabled: the gate is on
     """
     control_plane = node.role == "control_plane"
-    taints = [{"key": KEY, "effect": "NoSchedule"}] if gated and node.gpus else []
+    taints = [{"key": KEY, "effect": "NoSchedule"}] if gate_enabled and node.gpus else []
     if control_plane and not untainted and taints:
         taints.append({"key": CONTROL_PLANE, "effect": "NoSchedule"})
     return taints if taints or (control_plane and untainted) else None
@@ -120,8 +125,8 @@ def is_marked(state: GateState) -> bool:
 def parse(item: Mapping[str, Any]) -> GateState:
     """The state of a node object, as the API's JSON has it."""
     status, spec = item.get("status", {}), item.get("spec", {})
-    found = [entry for entry in status.get("conditions", ()) if entry["type"] == CONDITION]
-    condition = found[0] if found else {}
+    conditions = [entry for entry in status.get("conditions", ()) if entry["type"] == CONDITION]
+    condition = conditions[0] if conditions else {}
     annotations = item["metadata"].get("annotations") or {}
     return GateState(
         status=condition.get("status", ""),
@@ -139,7 +144,7 @@ def lines(outcomes: Sequence[Sequence[str]]) -> str:
     A shell takes several tabs for one, so what is empty is a dash.
     """
     return "".join(
-        "\t".join(" ".join(word.split()) or "-" for word in one) + "\n" for one in outcomes
+        "\t".join(" ".join(word.split()) or "-" for word in outcome) + "\n" for outcome in outcomes
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
-ENDED = ("Succeeded", "Failed")
+FINISHED_PHASES = ("Succeeded", "Failed")
 _PREFIX = "nvidia.com/"
 
 
@@ -36,5 +36,5 @@ def holding(pods: Iterable[Json]) -> list[str]:
     return [
         f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         for pod in pods
-        if pod.get("status", {}).get("phase") not in ENDED and gpus(pod)
+        if pod.get("status", {}).get("phase") not in FINISHED_PHASES and gpus(pod)
     ]

@@ -65,16 +65,16 @@ def parse_releases(lines: Iterable[str]) -> dict[str, Release]:
         return dict.fromkeys(paths, Release(error=error))
     statuses, revisions = values.pairs("status"), values.pairs("release")
     managed = values.all("managed")
-    found = {}
+    releases = {}
     for number, path in enumerate(paths):
         status, revision = statuses.get(str(number)), revisions.get(str(number))
         if status != "200":
-            found[path] = Release(error=f"the API server answers {status}")
+            releases[path] = Release(error=f"the API server answers {status}")
         else:
-            found[path] = (
+            releases[path] = (
                 Release() if revision is None else _release(revision, str(number) in managed)
             )
-    return found
+    return releases
 
 
 def parse_released(lines: Iterable[str]) -> dict[str, tuple[Key, ...] | None]:

@@ -38,9 +38,9 @@ class InForce:
 
 def parse(lines: Iterable[str]) -> InForce:
     """What `deploys/facts/in_force.sh` printed. Raises `FactOutputError`, ValueError."""
-    printed = list(lines)
-    values = Fields(printed)
-    answers = parse_answers(printed, list(PATHS), list(ROLES))
+    output_lines = list(lines)
+    values = Fields(output_lines)
+    answers = parse_answers(output_lines, list(PATHS), list(ROLES))
     if answers.error:
         return InForce(answers.error)
     kubelets, silences, unanswered = {}, (), {}
@@ -48,17 +48,17 @@ def parse(lines: Iterable[str]) -> InForce:
         if status == "200":
             kubelets[node] = _json(text)["kubeletconfig"]
         else:
-            unanswered[node] = _why(status, text)
+            unanswered[node] = _failure_reason(status, text)
     for _, status, text in values.words("silences", 3):
         if status == "200":
             silences = tuple(_json(text))
         else:
-            unanswered["Alertmanager"] = _why(status, text)
+            unanswered["Alertmanager"] = _failure_reason(status, text)
     return InForce(
         kubelets=kubelets,
         silences=silences,
         unanswered=unanswered,
-        rights=tuple(open_rights(answers.found)),
+        rights=tuple(open_rights(answers.documents)),
         clock=values.number("clock"),
     )
 
@@ -67,7 +67,7 @@ def _json(text: str) -> Any:
     return json.loads(gzip.decompress(b64decode(text)))
 
 
-def _why(status: str, text: str) -> str:
+def _failure_reason(status: str, text: str) -> str:
     if status == "000":
         return "no answer within 6 s"
     try:

@@ -63,8 +63,8 @@ def balanced(cluster: Cluster, nodes: Sequence[Node]) -> bool:
 
     + cluster: with the endpoint that is in force
     """
-    several = sum(node.role == "control_plane" for node in nodes) > 1
-    return several and api_name_in_force(cluster) and not cluster.virtual_ip
+    has_several_control_planes = sum(node.role == "control_plane" for node in nodes) > 1
+    return has_several_control_planes and api_name_in_force(cluster) and not cluster.virtual_ip
 
 
 def api_name_in_force(cluster: Cluster) -> bool:

@@ -19,7 +19,7 @@ from gpuboot.kubernetes.api_answers import parse_objects
 from gpuboot.kubernetes.managed_objects import Key, ManagedObjects, Object, key, path
 from gpuboot.kubernetes.manifests import YAML_LOADER
 from gpuboot.kubernetes.release_objects import Drift, autoscaled, drifted
-from gpuboot.kubernetes.set_fields import Otherwise, otherwise
+from gpuboot.kubernetes.set_fields import FieldDifference, field_differences
 from gpuboot.plan import Decision
 from gpuboot.plan.differences import text_change
 from gpuboot.templates import TEMPLATES
@@ -100,17 +100,17 @@ def decisions(state: KubeadmObjects) -> list[Decision]:
     if state.error:
         return []
     live = {key(item): item for item in state.objects}
-    made = {key(item): item for item in expected(state.addons)}
+    expected_objects = {key(item): item for item in expected(state.addons)}
     left: list[Decision] = []
     if COREFILE in live:
-        left += _corefile(made[COREFILE], live[COREFILE])
+        left += _corefile(expected_objects[COREFILE], live[COREFILE])
     if DNS in live and not autoscaled(live[DNS]):
-        left += _more_pods(made[DNS], live[DNS])
+        left += _more_pods(expected_objects[DNS], live[DNS])
     return left
 
 
-def _corefile(made: Object, live: Object) -> Iterator[Decision]:
-    texts = [(item.get("data") or {}).get("Corefile", "") for item in (made, live)]
+def _corefile(desired: Object, live: Object) -> Iterator[Decision]:
+    texts = [(item.get("data") or {}).get("Corefile", "") for item in (desired, live)]
     if texts[0] != texts[1]:
         yield Decision(
             what="ConfigMap kube-system/coredns: Corefile",
@@ -120,8 +120,8 @@ def _corefile(made: Object, live: Object) -> Iterator[Decision]:
         )
 
 
-def _more_pods(made: Object, live: Object) -> Iterator[Decision]:
-    usual, number = (item["spec"].get("replicas", 1) for item in (made, live))
+def _more_pods(desired: Object, live: Object) -> Iterator[Decision]:
+    usual, number = (item["spec"].get("replicas", 1) for item in (desired, live))
     if number > usual:
         yield Decision(
             what=f"Deployment kube-system/coredns: {number} pods instead of {usual}",
@@ -174,25 +174,27 @@ def _scaled(item: Object, live: Object | None) -> Object:
     return {**item, "spec": {**item["spec"], "replicas": number}}
 
 
-def _readable(drift: Drift) -> Iterator[Otherwise]:
-    for place, now, then in drift.fields:
-        if isinstance(now, str) and isinstance(then, str) and "\nkind: " in then:
-            yield from _of_text(place, now, then)
+def _readable(drift: Drift) -> Iterator[FieldDifference]:
+    for place, now, desired in drift.fields:
+        if isinstance(now, str) and isinstance(desired, str) and "\nkind: " in desired:
+            yield from _of_text(place, now, desired)
         else:
-            yield place, now, then
+            yield place, now, desired
 
 
-def _of_text(place: str, now: str, then: str) -> Iterator[Otherwise]:
+def _of_text(place: str, now: str, desired: str) -> Iterator[FieldDifference]:
     """The fields in which two configurations differ; their texts where they are not readable."""
     try:
-        was, becomes = (dict(_leaves(yaml.load(it, Loader=YAML_LOADER))) for it in (now, then))
+        was, becomes = (
+            dict(_leaves(yaml.load(text, Loader=YAML_LOADER))) for text in (now, desired)
+        )
     except (yaml.YAMLError, AttributeError):
-        yield place, now, then
+        yield place, now, desired
         return
     differing = [name for name in {**was, **becomes} if was.get(name) != becomes.get(name)]
     yield from ((f"{place}.{name}", was.get(name), becomes.get(name)) for name in differing)
     if not differing:
-        yield place, now, then
+        yield place, now, desired
 
 
 def _leaves(item: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, Any]]:
@@ -205,11 +207,16 @@ def _leaves(item: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, Any
 
 def kubelet_fields(config: str, live: str) -> Iterator[tuple[str, Any, Any]]:
     """Fields of the kubelets' configuration that are otherwise than kubeadm was given them."""
-    asked = next(item for item in _documents(config) if item["kind"] == "KubeletConfiguration")
+    configuration = next(
+        item for item in _documents(config) if item["kind"] == "KubeletConfiguration"
+    )
     present = yaml.load(live, Loader=YAML_LOADER) or {}
-    yield from ((f"kubelet.{path}", now, then) for path, now, then in otherwise(asked, present))
+    yield from (
+        (f"kubelet.{path}", now, desired)
+        for path, now, desired in field_differences(configuration, present)
+    )
     for name, value in present.items():
-        if name not in asked and name not in _DEFAULTED and not _unset(value):
+        if name not in configuration and name not in _DEFAULTED and not _unset(value):
             yield f"kubelet.{name}", value, None
 
 

@@ -111,38 +111,45 @@ def expected(config: str) -> dict[str, Any]:
     + config: kubeadm's configuration, all documents
     """
     documents = list(yaml.load_all(config, Loader=YAML_LOADER))
-    asked = next(item for item in documents if item["kind"] == "KubeletConfiguration")
+    configuration = next(item for item in documents if item["kind"] == "KubeletConfiguration")
     cluster = next(item for item in documents if item["kind"] == "ClusterConfiguration")
-    fields = {name: value for name, value in asked.items() if name not in ("kind", "apiVersion")}
+    fields = {
+        name: value for name, value in configuration.items() if name not in ("kind", "apiVersion")
+    }
     domain = {"clusterDomain": cluster["networking"]["dnsDomain"]}
     left = {*fields, *(follower for name, follower in _FOLLOWERS.items() if name in fields)}
-    own = {path: it for path, it in _DEFAULTS.items() if path.partition(".")[0] not in left}
+    own = {
+        path: default for path, default in _DEFAULTS.items() if path.partition(".")[0] not in left
+    }
     if fields.get("mergeDefaultEvictionSettings"):
         fields["evictionHard"] = {**_DEFAULTS["evictionHard"], **fields.get("evictionHard", {})}
     return {**own, **domain, **fields}
 
 
 def overrides(
-    running: Mapping[str, Any], asked: Mapping[str, Any], lines: Iterable[ConfigLine], pending: bool
+    running: Mapping[str, Any],
+    desired: Mapping[str, Any],
+    lines: Iterable[ConfigLine],
+    pending: bool,
 ) -> list[Decision]:
     """What a kubelet runs with that it was not asked to run with.
 
     + running: `kubeletconfig` of its /configz
-    + asked: as `expected` gives them
+    + desired: as `expected` gives them
     + lines: of files that start the kubelet, less kubeadm's own
     + pending: a run will write kubeadm's files again, and restart it: what no file explains is that
     """
     sources = list(lines)
-    found = []
-    for path, value in asked.items():
+    decisions = []
+    for path, value in desired.items():
         actual = _at(running, path)
         if _same(value, actual, exact=path in _MAPS):
             continue
         source = _source(path, sources)
         if not source and pending:
             continue
-        found.append(_kept(path, value, actual, source))
-    return found
+        decisions.append(_override_decision(path, value, actual, source))
+    return decisions
 
 
 def stray_flags(text: str) -> list[str]:
@@ -171,21 +178,21 @@ def _name(word: str) -> str:
     return re.split(r"[= ]", word.lstrip("-"), maxsplit=1)[0]
 
 
-def _kept(path: str, value: Any, actual: Any, source: ConfigLine | None) -> Decision:
+def _override_decision(path: str, value: Any, actual: Any, source: ConfigLine | None) -> Decision:
     wants = "no value" if value is None else f"{value}"
-    what = f"kubelet's {path} is {'not set' if actual is None else actual}, expected {wants}"
+    description = f"kubelet's {path} is {'not set' if actual is None else actual}, expected {wants}"
     setting = path.partition(".")[0]
     adopt = f'set cluster.kubelet = {{"{setting}": …}} to keep it for all nodes'
     if source is None:
         return Decision(
-            what=what,
+            what=description,
             why="no file of its unit says so: it read its files before they were as they are; "
             "`systemctl restart kubelet` on the node (pods go on)",
         )
-    again = "`systemctl daemon-reload` and `systemctl restart kubelet` (pods go on)"
+    restart = "`systemctl daemon-reload` and `systemctl restart kubelet` (pods go on)"
     return Decision(
-        what=f"{what} (by {source.place}: `{source.text}`)",
-        why=f"a file of the administrator's; take it out of {source.file}, then {again}; or "
+        what=f"{description} (by {source.place}: `{source.text}`)",
+        why=f"a file of the administrator's; take it out of {source.file}, then {restart}; or "
         f"{adopt}",
     )
 
@@ -213,15 +220,15 @@ def _unset(value: Any) -> bool:
     return value in (None, "", 0, False) or value == [] or value == {}
 
 
-def _same(asked: Any, actual: Any, exact: bool = False) -> bool:
-    if isinstance(asked, Mapping) and isinstance(actual, Mapping):
-        names = {*asked, *(actual if exact else ())}
-        return all(_same(asked.get(name), actual.get(name)) for name in names)
-    if asked == actual or (_unset(asked) and _unset(actual)):
+def _same(desired: Any, actual: Any, exact: bool = False) -> bool:
+    if isinstance(desired, Mapping) and isinstance(actual, Mapping):
+        names = {*desired, *(actual if exact else ())}
+        return all(_same(desired.get(name), actual.get(name)) for name in names)
+    if desired == actual or (_unset(desired) and _unset(actual)):
         return True
-    if isinstance(asked, str) and isinstance(actual, str):
-        return _seconds(asked) == _seconds(actual) is not None
-    return str(asked) == str(actual)
+    if isinstance(desired, str) and isinstance(actual, str):
+        return _seconds(desired) == _seconds(actual) is not None
+    return str(desired) == str(actual)
 
 
 def _seconds(text: str) -> float | None:

@@ -16,14 +16,14 @@ class Lines:
         self._answer = answer
 
     def __iter__(self) -> Iterator[bytes]:
-        rest = b""
+        remainder = b""
         # what ends it early is no error: who needs more asks again
         with contextlib.suppress(HTTPError, OSError):
             for chunk in self._answer.stream(1 << 16):
-                *whole, rest = (rest + chunk).split(b"\n")
-                yield from whole
-        if rest:
-            yield rest
+                *complete, remainder = (remainder + chunk).split(b"\n")
+                yield from complete
+        if remainder:
+            yield remainder
 
     def stop(self) -> None:
         """End it, from another thread than the one that reads."""

@@ -34,7 +34,7 @@ class LocalVolume:
     provisioner: str = PROVISIONER_NAME
 
     @property
-    def ours(self) -> bool:
+    def is_local_path(self) -> bool:
         """Whether local-path made it, and moves its folder aside when its claim is deleted."""
         return self.provisioner == PROVISIONER_NAME
 
@@ -57,7 +57,7 @@ class Outlook:
     """What becomes of the claims of a backup when it is restored; lines of `claim (node: why)`."""
 
     back: list[str] = field(default_factory=list)
-    lost: list[str] = field(default_factory=list)
+    without_data: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
 
 
@@ -77,9 +77,9 @@ def parse_folders(lines: Iterable[str]) -> dict[str, Folder]:
     return {path: Folder(state, aside) for path, state, aside in rows}
 
 
-def made_since(taken: float) -> int:
+def made_since(taken_at: float) -> int:
     """From when on a folder is none of those that a backup's volumes had. + taken: the backup"""
-    return int(taken) + _CLOCKS_S
+    return int(taken_at) + _CLOCKS_S
 
 
 def outlook(
@@ -92,27 +92,27 @@ def outlook(
     + folders: what each node has, by its name; a node that did not answer is missing
     + before: likewise, before pods began to run; None: the restore is still to come
     """
-    found = Outlook()
+    claims_outlook = Outlook()
     for item in volumes:
         place = f"{item.claim} ({item.node}: "
         now = folders.get(item.node, {}).get(item.path)
-        then = (before or {}).get(item.node, {}).get(item.path, now)
-        if now is None or then is None:
-            found.unknown.append(f"{place}the node does not answer)")
-        elif why := _lost(item, now, then, restored=before is not None):
-            found.lost.append(f"{place}{why})")
-        elif "aside" in (now.state, then.state) or (then.aside and now.aside == ""):
-            found.back.append(f"{place}{item.path})")
-    return found
+        previous = (before or {}).get(item.node, {}).get(item.path, now)
+        if now is None or previous is None:
+            claims_outlook.unknown.append(f"{place}the node does not answer)")
+        elif reason := _loss_reason(item, now, previous, restored=before is not None):
+            claims_outlook.without_data.append(f"{place}{reason})")
+        elif "aside" in (now.state, previous.state) or (previous.aside and now.aside == ""):
+            claims_outlook.back.append(f"{place}{item.path})")
+    return claims_outlook
 
 
-def _lost(item: LocalVolume, now: Folder, then: Folder, restored: bool) -> str:
+def _loss_reason(item: LocalVolume, now: Folder, previous: Folder, restored: bool) -> str:
     """Why a claim is without its data; "" where it has them, or gets them back."""
-    states = {now.state, then.state}
+    states = {now.state, previous.state}
     if "gone" in states:
         return f"{item.path} is gone"
     if "anew" in states:
-        aside = now.aside or then.aside
+        aside = now.aside or previous.aside
         hint = f"; what it held before is in {aside}" if aside else ""
         return f"{item.path} was made after the backup{hint}"
     if restored and now.state == "aside":
@@ -120,7 +120,7 @@ def _lost(item: LocalVolume, now: Folder, then: Folder, restored: bool) -> str:
     return ""
 
 
-def question_lines(volumes: Sequence[LocalVolume] | None, found: Outlook) -> list[str]:
+def question_lines(volumes: Sequence[LocalVolume] | None, claims_outlook: Outlook) -> list[str]:
     """What a person is told of volumes before a restore.
 
     + volumes: of the backup; None: it has no list of them
@@ -133,11 +133,14 @@ def question_lines(volumes: Sequence[LocalVolume] | None, found: Outlook) -> lis
     lines = []
     if volumes:
         lines.append("volumes keep the data that they have now: a snapshot of etcd holds none")
-    for what, claims in (
-        ("these claims come back with their data, from the folders of deleted volumes", found.back),
-        ("these claims come back WITHOUT their data", found.lost),
-        ("whether these claims have their data is not known", found.unknown),
+    for title, claims in (
+        (
+            "these claims come back with their data, from the folders of deleted volumes",
+            claims_outlook.back,
+        ),
+        ("these claims come back WITHOUT their data", claims_outlook.without_data),
+        ("whether these claims have their data is not known", claims_outlook.unknown),
     ):
         if claims:
-            lines.append("\n    ".join([f"{what}:", *claims]))
+            lines.append("\n    ".join([f"{title}:", *claims]))
     return lines

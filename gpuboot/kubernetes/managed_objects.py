@@ -74,7 +74,7 @@ KINDS = {
 _CUSTOM = (_PROMETHEUS, "nvidia.com/", "nfd.k8s-sigs.io/")
 
 _SELECTOR = "labelSelector=app.kubernetes.io%2Fmanaged-by%20in%20%28Helm%2Cgpuboot%29"
-PATHS = {kind: f"{it.path}?{_SELECTOR}" for kind, it in KINDS.items()}
+PATHS = {kind: f"{definition.path}?{_SELECTOR}" for kind, definition in KINDS.items()}
 SECRETS = f"/api/v1/secrets?pretty=true&{_SELECTOR}"
 
 
@@ -129,10 +129,10 @@ def parse_present(lines: Iterable[str]) -> ManagedObjects:
 
 def parse_managed(lines: Iterable[str]) -> ManagedObjects:
     """What `deploys/facts/managed.sh` printed. Raises `FactOutputError`."""
-    printed = list(lines)
-    values = Fields(printed)
+    output_lines = list(lines)
+    values = Fields(output_lines)
     custom = [path for kind, path in PATHS.items() if KINDS[kind].version.startswith(_CUSTOM)]
-    answers = parse_answers(printed, list(PATHS.values()), custom)
+    answers = parse_answers(output_lines, list(PATHS.values()), custom)
     if answers.error:
         return ManagedObjects(answers.error)
     if (status := values.first("secrets")) != "200":
@@ -142,7 +142,7 @@ def parse_managed(lines: Iterable[str]) -> ManagedObjects:
         for kind, path in PATHS.items()
         for item in answers.items(path)
     )
-    unknown = tuple(kind for kind, path in PATHS.items() if path not in answers.found)
+    unknown = tuple(kind for kind, path in PATHS.items() if path not in answers.documents)
     return ManagedObjects(objects=objects, secrets=_secrets(values), unknown=unknown)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from gpuboot.kubernetes import managed_objects
-from gpuboot.kubernetes.set_fields import otherwise
+from gpuboot.kubernetes.set_fields import field_differences
 
 # libyaml's where PyYAML was built with it: ten times as fast
 YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -71,7 +71,7 @@ class Difference:
     remake: tuple[Object, ...] = ()
 
     @property
-    def nothing(self) -> bool:
+    def is_empty(self) -> bool:
         return not (self.apply or self.delete or self.replace or self.remake)
 
 
@@ -82,8 +82,12 @@ def key(item: Mapping[str, Any]) -> tuple[str, str, str]:
     """
     try:
         kind, meta = item["kind"], item["metadata"]
-        known = managed_objects.KINDS.get(kind)
-        return kind, "" if known and not known.namespaced else meta["namespace"], meta["name"]
+        definition = managed_objects.KINDS.get(kind)
+        return (
+            kind,
+            "" if definition and not definition.namespaced else meta["namespace"],
+            meta["name"],
+        )
     except KeyError as error:
         raise ValueError(f"an object without {error}: {json.dumps(item)[:120]}") from None
 
@@ -98,9 +102,9 @@ def as_owned(item: Mapping[str, Any]) -> Object:
         raise ValueError(f"{kind} {name}: only {', '.join(KINDS)} are kept this way")
     meta = item["metadata"]
     labels = {**meta.get("labels", {}), OWNER_LABEL: OWNER}
-    whole = {**item, "metadata": {**meta, "labels": labels}}
-    annotations = {**meta.get("annotations", {}), DIGEST: json_digest(whole)}
-    return {**whole, "metadata": {**whole["metadata"], "annotations": annotations}}
+    labelled = {**item, "metadata": {**meta, "labels": labels}}
+    annotations = {**meta.get("annotations", {}), DIGEST: json_digest(labelled)}
+    return {**labelled, "metadata": {**labelled["metadata"], "annotations": annotations}}
 
 
 def digests(objects: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
@@ -127,8 +131,8 @@ def difference(
     if len(objects) != len(expected):
         names = sorted("/".join(key(item)) for item in expected)
         raise ValueError(f"an object is given twice: {', '.join(names)}")
-    ours = (item for item in existing if item["kind"] in kinds and _is_ours(item))
-    present = {key(item): item for item in ours}
+    owned = (item for item in existing if item["kind"] in kinds and _is_ours(item))
+    present = {key(item): item for item in owned}
     added = {
         name: additions(item, present[name]) for name, item in objects.items() if name in present
     }
@@ -140,17 +144,17 @@ def difference(
     fixed = [item for item in differing if item["kind"] in _FIXED and key(item) in present]
     return Difference(
         apply=tuple(item for item in differing if item not in fixed),
-        delete=_gone(present, objects, namespaces),
+        delete=_obsolete(present, objects, namespaces),
         replace=tuple(
-            Replaced(_in_place_of(present[name], objects[name]), present[name], found)
-            for name, found in added.items()
-            if found
+            Replaced(_in_place_of(present[name], objects[name]), present[name], added_paths)
+            for name, added_paths in added.items()
+            if added_paths
         ),
         remake=tuple(fixed),
     )
 
 
-def _gone(
+def _obsolete(
     present: Mapping[tuple[str, str, str], Object],
     objects: Mapping[tuple[str, str, str], Object],
     namespaces: Collection[str] | None,
@@ -167,60 +171,60 @@ def _is_ours(item: Mapping[str, Any]) -> bool:
     return bool((item["metadata"].get("labels") or {}).get(OWNER_LABEL) == OWNER)
 
 
-def _changed(wanted: Object, live: Object) -> bool:
+def _changed(desired: Object, live: Object) -> bool:
     """Whether what we apply is otherwise in the cluster, or anything of it."""
-    return any(True for _ in otherwise(wanted, live))
+    return any(True for _ in field_differences(desired, live))
 
 
-def additions(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[str, ...]:
+def additions(desired: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[str, ...]:
     """Paths of what others have added to an object that is ours as a whole.
 
     What the API server fills in belongs to nobody in the object's `managedFields`; keys of data it
     never fills in.
     """
-    found = [
+    paths = [
         f"{part}.{name}"
         for part in ("data", "binaryData")
-        for name in (live.get(part) or {}).keys() - (wanted.get(part) or {}).keys()
+        for name in (live.get(part) or {}).keys() - (desired.get(part) or {}).keys()
     ]
     for entry in live["metadata"].get("managedFields", ()):
         if entry.get("manager") != OWNER and not entry.get("subresource"):
             fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
-            found += _unwanted(fields, wanted.get("spec") or {}, "spec")
-    return tuple(sorted({*found}))
+            paths += _unwanted(fields, desired.get("spec") or {}, "spec")
+    return tuple(sorted({*paths}))
 
 
-def _unwanted(fields: Mapping[str, Any], wanted: Any, path: str) -> Iterator[str]:
+def _unwanted(fields: Mapping[str, Any], desired: Any, path: str) -> Iterator[str]:
     """Paths of managed fields (`managedFields[].fieldsV1`) that an object does not set."""
     for step, inner in fields.items():
         sign, _, name = step.partition(":")
-        inside = _member(wanted, sign, name)
+        inside = _member(desired, sign, name)
         if inside is _ABSENT:
             yield f"{path}.{name}" if sign == "f" else f"{path}[{name}]"
         elif inner:
             yield from _unwanted(inner, inside, f"{path}.{name}" if sign == "f" else path)
 
 
-def _member(wanted: Any, sign: str, name: str) -> Any:
+def _member(desired: Any, sign: str, name: str) -> Any:
     """What a step of managed fields leads to: a field, a member by its keys, or by its value."""
-    if sign == "f" and isinstance(wanted, Mapping):
-        return wanted.get(name, _ABSENT)
-    if sign == "v" and isinstance(wanted, list):
-        return wanted if json.loads(name) in wanted else _ABSENT
-    if sign == "k" and isinstance(wanted, list):
+    if sign == "f" and isinstance(desired, Mapping):
+        return desired.get(name, _ABSENT)
+    if sign == "v" and isinstance(desired, list):
+        return desired if json.loads(name) in desired else _ABSENT
+    if sign == "k" and isinstance(desired, list):
         keys = json.loads(name).items()
-        same = (item for item in wanted if all(item.get(key, text) == text for key, text in keys))
+        same = (item for item in desired if all(item.get(key, text) == text for key, text in keys))
         return next(same, _ABSENT)
-    return wanted
+    return desired
 
 
-def _in_place_of(live: Mapping[str, Any], wanted: Object) -> Object:
+def _in_place_of(live: Mapping[str, Any], desired: Object) -> Object:
     """The object as we apply it, with the marks that others have put on what is there."""
     marks = {
-        mark: {**(live["metadata"].get(mark) or {}), **wanted["metadata"].get(mark, {})}
+        mark: {**(live["metadata"].get(mark) or {}), **desired["metadata"].get(mark, {})}
         for mark in ("labels", "annotations")
     }
-    return {**wanted, "metadata": {**wanted["metadata"], **marks}}
+    return {**desired, "metadata": {**desired["metadata"], **marks}}
 
 
 def manifest(objects: Iterable[Mapping[str, Any]]) -> str:

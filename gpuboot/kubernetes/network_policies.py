@@ -112,8 +112,10 @@ def _with_gateways(policy: Object, gateways: Mapping[str, Sequence[str]]) -> Obj
     rules = []
     for rule in policy["spec"]["ingress"]:
         blocks = [peer["ipBlock"]["cidr"] for peer in rule.get("from", ()) if "ipBlock" in peer]
-        more = [{"ipBlock": {"cidr": cidr}} for block in blocks for cidr in gateways.get(block, ())]
-        rules.append({**rule, "from": [*rule["from"], *more]} if more else rule)
+        gateway_peers = [
+            {"ipBlock": {"cidr": cidr}} for block in blocks for cidr in gateways.get(block, ())
+        ]
+        rules.append({**rule, "from": [*rule["from"], *gateway_peers]} if gateway_peers else rule)
     return {**policy, "spec": {**policy["spec"], "ingress": rules}}
 
 

@@ -23,11 +23,11 @@ class News:
     tell: Callable[[str], object]
     repeat_s: float = REPEAT_S
     _last: str | None = None
-    _told_at: float = 0.0
+    _sent_at: float = 0.0
 
     def __call__(self, text: str, end: str = "") -> None:
         """+ end: what stands behind the text and is no news, e.g. the seconds that have passed"""
         key, now = _SECONDS.sub("", text), time.monotonic()
-        if key != self._last or now - self._told_at >= self.repeat_s:
+        if key != self._last or now - self._sent_at >= self.repeat_s:
             self.tell(text + end)
-            self._last, self._told_at = key, now
+            self._last, self._sent_at = key, now

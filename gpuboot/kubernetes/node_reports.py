@@ -28,8 +28,8 @@ def last_report(lease: Mapping[str, Any], node: Mapping[str, Any]) -> float:
         for item in (lease, node)
         for entry in item.get("metadata", {}).get("managedFields", ())
     ]
-    written = [_seconds(item.get("time", "")) for item in entries if item["manager"] == "kubelet"]
-    return max(written, default=_seconds(lease.get("spec", {}).get("renewTime", "")))
+    times = [_seconds(item.get("time", "")) for item in entries if item["manager"] == "kubelet"]
+    return max(times, default=_seconds(lease.get("spec", {}).get("renewTime", "")))
 
 
 def _seconds(text: str) -> float:

@@ -19,11 +19,11 @@ Drain = Literal["when-needed", "always", "never"]
 _LONGEST = 1000  # characters of an annotation
 
 
-def mismatched(wanted: Mapping[str, str], installed: Mapping[str, str]) -> dict[str, str]:
-    """Packages of `wanted` that are not installed at their version, a pattern ("": any)."""
+def mismatched(expected: Mapping[str, str], installed: Mapping[str, str]) -> dict[str, str]:
+    """Packages of `expected` that are not installed at their version, a pattern ("": any)."""
     return {
         name: pattern
-        for name, pattern in wanted.items()
+        for name, pattern in expected.items()
         if name not in installed or not fnmatchcase(installed[name], pattern or "*")
     }
 
@@ -85,20 +85,20 @@ class Difference:
             changed = ["driver"] if self.driver else []
         changed += [
             name
-            for name, found in (
+            for name, is_due in (
                 ("toolkit", self.toolkit),
                 ("containerd", self.containerd),
                 ("kubelet", self.kubelet_due),
             )
-            if found
+            if is_due
         ]
         return ", ".join(changed)
 
 
 def missing_gpus(before: Sequence[str], now: Sequence[str]) -> str:
     """UUIDs that were there before an upgrade and are not now, as a sentence; "" for none."""
-    lost = [uuid for uuid in before if uuid not in now]
-    return f"nvidia-smi no longer lists {', '.join(lost)}, as it did before" if lost else ""
+    missing = [uuid for uuid in before if uuid not in now]
+    return f"nvidia-smi no longer lists {', '.join(missing)}, as it did before" if missing else ""
 
 
 def annotation(text: str) -> str:

@@ -31,5 +31,5 @@ def of_node(volumes: Iterable[Mapping[str, Any]], node: str) -> Iterator[NodeVol
         ]
         if only and all(values == [node] for values in only):
             claim = volume["spec"].get("claimRef") or {}
-            whose = f"{claim['namespace']}/{claim['name']}" if claim else ""
-            yield NodeVolume(volume["metadata"]["name"], whose)
+            claim_name = f"{claim['namespace']}/{claim['name']}" if claim else ""
+            yield NodeVolume(volume["metadata"]["name"], claim_name)

@@ -12,7 +12,7 @@ _APPLIED, _GIVEN_UP = "success", "failed"
 _PREFIXES = ("nvidia.com/gpu", "nvidia.com/mig-")
 
 
-def offered(node: NodeStatus) -> dict[str, int]:
+def offered_resources(node: NodeStatus) -> dict[str, int]:
     """What a node offers of GPUs and MIG instances: resource -> how many, of those above 0."""
     counts = {
         name: int(count) for name, count in node.allocatable.items() if name.startswith(_PREFIXES)
@@ -27,7 +27,7 @@ def has_offered(node: NodeStatus) -> bool:
     return any(name.startswith(_PREFIXES) for name in node.allocatable)
 
 
-def lacking(node: NodeStatus | None, offer: Offer) -> str:
+def offer_problem(node: NodeStatus | None, offer: Offer) -> str:
     """Why a node does not offer what it is to offer; "" when it does."""
     if node is None:
         return "no node of the cluster"
@@ -36,7 +36,7 @@ def lacking(node: NodeStatus | None, offer: Offer) -> str:
     layout, state = offer.labels.get(sharing.MIG_LABEL), node.labels.get(sharing.MIG_STATE, "none")
     if layout and state != _APPLIED:
         return f"MIG layout {layout}: {state}"
-    have = offered(node)
+    have = offered_resources(node)
     if not offer.counted:
         return "" if have else "no GPU and no MIG instance"
     wrong = [
@@ -50,8 +50,8 @@ def lacking(node: NodeStatus | None, offer: Offer) -> str:
 def given_up(labels: Mapping[str, str], offer: Offer) -> bool:
     """Whether the MIG manager has failed to make the layout that a node asks for."""
     layout = offer.labels.get(sharing.MIG_LABEL)
-    asked = layout is not None and labels.get(sharing.MIG_LABEL) == layout
-    return asked and labels.get(sharing.MIG_STATE) == _GIVEN_UP
+    is_requested = layout is not None and labels.get(sharing.MIG_LABEL) == layout
+    return is_requested and labels.get(sharing.MIG_STATE) == _GIVEN_UP
 
 
 def label_changes(labels: Mapping[str, str], offer: Offer) -> dict[str, str | None]:
@@ -69,7 +69,7 @@ def label_changes(labels: Mapping[str, str], offer: Offer) -> dict[str, str | No
 
 def _differing(labels: Mapping[str, str], offer: Offer) -> dict[str, str | None]:
     changed = {name: value for name, value in offer.labels.items() if labels.get(name) != value}
-    chosen = labels.get(sharing.PLUGIN_LABEL, "")
-    if sharing.PLUGIN_LABEL not in offer.labels and sharing.is_ours(chosen):
+    label = labels.get(sharing.PLUGIN_LABEL, "")
+    if sharing.PLUGIN_LABEL not in offer.labels and sharing.is_ours(label):
         changed[sharing.PLUGIN_LABEL] = None
     return changed

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 # annotation by which a site says that it means such rights
-MEANT = "gpuboot.io/meant-for-everybody"
+INTENT_ANNOTATION = "gpuboot.io/meant-for-everybody"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CLUSTER_BINDINGS = f"{RBAC}/clusterrolebindings"
 BINDINGS = f"{RBAC}/rolebindings"
@@ -89,13 +89,13 @@ class OpenRight:
     @property
     def holders(self) -> str:
         """Whom, in words."""
-        who = {name: words for (_, name), words in EVERYBODY.items()}
-        return "; ".join(f"{name} ({who[name]})" for name in self.subjects)
+        descriptions = {name: words for (_, name), words in EVERYBODY.items()}
+        return "; ".join(f"{name} ({descriptions[name]})" for name in self.subjects)
 
     @property
     def remedy(self) -> str:
         """What to do."""
-        keep = f"where it is meant: kubectl annotate {self.place} {MEANT}=true"
+        keep = f"where it is meant: kubectl annotate {self.place} {INTENT_ANNOTATION}=true"
         if self.kind.endswith("Binding"):
             return f"kubectl delete {self.place}; {keep}"
         return f"kubectl edit {self.place}: take out what was added; {keep}"
@@ -112,8 +112,8 @@ def _bindings(answers: Mapping[str, Any]) -> Iterator[OpenRight]:
             meta, role = item["metadata"], item["roleRef"]
             place = meta.get("namespace") or "", meta["name"]
             usual = _USUAL.get(place, frozenset()) if role["name"] == meta["name"] else frozenset()
-            subjects = [it for it in _everybody(item) if it not in usual]
-            if subjects and not _meant(meta):
+            subjects = [subject for subject in _everybody(item) if subject not in usual]
+            if subjects and not _is_intended(meta):
                 yield OpenRight(
                     kind=kind,
                     namespace=place[0],
@@ -124,19 +124,19 @@ def _bindings(answers: Mapping[str, Any]) -> Iterator[OpenRight]:
 
 
 def _everybody(binding: Mapping[str, Any]) -> Iterable[str]:
-    subjects = ((it["kind"], it["name"]) for it in binding.get("subjects") or ())
+    subjects = ((entry["kind"], entry["name"]) for entry in binding.get("subjects") or ())
     return [subject[1] for subject in subjects if subject in EVERYBODY]
 
 
-def _meant(meta: Mapping[str, Any]) -> bool:
-    return (meta.get("annotations") or {}).get(MEANT) == "true"
+def _is_intended(meta: Mapping[str, Any]) -> bool:
+    return (meta.get("annotations") or {}).get(INTENT_ANNOTATION) == "true"
 
 
 def _widened(answers: Mapping[str, Any]) -> Iterator[OpenRight]:
     """Roles of Kubernetes' own that everybody has, with rights that Kubernetes does not give."""
     for path, (namespace, name) in ROLES.items():
         role = answers.get(path)
-        if role is None or _meant(role["metadata"]):
+        if role is None or _is_intended(role["metadata"]):
             continue
         added = [rule for rule in role.get("rules") or () if not _is_harmless(rule)]
         if added:
@@ -160,5 +160,5 @@ def _is_harmless(rule: Mapping[str, Any]) -> bool:
 
 
 def _text(rule: Mapping[str, Any]) -> str:
-    what = rule.get("resources") or rule.get("nonResourceURLs") or ()
-    return f"{', '.join(rule.get('verbs') or ())} {', '.join(what)}"
+    resources = rule.get("resources") or rule.get("nonResourceURLs") or ()
+    return f"{', '.join(rule.get('verbs') or ())} {', '.join(resources)}"

@@ -72,8 +72,10 @@ def _missing(operand: Operand, expected: ExpectedOperand) -> Iterator[str]:
         yield "args"
     if _amounts(main.get("resources", {})) != _amounts(expected.resources) and expected.resources:
         yield "resources"
-    noted = operand.template.get("metadata", {}).get("annotations", {})
-    yield from (name for name, text in expected.annotations.items() if noted.get(name) != text)
+    annotations = operand.template.get("metadata", {}).get("annotations", {})
+    yield from (
+        name for name, text in expected.annotations.items() if annotations.get(name) != text
+    )
     if any(item not in spec.get("tolerations", ()) for item in expected.tolerations):
         yield "tolerations"
     manager = containers.get("config-manager", {})

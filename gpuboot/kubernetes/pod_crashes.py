@@ -23,7 +23,7 @@ _LONG_S = 40.0
 _SOON_S = 20.0
 # how a Go program that ends with a panic begins to list where it was
 _STACK = re.compile(r"goroutine \d+ ")
-_TOLD = 5
+_MAX_LINES = 5
 # made by the kubelet itself, which keeps the back-off of a pod that is made again
 _STATIC = "kubernetes.io/config.mirror"
 
@@ -35,7 +35,7 @@ class Crash:
     + owner: the controller that makes another pod when this one is deleted; "" where none does
     + count: how often it has been started again
     + code, reason: how it ended last, e.g. 137 and OOMKilled
-    + ended: when that was, in seconds since 1970; 0.0 where it is not known
+    + ended_at: when that was, in seconds since 1970; 0.0 where it is not known
     + pause_s: for how long it is put off, in seconds
     """
 
@@ -47,12 +47,12 @@ class Crash:
     count: int = 0
     code: int = 0
     reason: str = ""
-    ended: float = 0.0
+    ended_at: float = 0.0
     pause_s: float = 0.0
 
     def __str__(self) -> str:
-        how = f"ended with {self.code}" + (f" ({self.reason})" if self.reason else "")
-        return f"{_LOOP} in {self.container}, started again {self.count} times, {how}"
+        end_text = f"ended with {self.code}" + (f" ({self.reason})" if self.reason else "")
+        return f"{_LOOP} in {self.container}, started again {self.count} times, {end_text}"
 
 
 def crash(pod: Mapping[str, Any]) -> Crash | None:
@@ -64,8 +64,8 @@ def crash(pod: Mapping[str, Any]) -> Crash | None:
     ]
     for entry in containers:
         waiting = entry.get("state", {}).get("waiting", {})
-        ended = entry.get("lastState", {}).get("terminated")
-        if waiting.get("reason") == _LOOP and ended:
+        termination = entry.get("lastState", {}).get("terminated")
+        if waiting.get("reason") == _LOOP and termination:
             return Crash(
                 namespace=meta["namespace"],
                 pod=meta["name"],
@@ -73,29 +73,29 @@ def crash(pod: Mapping[str, Any]) -> Crash | None:
                 container=entry["name"],
                 owner=_owner(meta),
                 count=entry.get("restartCount", 0),
-                code=ended.get("exitCode", 0),
-                reason=ended.get("reason", ""),
-                ended=_seconds(ended.get("finishedAt") or ""),
+                code=termination.get("exitCode", 0),
+                reason=termination.get("reason", ""),
+                ended_at=_seconds(termination.get("finishedAt") or ""),
                 pause_s=_pause(waiting.get("message", "")),
             )
     return None
 
 
 def to_restart(
-    crashes: Iterable[Crash], clock: float, ours: Mapping[str, Iterable[str]]
+    crashes: Iterable[Crash], clock: float, own_prefixes: Mapping[str, Iterable[str]]
 ) -> list[Crash]:
     """Those whose pods a run starts anew, since their next start by the kubelet is far away.
 
     + clock: now, in seconds since 1970
-    + ours: namespace -> how names of pods of ours begin in it
+    + own_prefixes: namespace -> how names of pods of ours begin in it
     """
     return [
         item
         for item in crashes
         if item.owner
-        and item.pod.startswith(tuple(ours.get(item.namespace, ())))
+        and item.pod.startswith(tuple(own_prefixes.get(item.namespace, ())))
         and item.pause_s >= _LONG_S
-        and item.ended + item.pause_s - clock > _SOON_S
+        and item.ended_at + item.pause_s - clock > _SOON_S
     ]
 
 
@@ -104,9 +104,9 @@ def telling(log: Sequence[str]) -> list[str]:
 
     What a Go program panics with stands above a list of where it was.
     """
-    said = [line for line in log if line.strip()]
-    before = list(takewhile(lambda line: not _STACK.match(line), said))
-    return (before or said)[-_TOLD:]
+    lines = [line for line in log if line.strip()]
+    before = list(takewhile(lambda line: not _STACK.match(line), lines))
+    return (before or lines)[-_MAX_LINES:]
 
 
 def _owner(meta: Mapping[str, Any]) -> str:
@@ -117,8 +117,8 @@ def _owner(meta: Mapping[str, Any]) -> str:
 
 
 def _pause(message: str) -> float:
-    found = _BACK_OFF.search(message)
-    hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    match = _BACK_OFF.search(message)
+    hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
     return float(3600 * hours + 60 * minutes + seconds)
 
 

@@ -36,21 +36,21 @@ def issues_of(
     """Pods that are not ready, and pods that are not made. + events: as the API has them"""
     latest: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     for event in sorted(events, key=_time):
-        about = event.get("involvedObject", {})
+        involved = event.get("involvedObject", {})
         if event.get("reason") in _EVENTS:
-            key = about.get("kind", ""), about.get("namespace", ""), about.get("name", "")
+            key = involved.get("kind", ""), involved.get("namespace", ""), involved.get("name", "")
             latest[key] = event
     issues = [
         _with_event(issue, pod, latest.get(("Pod", issue.namespace, issue.pod)))
         for pod in pods
         if (issue := pod_issue(pod))
     ]
-    refused = [
+    refused_issues = [
         PodIssue(namespace, name, "", _message(event), kind="refused")
         for (kind, namespace, name), event in latest.items()
         if kind != "Pod"
     ]
-    return (*issues, *refused)
+    return (*issues, *refused_issues)
 
 
 def pod_issue(item: Mapping[str, Any]) -> PodIssue | None:
@@ -63,15 +63,15 @@ def pod_issue(item: Mapping[str, Any]) -> PodIssue | None:
     waiting = [(entry["name"], entry.get("state", {}).get("waiting", {})) for entry in containers]
     looping = crash(item)
     reasons, kind = [], _state(item)
-    for name, why in waiting:
-        reason = why.get("reason", "")
+    for name, waiting_state in waiting:
+        reason = waiting_state.get("reason", "")
         if reason in _NORMAL:
             continue
         kind = _kind(reason)
         if looping and looping.container == name:
             reasons.append(str(looping))
             continue
-        message = "" if kind == "crash" else str(why.get("message") or "")[:_LONGEST]
+        message = "" if kind == "crash" else str(waiting_state.get("message") or "")[:_LONGEST]
         reasons.append(f"{reason} in {name}" + (f": {message}" if message else ""))
     for entry in status.get("conditions", ()):
         if entry["type"] == "PodScheduled" and entry.get("message"):
@@ -88,8 +88,8 @@ def pod_issue(item: Mapping[str, Any]) -> PodIssue | None:
 
 def _state(item: Mapping[str, Any]) -> IssueKind:
     """`creating` for a pod that its node has begun with."""
-    begun = item.get("status", {}).get("phase") == "Pending" and item["spec"].get("nodeName")
-    return "creating" if begun else ""
+    has_started = item.get("status", {}).get("phase") == "Pending" and item["spec"].get("nodeName")
+    return "creating" if has_started else ""
 
 
 def _kind(reason: str) -> IssueKind:

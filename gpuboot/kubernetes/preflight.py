@@ -71,7 +71,7 @@ def _flannel_backend(settings: Settings, cluster: ClusterState) -> Iterator[Prob
 
 
 def _names(nodes: Sequence[Node], cluster: ClusterState) -> Iterator[Problem]:
-    known = {item.name: item for item in cluster.nodes}
+    known_nodes = {item.name: item for item in cluster.nodes}
     for node in nodes:
         if other := _renamed(node, cluster.nodes):
             yield Problem(
@@ -81,18 +81,18 @@ def _names(nodes: Sequence[Node], cluster: ClusterState) -> Iterator[Problem]:
                 f'set node_name = "{other}"; to have it as {node.name}, then remove it under that '
                 f"name ({_REMOVE}{other}), give it the new node_name, and run again",
             )
-        elif node.name in known and not _at(node, known[node.name]):
+        elif node.name in known_nodes and not _at(node, known_nodes[node.name]):
             yield Problem(
                 node.host,
-                f"the cluster has a node {node.name} already, at {known[node.name].address}",
+                f"the cluster has a node {node.name} already, at {known_nodes[node.name].address}",
                 "if it is that machine with another address, or that machine is gone: remove the "
                 f"old node ({_REMOVE}{node.name}) and run again, so that it joins anew; if it is "
                 "another machine: give this host another node_name",
             )
 
 
-def _renamed(node: Node, known: Sequence[NodeStatus]) -> str:
-    names = [item.name for item in known if _at(node, item)]
+def _renamed(node: Node, known_nodes: Sequence[NodeStatus]) -> str:
+    names = [item.name for item in known_nodes if _at(node, item)]
     return "" if not names or node.name in names else names[0]
 
 
@@ -122,10 +122,10 @@ def node_ports(settings: Settings) -> dict[str, int]:
 
 def _taken_node_ports(settings: Settings, cluster: ClusterState) -> Iterator[Problem]:
     """A problem for each node port that somebody else's Service has."""
-    ours = f"{settings.monitoring.namespace}/"
+    own_prefix = f"{settings.monitoring.namespace}/"
     for name, port in node_ports(settings).items():
-        service = cluster.node_ports.get(str(port), ours)
-        if not service.startswith(ours):
+        service = cluster.node_ports.get(str(port), own_prefix)
+        if not service.startswith(own_prefix):
             yield Problem(
                 "", f"{name}: node port {port} belongs to Service {service}", "choose another one"
             )
@@ -181,8 +181,11 @@ def before_the_first_run(settings: Settings, exporter: str) -> list[str]:
         for namespace, name in required_secrets(settings, exporter)
     ]
     monitoring, storage = settings.monitoring, settings.monitoring.storage
-    ours = storage.provisioner == "local-path" and storage.class_name in (None, STORAGE_CLASS)
-    if monitoring.enabled and storage.persistent and not ours:
+    is_own_class = storage.provisioner == "local-path" and storage.class_name in (
+        None,
+        STORAGE_CLASS,
+    )
+    if monitoring.enabled and storage.persistent and not is_own_class:
         which = f"StorageClass {storage.class_name}" if storage.class_name else "a StorageClass"
         lines.append(
             f"there is no cluster yet, so it cannot have {which}: the run stops where volumes are "

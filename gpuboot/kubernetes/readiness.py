@@ -17,14 +17,14 @@ from gpuboot.verify import mig_devices
 class Progress:
     """One look at something that takes time.
 
-    + done: it is as asked
+    + complete: it is as asked
     + text: for a person: how far it is and what is missing
     + failed: waiting longer will not help
     + stuck: why it may not: a wait ends when that has lasted for its time without progress
     + ready: how much of it is ready
     """
 
-    done: bool
+    complete: bool
     text: str
     failed: bool = False
     stuck: tuple[Stuck, ...] = ()
@@ -67,11 +67,11 @@ def nodes_ready(state: ClusterState, names: Sequence[str], since: float | None =
     """
     if state.error:
         return api_answers(state)
-    known = {node.name: node for node in state.nodes}
+    nodes_by_name = {node.name: node for node in state.nodes}
     missing = [
-        f"{name} ({why})"
+        f"{name} ({reason})"
         for name in names
-        if (why := _not_ready(known.get(name), state.clock, since))
+        if (reason := _not_ready(nodes_by_name.get(name), state.clock, since))
     ]
     ready = len(names) - len(missing)
     text = f"{ready} of {len(names)} nodes Ready"
@@ -104,7 +104,7 @@ def network_ready(state: ClusterState, names: Sequence[str]) -> Progress:
 def any_ready(state: ClusterState, names: Sequence[str]) -> Progress:
     """Whether pods can start: one of these nodes is Ready."""
     looks = [nodes_ready(state, [name]) for name in names]
-    if ready := next((look for look in looks if look.done), None):
+    if ready := next((look for look in looks if look.complete), None):
         return ready
     return nodes_ready(state, names)
 
@@ -159,12 +159,12 @@ def deployment_ready(state: ClusterState, namespace: str, name: str) -> Progress
 
 
 def _ready(item: Workload, minimum: int, state: ClusterState) -> bool:
-    wanted = item.desired
+    required = item.desired
     if item.kind == "DaemonSet":  # it counts nodes that are away, where nothing can get ready
-        wanted = max(item.desired - len(state.absent), min(minimum, item.desired))
+        required = max(item.desired - len(state.absent), min(minimum, item.desired))
     if item.kind == "StatefulSet":  # nothing replaces a pod that may still run on a silent node
-        wanted -= sum(stuck.is_away(issue, item, state) for issue in state.pod_issues)
-    return item.observed and item.ready >= wanted and item.desired >= minimum
+        required -= sum(stuck.is_away(issue, item, state) for issue in state.pod_issues)
+    return item.observed and item.ready >= required and item.desired >= minimum
 
 
 def _describe(item: Workload) -> str:
@@ -179,22 +179,22 @@ def gpus_allocatable(state: ClusterState, expected: Mapping[str, Offer]) -> Prog
     """
     if state.error:
         return api_answers(state)
-    divided = {
+    mig_nodes = {
         node.name for node in state.nodes if mig_devices.uses_mig(node.labels, node.allocatable)
     }
-    asked = {
-        name: offer for name, offer in expected.items() if not (offer.foreign and name in divided)
+    relevant_offers = {
+        name: offer for name, offer in expected.items() if not (offer.foreign and name in mig_nodes)
     }
-    known = {node.name: node for node in state.nodes}
+    nodes_by_name = {node.name: node for node in state.nodes}
     wrong = [
-        f"{name} ({why})"
-        for name, offer in asked.items()
-        if (why := offers.lacking(known.get(name), offer))
+        f"{name} ({reason})"
+        for name, offer in relevant_offers.items()
+        if (reason := offers.offer_problem(nodes_by_name.get(name), offer))
     ]
-    text = f"{len(asked) - len(wrong)} of {len(asked)} nodes offer their GPUs"
+    text = f"{len(relevant_offers) - len(wrong)} of {len(relevant_offers)} nodes offer their GPUs"
     failed = any(
-        name in known and offers.given_up(known[name].labels, offer)
-        for name, offer in asked.items()
+        name in nodes_by_name and offers.given_up(nodes_by_name[name].labels, offer)
+        for name, offer in relevant_offers.items()
     )
     return Progress(not wrong, f"{text}; not yet: {', '.join(wrong)}" if wrong else text, failed)
 
@@ -211,10 +211,11 @@ def operands_current(
         for item in state.operands
         if item.namespace == namespace and item.name in expected
     ]
-    old = [f"{name} ({', '.join(what)})" for name, what in differing if what]
-    made = {item.name for item in state.workloads if item.namespace == namespace} & expected.keys()
-    old += [f"{name} (not read)" for name in sorted(made - {name for name, _ in differing})]
-    total = max(len(differing), len(made))
+    old = [f"{name} ({', '.join(differences)})" for name, differences in differing if differences]
+    names = {item.name for item in state.workloads if item.namespace == namespace}
+    existing = names & expected.keys()
+    old += [f"{name} (not read)" for name in sorted(existing - {name for name, _ in differing})]
+    total = max(len(differing), len(existing))
     text = f"{total - len(old)} of {total} operands are as the values have them"
     return Progress(not old, f"{text}; not yet: {'; '.join(old)}" if old else text)
 
@@ -225,29 +226,29 @@ def policy_ready(state: ClusterState) -> Progress:
     It says `notReady` while a node is away on which operands ran: then, what it has made of the
     policy and whether that runs on the others is all that can be asked for.
     """
-    known = bool(state.policy) and bool(state.absent)
+    waits_for_absent = bool(state.policy) and bool(state.absent)
     text = f"ClusterPolicy is {state.policy or 'not there'}"
     absent = stuck.of_absent("gpu-operator", "ClusterPolicy", state, certain=True)
-    done = known or state.policy == "ready"
-    return Progress(done, text, stuck=() if state.policy else (absent,))
+    complete = waits_for_absent or state.policy == "ready"
+    return Progress(complete, text, stuck=() if state.policy else (absent,))
 
 
 def operator_ready(
     state: ClusterState,
     namespace: str,
-    wanted: Mapping[str, int],
+    expected_pods: Mapping[str, int],
     gpus: Mapping[str, Offer],
     made_of: Mapping[str, operands.ExpectedOperand],
 ) -> Progress:
     """Whether the GPU Operator has carried out its values, and nodes offer their GPUs.
 
-    + wanted: DaemonSet -> number of nodes it must be on
+    + expected_pods: DaemonSet -> number of nodes it must be on
     + gpus: node -> what it must offer; {}: there is no GPU, and no ClusterPolicy to look at
     + made_of: DaemonSet -> what the operator makes it of
     """
     return all_of(
         operands_current(state, namespace, made_of),
-        workloads_ready(state, namespace, wanted),
+        workloads_ready(state, namespace, expected_pods),
         gpus_allocatable(state, gpus),
         *([policy_ready(state)] if gpus else []),
     )
@@ -278,12 +279,12 @@ def held_up(state: ClusterState, nodes: Collection[str], but: str) -> ClusterSta
 
 def all_of(*parts: Progress) -> Progress:
     """All of it: the text tells what is missing, or that all is done."""
-    missing = [part.text for part in parts if not part.done]
+    missing = [part.text for part in parts if not part.complete]
     return Progress(
         not missing,
         " | ".join(missing or [part.text for part in parts]),
         any(part.failed for part in parts),
-        tuple(reason for part in parts if not part.done for reason in part.stuck),
+        tuple(reason for part in parts if not part.complete for reason in part.stuck),
         sum(part.ready for part in parts),
     )
 
@@ -294,6 +295,6 @@ def kubelet_is(
     """Whether a node is Ready and runs this version of the kubelet. + since: as in `nodes_ready`"""
     ready = nodes_ready(state, [name], since)
     running = [node.kubelet for node in state.nodes if node.name == name]
-    if not ready.done or running == [version]:
+    if not ready.complete or running == [version]:
         return ready
     return Progress(False, f"{name} runs kubelet {', '.join(running)}, not {version}")

@@ -15,7 +15,7 @@ from gpuboot.kubernetes import added_fields
 from gpuboot.kubernetes.helm import Release
 from gpuboot.kubernetes.managed_objects import KINDS, ManagedObjects, Object, key
 from gpuboot.kubernetes.manifests import OWNER_LABEL, YAML_LOADER
-from gpuboot.kubernetes.set_fields import Otherwise, otherwise
+from gpuboot.kubernetes.set_fields import FieldDifference, field_differences
 
 _KIND = re.compile(r"^kind: *\"?(\w+)", re.MULTILINE)
 _TIMES = "tag:yaml.org,2002:timestamp"
@@ -44,16 +44,16 @@ class _Loader(YAML_LOADER):  # type: ignore[misc]  # libyaml's, where PyYAML has
 class Drift:
     """An object that is not as its release has made it.
 
-    + wanted: as Helm applies it; + live: as it is, None where it is not there
+    + desired: as Helm applies it; + live: as it is, None where it is not there
     + fields: what is otherwise in it
-    + made: what the API server would make of it; None where it did not tell
+    + applied: what the API server would make of it; None where it did not tell
     + added: paths of fields that others have added, as `added_fields` has them
     """
 
-    wanted: Object
+    desired: Object
     live: Object | None = None
-    fields: tuple[Otherwise, ...] = ()
-    made: Object | None = None
+    fields: tuple[FieldDifference, ...] = ()
+    applied: Object | None = None
     added: tuple[added_fields.Path, ...] = ()
 
     @property
@@ -83,7 +83,7 @@ def release_objects(release: Release, name: str, namespace: str) -> list[Object]
             "meta.helm.sh/release-namespace": namespace,
         },
     }
-    found = []
+    objects = []
     for item in _documents(yaml.load_all(release.manifest, Loader=_Loader)):
         kind = KINDS.get(item.get("kind", ""))
         secret = item.get("kind") == "Secret"
@@ -93,8 +93,8 @@ def release_objects(release: Release, name: str, namespace: str) -> list[Object]
         scope = {"namespace": meta.get("namespace") or namespace}
         added = {mark: {**(meta.get(mark) or {}), **texts} for mark, texts in marks.items()}
         meta = {**meta, **(scope if secret or (kind and kind.namespaced) else {}), **added}
-        found.append({**item, "metadata": meta})
-    return found
+        objects.append({**item, "metadata": meta})
+    return objects
 
 
 def _documents(items: Iterable[Any]) -> Iterator[Object]:
@@ -116,22 +116,22 @@ def unknown_kinds(release: Release, managed: ManagedObjects) -> list[str]:
     return sorted(kind for kind in used if KINDS[kind].version.startswith(groups))
 
 
-def drifted(wanted: Iterable[Object], managed: ManagedObjects) -> list[Drift]:
+def drifted(desired_objects: Iterable[Object], managed: ManagedObjects) -> list[Drift]:
     """The objects that are not there, or not as they are wanted, as far as texts tell.
 
     The API server has ways of writing fields that are not known here, so it has to say for itself
     whether anything would change: `confirmed`.
     """
-    found = []
-    there = {key(item): item for item in managed.objects}
+    drifts = []
+    live_objects = {key(item): item for item in managed.objects}
     secrets = {(item.namespace, item.name): item.digests for item in managed.secrets}
-    for item in wanted:
+    for item in desired_objects:
         if item["kind"] == "Secret":
-            found += _secret(item, secrets)
+            drifts += _secret(item, secrets)
             continue
-        live = there.get(key(item))
+        live = live_objects.get(key(item))
         if live is None:
-            found.append(Drift(item))
+            drifts.append(Drift(item))
             continue
         wished = _running(item, live)
         added = added_fields.added_fields(wished, live)
@@ -141,14 +141,14 @@ def drifted(wanted: Iterable[Object], managed: ManagedObjects) -> list[Drift]:
         fields += [(added_fields.text(path), value, None) for path, value in added]
         if fields:
             paths = tuple(path for path, _ in added)
-            found.append(Drift(wished, live, tuple(fields), added=paths))
-    return found
+            drifts.append(Drift(wished, live, tuple(fields), added=paths))
+    return drifts
 
 
-def _fields(wanted: Object, live: Object) -> Iterator[Otherwise]:
-    for path, now, then in otherwise(_contents(wanted), _contents(live)):
+def _fields(desired: Object, live: Object) -> Iterator[FieldDifference]:
+    for path, now, desired_value in field_differences(_contents(desired), _contents(live)):
         if not (path == "spec.replicas" and autoscaled(live)):
-            yield path, now, then
+            yield path, now, desired_value
 
 
 def _contents(item: Object) -> Object:
@@ -157,17 +157,19 @@ def _contents(item: Object) -> Object:
     marks = {mark: meta.get(mark) or {} for mark in ("labels", "annotations")}
     if item["kind"] in _GROWING:
         return {"metadata": marks}
-    rest = {name: value for name, value in item.items() if name not in ("apiVersion", "status")}
-    return {**rest, "metadata": marks}
+    remaining = {
+        name: value for name, value in item.items() if name not in ("apiVersion", "status")
+    }
+    return {**remaining, "metadata": marks}
 
 
-def _running(wanted: Object, live: Object) -> Object:
+def _running(desired: Object, live: Object) -> Object:
     """A workload that says not how many pods it has, and now has none, wants the usual one."""
-    spec, now = wanted.get("spec") or {}, live.get("spec") or {}
-    counted = wanted["kind"] in ("Deployment", "StatefulSet")
+    spec, now = desired.get("spec") or {}, live.get("spec") or {}
+    counted = desired["kind"] in ("Deployment", "StatefulSet")
     if counted and "replicas" not in spec and now.get("replicas") == 0:
-        return {**wanted, "spec": {**spec, "replicas": 1}}
-    return wanted
+        return {**desired, "spec": {**spec, "replicas": 1}}
+    return desired
 
 
 def autoscaled(live: Object) -> bool:
@@ -178,17 +180,19 @@ def autoscaled(live: Object) -> bool:
     )
 
 
-def _secret(wanted: Object, secrets: Mapping[tuple[str, str], Mapping[str, str]]) -> list[Drift]:
-    meta = wanted["metadata"]
-    found = secrets.get((meta["namespace"], meta["name"]))
-    if found is None:
-        return [Drift(wanted)]
-    digests = {name: _digest(b64decode(text)) for name, text in _texts(wanted, "data").items()}
-    digests |= {name: _digest(text.encode()) for name, text in _texts(wanted, "stringData").items()}
-    changed = [name for name, digest in digests.items() if found.get(name) != digest]
+def _secret(desired: Object, secrets: Mapping[tuple[str, str], Mapping[str, str]]) -> list[Drift]:
+    meta = desired["metadata"]
+    live_digests = secrets.get((meta["namespace"], meta["name"]))
+    if live_digests is None:
+        return [Drift(desired)]
+    digests = {name: _digest(b64decode(text)) for name, text in _texts(desired, "data").items()}
+    digests |= {
+        name: _digest(text.encode()) for name, text in _texts(desired, "stringData").items()
+    }
+    changed = [name for name, digest in digests.items() if live_digests.get(name) != digest]
     fields = tuple((f"data.{name}", "another", "of the release") for name in sorted(changed))
     live = {"kind": "Secret", "metadata": meta}
-    return [Drift(wanted, live, fields)] if fields else []
+    return [Drift(desired, live, fields)] if fields else []
 
 
 def _texts(item: Object, part: str) -> dict[str, str]:
@@ -199,30 +203,38 @@ def _digest(value: bytes) -> str:
     return hashlib.sha256(b64encode(value)).hexdigest()
 
 
-def confirmed(found: Sequence[Drift], applied: Iterable[Object]) -> list[Drift]:
+def confirmed(drifts: Sequence[Drift], applied: Iterable[Object]) -> list[Drift]:
     """Those of them that the API server confirms.
 
     + applied: what it would make of the wanted objects, as far as it answered; one that it does
       not tell counts as confirmed: to apply it says why
     """
-    made = {key(item): item for item in applied if item.get("kind") in KINDS}
-    return [kept for item in found if (kept := _confirmed(item, made.get(key(item.wanted))))]
+    applied_objects = {key(item): item for item in applied if item.get("kind") in KINDS}
+    return [
+        drift
+        for item in drifts
+        if (drift := _confirmed(item, applied_objects.get(key(item.desired))))
+    ]
 
 
-def _confirmed(item: Drift, made: Object | None) -> Drift | None:
-    if made is None:
+def _confirmed(item: Drift, applied_object: Object | None) -> Drift | None:
+    if applied_object is None:
         return item
     if item.live is None:
         # it is there, without the label by which it is looked for
-        hidden = bool(made["metadata"].get("resourceVersion"))
-        return replace(item, live=made, fields=((_MARKS, None, "Helm"),)) if hidden else item
-    same = not item.added and _bare(item.live) == _bare(made)
-    return None if same else replace(item, made=made)
+        hidden = bool(applied_object["metadata"].get("resourceVersion"))
+        return (
+            replace(item, live=applied_object, fields=((_MARKS, None, "Helm"),)) if hidden else item
+        )
+    same = not item.added and _bare(item.live) == _bare(applied_object)
+    return None if same else replace(item, applied=applied_object)
 
 
 def _bare(item: Object) -> Object:
     """An object without what the API server notes about it."""
-    noted = ("managedFields", "resourceVersion", "generation")
-    meta = {name: value for name, value in item["metadata"].items() if name not in noted}
-    rest = {name: value for name, value in item.items() if name not in ("apiVersion", "status")}
-    return {**rest, "metadata": meta}
+    server_fields = ("managedFields", "resourceVersion", "generation")
+    meta = {name: value for name, value in item["metadata"].items() if name not in server_fields}
+    remaining = {
+        name: value for name, value in item.items() if name not in ("apiVersion", "status")
+    }
+    return {**remaining, "metadata": meta}

@@ -42,7 +42,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Living:
+class LiveData:
     """etcd's data of now.
 
     + revision, keys: as etcd's metrics have them; 0 where it does not answer
@@ -65,38 +65,42 @@ def _bracketed(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
 
-def initial_cluster(found: Sequence[Member]) -> str:
+def initial_cluster(etcd_members: Sequence[Member]) -> str:
     """etcd's option of that name."""
-    return ",".join(f"{item.name}={item.peer}" for item in found)
+    return ",".join(f"{item.name}={item.peer}" for item in etcd_members)
 
 
-def choose(wanted: str, kept: Mapping[str, Backups], folder: str, leader: str) -> Source | Problem:
+def choose(
+    backup_name: str, backups_by_host: Mapping[str, Backups], folder: str, leader: str
+) -> Source | Problem:
     """The backup that somebody names, or the newest of the living cluster.
 
-    + wanted: name of a backup, or its folder on the control machine; "": the newest
-    + kept: what control planes have, by inventory name
+    + backup_name: name of a backup, or its folder on the control machine; "": the newest
+    + backups_by_host: what control planes have, by inventory name
     + folder: where they keep it
     + leader: inventory name of the leader
 
     On an empty machine any cluster's is taken.
     """
-    local = Path(wanted).expanduser()
-    if wanted and "/" in wanted:
+    local = Path(backup_name).expanduser()
+    if backup_name and "/" in backup_name:
         return _local(local)
-    empty = not kept.get(leader, Backups()).ca
-    found = [
+    empty = not backups_by_host.get(leader, Backups()).ca
+    sources = [
         Source(item, host, f"{folder}/{item.name}")
-        for host, backups in kept.items()
-        for item in (backups.found if empty or wanted else of_cluster(backups))
-        if wanted in ("", item.name)
+        for host, backups in backups_by_host.items()
+        for item in (backups.entries if empty or backup_name else of_cluster(backups))
+        if backup_name in ("", item.name)
     ]
-    if found:
+    if sources:
         # the leader's own, where several were taken at the same time
-        return max(found, key=lambda one: (one.backup.name, one.host == leader))
-    what = f"there is no backup {wanted}" if wanted else "there is no backup of this cluster"
-    names = sorted({item.name for backups in kept.values() for item in backups.found})
+        return max(sources, key=lambda source: (source.backup.name, source.host == leader))
+    cause = (
+        f"there is no backup {backup_name}" if backup_name else "there is no backup of this cluster"
+    )
+    names = sorted({item.name for backups in backups_by_host.values() for item in backups.entries})
     remedy = "name one: --data gpuboot_backup=NAME, or its folder on this machine"
-    return Problem("", what, f"{remedy}; there are: {', '.join(names) or 'none on these hosts'}")
+    return Problem("", cause, f"{remedy}; there are: {', '.join(names) or 'none on these hosts'}")
 
 
 def _local(folder: Path) -> Source | Problem:
@@ -104,8 +108,8 @@ def _local(folder: Path) -> Source | Problem:
     if missing:
         cause = f"{folder} is no backup: {', '.join(missing)} is missing there"
         return Problem("", cause, f"name a folder that holds {', '.join(FILES)}")
-    about = parse_about(folder.name, (folder / "about.json").read_text())
-    return Source(about, "", str(folder.resolve()))
+    backup = parse_about(folder.name, (folder / "about.json").read_text())
+    return Source(backup, "", str(folder.resolve()))
 
 
 def refusal(source: Source, ca: str, kubernetes: str, ready: bool, host: str) -> Problem | None:
@@ -142,29 +146,30 @@ def refusal(source: Source, ca: str, kubernetes: str, ready: bool, host: str) ->
 
 
 def members_missing(
-    found: Sequence[Member], kept: Mapping[str, Backups], ca: str
+    etcd_members: Sequence[Member], backups_by_host: Mapping[str, Backups], ca: str
 ) -> Problem | None:
     """Why not all control planes can be restored together; None when they can.
 
     One that keeps its data of before would come back as a member of another etcd.
 
-    + kept: what those have that answer, by inventory name
+    + backups_by_host: what those have that answer, by inventory name
     + ca: digest of the cluster's authority
     """
-    away = [item.host for item in found if item.host not in kept]
-    if away:
+    unreachable = [item.host for item in etcd_members if item.host not in backups_by_host]
+    if unreachable:
         return Problem(
-            away[0],
-            f"{', '.join(away)} cannot be reached, and would come back with etcd's data of before",
+            unreachable[0],
+            f"{', '.join(unreachable)} cannot be reached, and would come back with etcd's data of "
+            "before",
             "bring it back; or take it out of the inventory, keep it off, restore, and reset it "
             "(pyinfra INVENTORY deploys/reset.py --limit HOST --data gpuboot_reset=CLUSTER) before "
             "it joins again",
         )
-    others = [item.host for item in found if kept[item.host].ca != ca]
-    if others:
+    foreign = [item.host for item in etcd_members if backups_by_host[item.host].ca != ca]
+    if foreign:
         return Problem(
-            others[0],
-            f"{', '.join(others)}: in group control_plane, and no part of this cluster",
+            foreign[0],
+            f"{', '.join(foreign)}: in group control_plane, and no part of this cluster",
             "take it out of the inventory, restore, put it back and run deploys/site.py: it joins",
         )
     return None
@@ -173,7 +178,7 @@ def members_missing(
 def question(
     cluster: str,
     source: Source,
-    living: Living,
+    live_data: LiveData,
     now: float,
     empty: bool,
     volumes: Sequence[str] = (),
@@ -185,15 +190,15 @@ def question(
     + volumes: lines about claims and their data
     """
     backup = source.backup
-    hours, minutes = divmod(max(int(now - backup.taken) // 60, 0), 60)
+    hours, minutes = divmod(max(int(now - backup.taken_at) // 60, 0), 60)
     age = f"{hours} h {minutes} min" if hours else f"{minutes} min"
     lines = [f"this restores the cluster {cluster} from {backup}", f"taken {age} ago"]
     if empty:
         lines.append("on a machine that is in no cluster: it gets the old cluster's keys and data")
-    elif living.revision:
+    elif live_data.revision:
         lines.append(
-            f"etcd is at revision {living.revision} with {living.keys} keys now: whatever was "
-            "made, changed or deleted since then is undone"
+            f"etcd is at revision {live_data.revision} with {live_data.keys} keys now: whatever "
+            "was made, changed or deleted since then is undone"
         )
     else:
         lines.append("etcd does not answer: what it has now is not known")
@@ -209,10 +214,10 @@ def question(
     return "\n".join(lines)
 
 
-def parse_living(values: Fields) -> Living:
+def parse_living(values: Fields) -> LiveData:
     """From etcd's metrics; `Living()` where it does not answer."""
     revision, keys = (
         int(float(values.first(f"etcd_debugging_mvcc_{name}") or 0))
         for name in ("current_revision", "keys_total")
     )
-    return Living(revision, keys)
+    return LiveData(revision, keys)

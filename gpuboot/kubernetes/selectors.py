@@ -14,7 +14,7 @@ _CHECKS = {
     "Exists": lambda value, values: value is not None,
     "DoesNotExist": lambda value, values: value is None,
 }
-_WRITTEN = {
+_FORMATS = {
     "In": "{key} in ({values})",
     "NotIn": "{key} notin ({values})",
     "Exists": "{key}",
@@ -30,20 +30,22 @@ def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bo
         labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()
     )
     return same and all(
-        _CHECKS[one["operator"]](labels.get(one["key"]), one.get("values") or ())
-        for one in selector.get("matchExpressions") or ()
+        _CHECKS[expression["operator"]](
+            labels.get(expression["key"]), expression.get("values") or ()
+        )
+        for expression in selector.get("matchExpressions") or ()
     )
 
 
-def written(selector: Mapping[str, Any]) -> str:
+def format_selector(selector: Mapping[str, Any]) -> str:
     """A selector as `kubectl get --selector` takes it; "" for one that takes everything."""
     equal = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
     return ",".join(
         equal
         + [
-            _WRITTEN[one["operator"]].format(
-                key=one["key"], values=",".join(one.get("values") or ())
+            _FORMATS[expression["operator"]].format(
+                key=expression["key"], values=",".join(expression.get("values") or ())
             )
-            for one in selector.get("matchExpressions") or ()
+            for expression in selector.get("matchExpressions") or ()
         ]
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 # dotted path, as it is now (None: not there), as it is set
-Otherwise = tuple[str, Any, Any]
+FieldDifference = tuple[str, Any, Any]
 
 # Lists whose members the API server tells apart by these keys; members that others add stay
 # (x-kubernetes-list-map-keys in its OpenAPI document). Other lists are wholes.
@@ -35,53 +35,55 @@ _DEFAULTS = {"protocol": "TCP", "whenUnsatisfiable": ""}
 _AMOUNTS = ("limits", "requests", "hard", "capacity", "overhead", "podFixed")
 
 
-def otherwise(wanted: Any, live: Any, path: str = "") -> Iterator[Otherwise]:
-    """Each field of `wanted` that `live` has otherwise, or lacks. Both are JSON values."""
-    if wanted is None or (_empty(wanted) and _empty(live)):
+def field_differences(desired: Any, live: Any, path: str = "") -> Iterator[FieldDifference]:
+    """Each field of `desired` that `live` has otherwise, or lacks. Both are JSON values."""
+    if desired is None or (_empty(desired) and _empty(live)):
         return
-    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
+    if isinstance(desired, Mapping) and isinstance(live, Mapping):
         amounts = _last(path) in _AMOUNTS
-        for name, value in wanted.items():
+        for name, value in desired.items():
             if not (amounts and _same_amount(value, live.get(name))):
-                yield from otherwise(value, live.get(name), f"{path}.{name}" if path else name)
-    elif isinstance(wanted, list) and isinstance(live, list):
-        yield from _of_lists(wanted, live, path)
-    elif not _same(wanted, live):
-        yield path, live, wanted
+                yield from field_differences(
+                    value, live.get(name), f"{path}.{name}" if path else name
+                )
+    elif isinstance(desired, list) and isinstance(live, list):
+        yield from _of_lists(desired, live, path)
+    elif not _same(desired, live):
+        yield path, live, desired
 
 
-def _of_lists(wanted: list[Any], live: list[Any], path: str) -> Iterator[Otherwise]:
-    if keys := _member_keys(wanted, live, path):
-        there = {_name(item, keys): item for item in live}
-        for item in wanted:
+def _of_lists(desired: list[Any], live: list[Any], path: str) -> Iterator[FieldDifference]:
+    if keys := _member_keys(desired, live, path):
+        live_by_name = {_name(item, keys): item for item in live}
+        for item in desired:
             name = _name(item, keys)
-            yield from otherwise(item, there.get(name), f"{path}[{name[0]}]")
-    elif len(wanted) == len(live) and all(isinstance(item, Mapping) for item in wanted):
-        for number, (item, found) in enumerate(zip(wanted, live, strict=True)):
-            yield from otherwise(item, found, f"{path}[{number}]")
-    elif any(True for _ in _unlike(wanted, live)):
-        yield path, live, wanted
+            yield from field_differences(item, live_by_name.get(name), f"{path}[{name[0]}]")
+    elif len(desired) == len(live) and all(isinstance(item, Mapping) for item in desired):
+        for number, (item, actual) in enumerate(zip(desired, live, strict=True)):
+            yield from field_differences(item, actual, f"{path}[{number}]")
+    elif any(True for _ in _unlike(desired, live)):
+        yield path, live, desired
 
 
-def _unlike(wanted: list[Any], live: list[Any]) -> Iterator[Any]:
-    if len(wanted) != len(live):
+def _unlike(desired: list[Any], live: list[Any]) -> Iterator[Any]:
+    if len(desired) != len(live):
         yield len(live)
-    for item, found in zip(wanted, live, strict=False):
-        yield from otherwise(item, found)
+    for item, actual in zip(desired, live, strict=False):
+        yield from field_differences(item, actual)
 
 
-def _member_keys(wanted: list[Any], live: list[Any], path: str) -> tuple[str, ...]:
+def _member_keys(desired: list[Any], live: list[Any], path: str) -> tuple[str, ...]:
     """The keys by which the members of a list are told apart; () where it is a whole."""
     last = _last(path)
     keys = _MEMBERS.get(last, ())
-    if last == "ports" and wanted:
+    if last == "ports" and desired:
         # those of a NetworkPolicy are a whole
-        first = "containerPort" if "containerPort" in wanted[0] else "port"
+        first = "containerPort" if "containerPort" in desired[0] else "port"
         keys = _PORTS[first] if first == "containerPort" or path == "spec.ports" else ()
     if not keys:
         return ()
-    told_apart = all(isinstance(item, Mapping) and keys[0] in item for item in [*wanted, *live])
-    return keys if told_apart else ()
+    is_keyed = all(isinstance(item, Mapping) and keys[0] in item for item in [*desired, *live])
+    return keys if is_keyed else ()
 
 
 def _name(item: Mapping[str, Any], keys: Sequence[str]) -> tuple[str, ...]:
@@ -96,19 +98,19 @@ def _empty(value: Any) -> bool:
     return value is None or value is False or value in ("", 0, [], {})
 
 
-def _same(wanted: Any, live: Any) -> bool:
+def _same(desired: Any, live: Any) -> bool:
     # to Python, True is 1
-    return bool(wanted == live) and isinstance(wanted, bool) is isinstance(live, bool)
+    return bool(desired == live) and isinstance(desired, bool) is isinstance(live, bool)
 
 
-def _same_amount(wanted: Any, live: Any) -> bool:
+def _same_amount(desired: Any, live: Any) -> bool:
     """Whether two amounts are the same: the API server writes 1000m as 1."""
-    if wanted == live or wanted is None or live is None:
-        return bool(wanted == live)
+    if desired == live or desired is None or live is None:
+        return bool(desired == live)
     from kubernetes.utils.quantity import parse_quantity  # its package takes a tenth of a second
 
     try:
-        amounts = [parse_quantity(str(item)) for item in (wanted, live)]  # type: ignore[no-untyped-call]
+        amounts = [parse_quantity(str(item)) for item in (desired, live)]  # type: ignore[no-untyped-call]
     except ValueError:
         return False
     return bool(amounts[0] == amounts[1])

@@ -50,13 +50,13 @@ def parse(lines: Iterable[str]) -> StaticPods:
 
 def changed(state: StaticPods) -> dict[str, str]:
     """Manifests that are not as kubeadm writes them, or gone -> the text that they have to have."""
-    wanted = {
+    expected = {
         name: _with_own_members(text, state.actual.get(name, ""))
         for name, text in state.expected.items()
     }
     return {
         name: text
-        for name, text in wanted.items()
+        for name, text in expected.items()
         if name not in state.actual or _read(text) != _read(state.actual[name])
     }
 
@@ -80,8 +80,8 @@ def _with_own_members(text: str, actual: str) -> str:
         return text
     lines = text.splitlines()
     place = next((number for number, line in enumerate(lines) if _ONCE in line), len(lines))
-    rest = [line for line in lines if _ONCE not in line]
-    return "\n".join([*rest[:place], *own, *rest[place:]]) + "\n"
+    remaining = [line for line in lines if _ONCE not in line]
+    return "\n".join([*remaining[:place], *own, *remaining[place:]]) + "\n"
 
 
 def _read(text: str) -> object:
@@ -115,12 +115,12 @@ def _running(state: StaticPods) -> Iterator[Decision]:
         if not processes or any(set(words) == set(command) for words in processes):
             continue
         closest = max(processes, key=lambda words: len({*words} & {*command}))
-        more, less = sorted({*closest} - {*command}), sorted({*command} - {*closest})
+        extra, less = sorted({*closest} - {*command}), sorted({*command} - {*closest})
         yield Decision(
             what=f"{command[0]} does not run as {FOLDER}/{name} says: "
             + "; ".join(
                 f"{word} {', '.join(flags)}"
-                for word, flags in (("runs with", more), ("without", less))
+                for word, flags in (("runs with", extra), ("without", less))
                 if flags
             ),
             why=f"the kubelet has not started it again; {_RESTART}",

@@ -61,11 +61,11 @@ def default_change(classes: Mapping[str, bool]) -> str | None:
 
     Returns the annotation as `kubectl annotate` takes it; None: it is right.
     """
-    ours = classes.get(STORAGE_CLASS, False)
-    others = any(default for name, default in classes.items() if name != STORAGE_CLASS)
-    if ours and others:
+    own_is_default = classes.get(STORAGE_CLASS, False)
+    other_is_default = any(default for name, default in classes.items() if name != STORAGE_CLASS)
+    if own_is_default and other_is_default:
         return f"{DEFAULT}-"
-    return None if ours or others else f"{DEFAULT}=true"
+    return None if own_is_default or other_is_default else f"{DEFAULT}=true"
 
 
 def missing_class(classes: Mapping[str, bool], class_name: str | None) -> tuple[str, str] | None:
@@ -73,16 +73,16 @@ def missing_class(classes: Mapping[str, bool], class_name: str | None) -> tuple[
 
     + class_name: the class they name; None: the cluster's default one
     """
-    known = ", ".join(sorted(classes)) or "none"
+    known_classes = ", ".join(sorted(classes)) or "none"
     if class_name is not None and class_name not in classes:
         return (
-            f"there is no StorageClass {class_name} (there: {known})",
+            f"there is no StorageClass {class_name} (there: {known_classes})",
             "make it, or correct monitoring.storage.class_name",
         )
     if class_name is None and not any(classes.values()):
         return (
-            f"no StorageClass is the default one (there: {known}), so volumes would wait without "
-            "an end",
+            f"no StorageClass is the default one (there: {known_classes}), so volumes would wait "
+            "without an end",
             "name one in monitoring.storage.class_name, or set monitoring.storage.provisioner = "
             '"local-path" or monitoring.storage.persistent = False',
         )

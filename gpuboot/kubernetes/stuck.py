@@ -36,7 +36,7 @@ _PASSES = re.compile(
 _CLOSED = ("node.kubernetes.io/unschedulable", "node-role.kubernetes.io/control-plane")
 
 # of a program that has ended: what no other one can change
-_ENDED = "it has ended"
+_HAS_ENDED = "it has ended"
 _UNITS = ("kubelet", "containerd")
 _WRONG = re.compile(r"unknown flag|invalid|no such file|permission denied|address already in use")
 # the pod network comes after the node, and its own pods tell what is wrong with it
@@ -48,20 +48,20 @@ class Stuck:
     """Why something cannot get ready.
 
     + subject: what it is about
-    + why: in the words of Kubernetes
+    + cause: in the words of Kubernetes
     + after_s: how long that must have lasted without progress
     + remedy: what a person can do about it
     + settled: what gets ready elsewhere cannot change it
     """
 
     subject: str
-    why: str
+    cause: str
     after_s: float
     remedy: str
     settled: bool = False
 
     def __str__(self) -> str:
-        return f"{self.subject}: {self.why}"
+        return f"{self.subject}: {self.cause}"
 
 
 def starting(state: ClusterState) -> bool:
@@ -109,15 +109,15 @@ def of_nodes(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
     )
 
 
-def after_reboot(node: str, why: str) -> Stuck:
+def after_reboot(node: str, cause: str) -> Stuck:
     """That a node which has booted does not join the cluster again. + why: as the cluster tells
 
     Its pod network is started by a pod, whose image may have to be pulled again.
     """
     return Stuck(
         f"node {node}",
-        why,
-        WHILE_OTHERS_START_S if _NETWORK.search(why) else UNCERTAIN_S,
+        cause,
+        WHILE_OTHERS_START_S if _NETWORK.search(cause) else UNCERTAIN_S,
         f"see `systemctl status kubelet containerd` and `journalctl -u kubelet` on {node}",
     )
 
@@ -130,22 +130,22 @@ def of_control_plane(lacks: Iterable[tuple[str, str]], host: str) -> tuple[Stuck
     return tuple(
         Stuck(
             f"{part} on {host}",
-            why,
-            _lasts_s(part, why),
-            _of_part(part, host, _ENDED in why),
+            cause,
+            _lasts_s(part, cause),
+            _of_part(part, host, _HAS_ENDED in cause),
         )
-        for part, why in lacks
+        for part, cause in lacks
     )
 
 
-def _lasts_s(part: str, why: str) -> float:
+def _lasts_s(part: str, cause: str) -> float:
     if part in _UNITS:  # systemd may be starting it
         return UNCERTAIN_S
-    return WHILE_OTHERS_START_S if _ENDED in why and not _WRONG.search(why) else CERTAIN_S
+    return WHILE_OTHERS_START_S if _HAS_ENDED in cause and not _WRONG.search(cause) else CERTAIN_S
 
 
-def _of_part(part: str, host: str, ended: bool) -> str:
-    if ended:
+def _of_part(part: str, host: str, has_ended: bool) -> str:
+    if has_ended:
         return f"correct what it says in /etc/kubernetes/manifests/{part}.yaml on {host}"
     if part in _UNITS:
         return f"see `journalctl -u {part}` on {host}; to start it: `systemctl start {part}`"
@@ -182,15 +182,15 @@ def belongs(issue: PodIssue, item: Workload) -> bool:
 def _of_missing(item: Workload, issues: Iterable[PodIssue], state: ClusterState) -> Stuck:
     """That pods of a workload are not made, with the event or condition that says why."""
     events = [issue.reason for issue in issues if issue.kind == "refused"]
-    where = f"-n {item.namespace} {item.kind.lower()}/{item.name}"
-    if why := next(iter(events), item.refused):
-        passes = _PASSES.search(why)
+    target = f"-n {item.namespace} {item.kind.lower()}/{item.name}"
+    if cause := next(iter(events), item.refusal):
+        passes = _PASSES.search(cause)
         return Stuck(
             f"{item.namespace}/{item.name}",
-            f"its pods are refused: {why}",
+            f"its pods are refused: {cause}",
             _uncertain_s(state) if passes else CERTAIN_S,
             f"correct or remove what refuses them; the cluster tries again by itself, or at once "
-            f"after `kubectl rollout restart {where}`",
+            f"after `kubectl rollout restart {target}`",
         )
     return Stuck(
         f"{item.namespace}/{item.name}",
@@ -221,8 +221,8 @@ def of_pod(issue: PodIssue, state: ClusterState) -> Stuck | None:
         _PASSES.search(issue.reason) or not all(node.ready for node in state.nodes)
     ):
         after_s = WHILE_OTHERS_START_S
-    where = f" on {issue.node}" if issue.node else ""
-    subject = f"{issue.namespace}/{issue.pod}{where}"
+    place = f" on {issue.node}" if issue.node else ""
+    subject = f"{issue.namespace}/{issue.pod}{place}"
     return Stuck(subject, issue.reason, after_s, _remedy(issue), settled=cordoned)
 
 
@@ -241,8 +241,8 @@ def of_job(issue: PodIssue, state: ClusterState) -> Stuck | None:
 def _waits_for_cordoned(issue: PodIssue, state: ClusterState) -> bool:
     """Whether a pod has no node because all are cordoned, or control planes."""
     closed = [any(taint.startswith(_CLOSED) for taint in node.taints) for node in state.nodes]
-    told = issue.kind == "unscheduled" and "were unschedulable" in issue.reason
-    return told and bool(closed) and all(closed)
+    is_unschedulable = issue.kind == "unscheduled" and "were unschedulable" in issue.reason
+    return is_unschedulable and bool(closed) and all(closed)
 
 
 def _remedy(issue: PodIssue) -> str:
@@ -264,7 +264,7 @@ class Patience:
     """How long the reasons of one wait have lasted without progress."""
 
     _since: dict[str, float] = field(default_factory=dict)
-    _seen: dict[str, float] = field(default_factory=dict)
+    _last_observed: dict[str, float] = field(default_factory=dict)
     _best: float = -math.inf
 
     def over(self, reasons: Sequence[Stuck], ready: int, now: float) -> list[Stuck]:
@@ -278,12 +278,12 @@ class Patience:
             settled = {_key(item) for item in reasons if item.settled}
             self._since = {key: at for key, at in self._since.items() if key in settled}
         present = set(map(_key, reasons))
-        for key, seen in list(self._seen.items()):
-            if key not in present and now - seen > _FORGOTTEN_S:
+        for key, last_observed in list(self._last_observed.items()):
+            if key not in present and now - last_observed > _FORGOTTEN_S:
                 self._since.pop(key, None)
-                del self._seen[key]
+                del self._last_observed[key]
         for item in reasons:
-            self._seen[_key(item)] = now
+            self._last_observed[_key(item)] = now
             self._since.setdefault(_key(item), now)
         return [item for item in reasons if now - self._since[_key(item)] >= item.after_s]
 

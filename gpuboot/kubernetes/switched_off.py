@@ -20,7 +20,14 @@ from gpuboot.kubernetes.stuck import WHILE_OTHERS_START_S, Stuck
 REMOVING = "gpuboot.io/removing"
 _KEEP = "helm.sh/resource-policy"
 _RELEASE_NAME = "meta.helm.sh/release-name"
-_SHOWN = ("Deployment", "DaemonSet", "StatefulSet", "Prometheus", "Alertmanager", "ClusterPolicy")
+_LISTED_KINDS = (
+    "Deployment",
+    "DaemonSet",
+    "StatefulSet",
+    "Prometheus",
+    "Alertmanager",
+    "ClusterPolicy",
+)
 # Set by the GPU Operator (gpu-operator v26.7.0, controllers/state_manager.go), by GPU feature
 # discovery, and by the node feature discovery of its chart.
 _SET_BY_OPERATOR = re.compile(
@@ -86,10 +93,10 @@ def leaving(contents: Contents, release: str, instances: Collection[str]) -> lis
                 return above is None or leaves(above)
         return False
 
-    everything = (*contents.workloads, *contents.pods)
+    all_objects = (*contents.workloads, *contents.pods)
     return [
         f"{item['kind']} {item['metadata']['name']}"
-        for item in everything
+        for item in all_objects
         if item["kind"] != "ReplicaSet" and leaves(item)
     ]
 
@@ -115,8 +122,13 @@ def going(left: Sequence[str], release: str, namespace: str) -> Progress:
 
 def shown_objects(live: Release, name: str, namespace: str) -> list[Object]:
     """The objects of a release that a person wants to be told of when it goes."""
-    found = [item for item in release_objects(live, name, namespace) if item["kind"] in _SHOWN]
-    return sorted(found, key=lambda item: (_SHOWN.index(item["kind"]), item["metadata"]["name"]))
+    listed_objects = [
+        item for item in release_objects(live, name, namespace) if item["kind"] in _LISTED_KINDS
+    ]
+    return sorted(
+        listed_objects,
+        key=lambda item: (_LISTED_KINDS.index(item["kind"]), item["metadata"]["name"]),
+    )
 
 
 def lost_claims(live: Release, name: str, namespace: str) -> list[str]:
@@ -142,15 +154,17 @@ def stale_labels(
     + contents: of the operator's namespace; + release: whose DaemonSets do not count
     + discovery: node feature discovery goes with it, and what it has found
     """
-    gone = {*leaving(contents, release, ("ClusterPolicy",))}
-    inside = {item["metadata"]["uid"] for item in contents.workloads if _title(item) in gone}
+    leaving_names = {*leaving(contents, release, ("ClusterPolicy",))}
+    inside = {
+        item["metadata"]["uid"] for item in contents.workloads if _title(item) in leaving_names
+    }
     used = {
         key
         for item in contents.daemonsets
         if item["metadata"]["uid"] not in inside
         for key in _selected(item)
     }
-    found = {
+    stale_keys = {
         node: sorted(
             key
             for key, value in labels.items()
@@ -158,7 +172,7 @@ def stale_labels(
         )
         for node, labels in nodes.items()
     }
-    return {node: keys for node, keys in found.items() if keys}
+    return {node: keys for node, keys in stale_keys.items() if keys}
 
 
 def _title(item: Object) -> str:

@@ -27,8 +27,8 @@ def namespace(name: str, team: Team) -> str:
 
 def objects(teams: Mapping[str, Team]) -> list[Object]:
     """The objects of all teams, beside their namespaces."""
-    found = [_priority(name, team) for name, team in teams.items()]
-    return found + [_quota(name, team) for name, team in teams.items() if _hard(team)]
+    priorities = [_priority(name, team) for name, team in teams.items()]
+    return priorities + [_quota(name, team) for name, team in teams.items() if _hard(team)]
 
 
 def _priority(name: str, team: Team) -> Object:
@@ -63,20 +63,20 @@ def problems(settings: Settings) -> list[Problem]:
     """Namespaces that are not a team's, and resources that no node has."""
     teams = settings.teams
     counts = Counter(namespace(name, team) for name, team in teams.items())
-    taken = {*_SYSTEM, settings.monitoring.namespace, settings.gpu_operator.namespace}
-    found = []
+    reserved = {*_SYSTEM, settings.monitoring.namespace, settings.gpu_operator.namespace}
+    problems = []
     for name, team in teams.items():
         place = namespace(name, team)
         if counts[place] > 1:
-            found.append(_problem(name, f"other teams have the namespace {place} too"))
-        if place in taken:
-            found.append(_problem(name, f"the namespace {place} is the cluster's own"))
+            problems.append(_problem(name, f"other teams have the namespace {place} too"))
+        if place in reserved:
+            problems.append(_problem(name, f"the namespace {place} is the cluster's own"))
         if team.mig and settings.gpu_operator.mig_strategy != "mixed":
             strategy = settings.gpu_operator.mig_strategy
             cause = f'teams["{name}"].mig: under gpu_operator.mig_strategy {strategy} instances '
             remedy = 'set gpus, or mig_strategy = "mixed"'
-            found.append(Problem("", cause + "have no names of their own", remedy))
-    return found
+            problems.append(Problem("", cause + "have no names of their own", remedy))
+    return problems
 
 
 def _problem(name: str, cause: str) -> Problem:

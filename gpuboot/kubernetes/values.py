@@ -14,8 +14,8 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
     merged = dict(base)
     for key, value in over.items():
         old = merged.get(key)
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        merged[key] = merge(old, value) if both else value  # type: ignore[arg-type]
+        are_mappings = isinstance(old, Mapping) and isinstance(value, Mapping)
+        merged[key] = merge(old, value) if are_mappings else value  # type: ignore[arg-type]
     return merged
 
 
@@ -26,11 +26,11 @@ def keeping(values: Mapping[str, Any], live: Mapping[str, Any], path: Sequence[s
     """
     if not path:
         return {**live, **values}
-    name, *rest = path
-    mine, theirs = values.get(name), live.get(name)
-    if not isinstance(mine, Mapping) or not isinstance(theirs, Mapping):
+    name, *remaining = path
+    own_value, live_value = values.get(name), live.get(name)
+    if not isinstance(own_value, Mapping) or not isinstance(live_value, Mapping):
         return dict(values)
-    return {**values, name: keeping(mine, theirs, rest)}
+    return {**values, name: keeping(own_value, live_value, remaining)}
 
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:

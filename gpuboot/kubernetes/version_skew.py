@@ -35,12 +35,12 @@ def upgrade_step(server: str, target: str) -> Step:
 
     `refuse`: it would go back, or skip a minor release.
     """
-    now, then = parse(server), parse(target)
-    if now == then:
+    now, desired = parse(server), parse(target)
+    if now == desired:
         return "none"
-    if then < now or then[0] != now[0] or then[1] > now[1] + 1:
+    if desired < now or desired[0] != now[0] or desired[1] > now[1] + 1:
         return "refuse"
-    return "minor" if then[1] > now[1] else "patch"
+    return "minor" if desired[1] > now[1] else "patch"
 
 
 def planned_step(cluster: ClusterState, target: str) -> Step:
@@ -51,8 +51,10 @@ def planned_step(cluster: ClusterState, target: str) -> Step:
 
 def api_servers(cluster: ClusterState) -> Mapping[str, str]:
     """Version of each API server, by node; of the one that answered where no pod tells."""
-    told = {name: version for name, version in cluster.api_servers.items() if _release(version)}
-    return told or {"": cluster.server}
+    known_versions = {
+        name: version for name, version in cluster.api_servers.items() if _release(version)
+    }
+    return known_versions or {"": cluster.server}
 
 
 def too_early(cluster: ClusterState, target: str, worker: bool) -> str:
@@ -78,9 +80,9 @@ def problems(nodes: Iterable[Node], target: str, cluster: ClusterState) -> list[
     """
     hosts = {node.name: node.host for node in nodes}
     servers = {name: version for name, version in api_servers(cluster).items() if version}
-    found = [*_control_plane(servers, target), *_etcd(cluster.etcd, target)]
-    if found:
-        return found
+    problems = [*_control_plane(servers, target), *_etcd(cluster.etcd, target)]
+    if problems:
+        return problems
     return [*_newer_kubelets(hosts, target, cluster), *_old_kubelets(hosts, target, cluster)]
 
 
@@ -88,26 +90,26 @@ def _control_plane(servers: Mapping[str, str], target: str) -> Iterator[Problem]
     """The newest API server must not go back, the oldest not skip a minor release."""
     newest = max(servers.values(), key=parse, default=target)
     oldest = min(servers.values(), key=parse, default=target)
-    asked = f"the version lock asks for {target}"
+    requirement = f"the version lock asks for {target}"
     if parse(newest) > parse(target):
         yield Problem(
             "",
-            f"the cluster runs Kubernetes {newest}{_where(servers, newest)}, {asked}: a control "
-            "plane cannot go back to an earlier release",
+            f"the cluster runs Kubernetes {newest}{_node_suffix(servers, newest)}, {requirement}: "
+            "a control plane cannot go back to an earlier release",
             f"set versions.kubernetes to {newest} or newer",
         )
     elif upgrade_step(oldest, target) == "refuse":
         following = f"1.{parse(oldest)[1] + 1}"
         yield Problem(
             "",
-            f"the cluster runs Kubernetes {oldest}{_where(servers, oldest)}, {asked}: an upgrade "
-            f"may not skip {following}",
+            f"the cluster runs Kubernetes {oldest}{_node_suffix(servers, oldest)}, {requirement}: "
+            f"an upgrade may not skip {following}",
             f"set versions.kubernetes to the newest release of {following} and run, then to the "
             "minor release after it, until you are there",
         )
 
 
-def _where(servers: Mapping[str, str], version: str) -> str:
+def _node_suffix(servers: Mapping[str, str], version: str) -> str:
     """On which nodes, where not all of them run the same."""
     names = sorted(name for name, running in servers.items() if running == version and name)
     return "" if len(set(servers.values())) == 1 else f" on {', '.join(names)}"
@@ -192,9 +194,11 @@ def differences(cluster: ClusterState, target: str) -> list[tuple[str, str, str]
     """
     etcd, coredns = BROUGHT.get(parse(target)[1], ("", ""))
     now = {"etcd": min(cluster.etcd.values(), default=""), "CoreDNS": cluster.coredns}
-    then = {"etcd": etcd, "CoreDNS": coredns}
+    target_versions = {"etcd": etcd, "CoreDNS": coredns}
     return [
-        (name, now[name], then[name])
+        (name, now[name], target_versions[name])
         for name in now
-        if now[name] and then[name] and _release(now[name]) < _release(then[name])
+        if now[name]
+        and target_versions[name]
+        and _release(now[name]) < _release(target_versions[name])
     ]

@@ -32,26 +32,26 @@ def router_id(cluster: Cluster) -> int:
 def devices(address: str, state: NodeState) -> list[str]:
     """The network devices of a machine whose network an address is in."""
     ip = ipaddress.ip_address(address)
-    found = [
+    names = [
         device
         for device, own in state.interfaces
         if own.partition("/")[0] != address and ip in ipaddress.ip_interface(own).network
     ]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
 def device(cluster: Cluster, node: Node, state: NodeState) -> str:
     """The device that gets the virtual address; "" where it cannot be told."""
     if cluster.virtual_ip_interface:
         return cluster.virtual_ip_interface
-    found = devices(cluster.virtual_ip or "", state)
+    candidates = devices(cluster.virtual_ip or "", state)
     own = _device_of(node.address, state)
-    return own if own in found else found[0] if len(found) == 1 else ""
+    return own if own in candidates else candidates[0] if len(candidates) == 1 else ""
 
 
 def _device_of(address: str, state: NodeState) -> str:
-    held = (name for name, own in state.interfaces if own.partition("/")[0] == address)
-    return next(held, "")
+    matches = (name for name, own in state.interfaces if own.partition("/")[0] == address)
+    return next(matches, "")
 
 
 def keepalived(cluster: Cluster, node: Node, nodes: Sequence[Node], state: NodeState) -> str:
@@ -93,8 +93,8 @@ def settled(cluster: Cluster, nodes: Iterable[Node], states: Mapping[str, NodeSt
         if node.role == "control_plane" and node.host in states
     }
     address = cluster.virtual_ip or ""
-    known = all(state.virtual_address == address for state in controls.values())
-    return known and len(holders(address, controls)) == 1
+    all_have_address = all(state.virtual_address == address for state in controls.values())
+    return all_have_address and len(holders(address, controls)) == 1
 
 
 def problems(
@@ -104,13 +104,13 @@ def problems(
 
     + states: by inventory name; of machines that cannot be reached there is none
     """
-    found = _left_behind(nodes, states, cluster)
+    problems = _left_behind(nodes, states, cluster)
     if cluster.virtual_ip is None:
-        return found
+        return problems
     for node in nodes:
         state = states.get(node.host)
         if node.address == cluster.virtual_ip:
-            found.append(
+            problems.append(
                 Problem(
                     node.host,
                     f"cluster.virtual_ip {cluster.virtual_ip} is its own address",
@@ -118,7 +118,7 @@ def problems(
                 )
             )
         elif state and cluster.virtual_ip in state.addresses and not state.virtual_address:
-            found.append(
+            problems.append(
                 Problem(
                     node.host,
                     f"it has the address {cluster.virtual_ip} (cluster.virtual_ip) already, not by "
@@ -127,8 +127,8 @@ def problems(
                 )
             )
         elif state and node.role == "control_plane":
-            found += _of_control_plane(cluster, node, state)
-    return found
+            problems += _of_control_plane(cluster, node, state)
+    return problems
 
 
 def _of_control_plane(cluster: Cluster, node: Node, state: NodeState) -> list[Problem]:
@@ -154,16 +154,18 @@ def _of_control_plane(cluster: Cluster, node: Node, state: NodeState) -> list[Pr
 
 def _of_device(cluster: Cluster, node: Node, state: NodeState) -> list[Problem]:
     present = list(dict.fromkeys(name for name, _ in state.interfaces))
-    chosen = cluster.virtual_ip_interface
-    if chosen and chosen not in present:
-        cause = f"it has no network device {chosen} with an address (cluster.virtual_ip_interface)"
+    configured = cluster.virtual_ip_interface
+    if configured and configured not in present:
+        cause = (
+            f"it has no network device {configured} with an address (cluster.virtual_ip_interface)"
+        )
         remedy = f"name one of {', '.join(present)}; or leave it out, if names differ"
         return [Problem(node.host, cause, remedy)]
     if device(cluster, node, state):
         return []
-    several = devices(cluster.virtual_ip or "", state)
-    if several:
-        cause = f"cluster.virtual_ip {cluster.virtual_ip} is in networks of {', '.join(several)}"
+    candidates = devices(cluster.virtual_ip or "", state)
+    if candidates:
+        cause = f"cluster.virtual_ip {cluster.virtual_ip} is in networks of {', '.join(candidates)}"
         return [Problem(node.host, cause, "say which by cluster.virtual_ip_interface")]
     own = ", ".join(f"{address} ({name})" for name, address in state.interfaces) or "none"
     cause = f"cluster.virtual_ip {cluster.virtual_ip} is in none of its networks (it has {own})"
@@ -178,11 +180,11 @@ def _left_behind(
     nodes: Sequence[Node], states: Mapping[str, NodeState], cluster: Cluster
 ) -> list[Problem]:
     """Workers that cannot be told that the address goes, and would have no API server."""
-    there = {state.virtual_address for state in states.values()} - {"", cluster.virtual_ip}
-    away = [node.host for node in nodes if node.role == "worker" and node.host not in states]
-    if not there or not away:
+    old_addresses = {state.virtual_address for state in states.values()} - {"", cluster.virtual_ip}
+    unreachable = [node.host for node in nodes if node.role == "worker" and node.host not in states]
+    if not old_addresses or not unreachable:
         return []
-    names, old = ", ".join(away), ", ".join(sorted(there))
+    names, old = ", ".join(unreachable), ", ".join(sorted(old_addresses))
     cause = (
         f"the virtual address {old} is to go, and {names}, now out of reach, would go on asking "
         "for the API there"
@@ -221,18 +223,18 @@ def asker(nodes: Sequence[Node], states: Mapping[str, NodeState], cluster: Clust
     controls = [node for node in nodes if node.role == "control_plane"]
     if cluster.virtual_ip is None or not all(node.host in states for node in controls):
         return None
-    ours = any(states[node.host].virtual_address == cluster.virtual_ip for node in controls)
-    if ours or holders(cluster.virtual_ip, states):
+    is_held = any(states[node.host].virtual_address == cluster.virtual_ip for node in controls)
+    if is_held or holders(cluster.virtual_ip, states):
         return None
     return next((node for node in controls if node.leader), None)
 
 
-def taken(cluster: Cluster, host: str, found: Neighbour) -> list[Problem]:
+def taken_address_problems(cluster: Cluster, host: str, neighbour: Neighbour) -> list[Problem]:
     """A machine that is none of the inventory's and has the address. + host: which has asked"""
-    if not (found.mac or found.port):
+    if not (neighbour.mac or neighbour.port):
         return []
-    card = f" from network card {found.mac}" if found.mac else ""
-    port = f", and its TCP port {API_PORT} is open" if found.port == "open" else ""
+    card = f" from network card {neighbour.mac}" if neighbour.mac else ""
+    port = f", and its TCP port {API_PORT} is open" if neighbour.port == "open" else ""
     return [
         Problem(
             host,

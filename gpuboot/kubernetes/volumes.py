@@ -95,13 +95,14 @@ def _volume(item: Object) -> Volume:
     )
 
 
-def named(volumes: Volumes, namespace: str, names: Iterable[str]) -> list[Claim]:
+def matching_claims(volumes: Volumes, namespace: str, names: Iterable[str]) -> list[Claim]:
     """The claims of a namespace whose whole name is like one of these regular expressions."""
     patterns = list(names)
     return [
         claim
         for claim in volumes.claims
-        if claim.namespace == namespace and any(re.fullmatch(it, claim.name) for it in patterns)
+        if claim.namespace == namespace
+        and any(re.fullmatch(pattern, claim.name) for pattern in patterns)
     ]
 
 
@@ -121,7 +122,7 @@ def users(
     return sorted((bound | waiting) - {*without})
 
 
-def gone(
+def deletion_progress(
     volumes: Volumes, namespace: str, claims: Collection[str], names: Collection[str]
 ) -> Progress:
     """Whether deleted claims and their volumes are gone. + names: of the volumes
@@ -130,9 +131,15 @@ def gone(
     """
     if volumes.error:
         return Progress(False, f"the volumes cannot be read: {volumes.error}")
-    left = [str(it) for it in volumes.claims if it.namespace == namespace and it.name in claims]
+    left = [
+        str(entry)
+        for entry in volumes.claims
+        if entry.namespace == namespace and entry.name in claims
+    ]
     left += [
-        f"volume {it.name}" for it in volumes.volumes if it.name in names and it.reclaim != "Retain"
+        f"volume {entry.name}"
+        for entry in volumes.volumes
+        if entry.name in names and entry.reclaim != "Retain"
     ]
     return Progress(not left, f"volumes are deleted: {', '.join(left)}", ready=-len(left))
 
@@ -170,6 +177,9 @@ def held_up(
     ]
     helpers = [item for item in state.pod_issues if item.namespace == NAMESPACE]
     reasons += [reason for item in helpers if (reason := stuck.of_job(item, state))]
-    if not any((it.namespace, it.name) == (NAMESPACE, PROVISIONER) for it in state.workloads):
+    if not any(
+        (workload.namespace, workload.name) == (NAMESPACE, PROVISIONER)
+        for workload in state.workloads
+    ):
         reasons.append(stuck.of_absent(NAMESPACE, PROVISIONER, state, certain=True))
     return replace(look, text="; ".join([look.text, *map(str, reasons)]), stuck=tuple(reasons))

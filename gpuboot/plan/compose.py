@@ -36,11 +36,11 @@ def project_changes(
         elif file.mode == "644" and file.path in old:
             changes.append(text_change(subject, old[file.path], file.text or ""))
         else:
-            there = "" if file.path in existing else None
-            changes.append(Change(subject=subject, old=there, new="", hidden=True))
+            old_state = "" if file.path in existing else None
+            changes.append(Change(subject=subject, old=old_state, new="", hidden=True))
     changes += [Change(subject=f"file {project.folder}/{path}", old="present") for path in strays]
-    made = [name for name in project.services if name not in running]
-    changes += [Change(subject=f"container {name}", new="running") for name in made]
+    missing = [name for name in project.services if name not in running]
+    changes += [Change(subject=f"container {name}", new="running") for name in missing]
     return [*changes, *_effects(project, wrong, before, after, running)]
 
 
@@ -51,13 +51,15 @@ def _effects(
     after: Mapping[str, Any],
     running: Collection[str],
 ) -> list[Effect]:
-    again = {name for name in running if before and after and before.get(name) != after.get(name)}
-    told = {file.service for file in wrong if file.service} & set(running)
+    recreated = {
+        name for name in running if before and after and before.get(name) != after.get(name)
+    }
+    notified = {file.service for file in wrong if file.service} & set(running)
     effects = [
         Effect(kind="restart", target=f"container {name}", local=True, note="made again")
-        for name in sorted(again)
+        for name in sorted(recreated)
     ]
-    for name in sorted(told - again):
+    for name in sorted(notified - recreated):
         reloads = project.reloads.get(name) == "SIGHUP"
         effects.append(
             Effect(kind="reload" if reloads else "restart", target=f"container {name}", local=True)
@@ -70,5 +72,5 @@ def _text(files: Sequence[File], path: str) -> str | None:
 
 
 def _services(text: str | None) -> dict[str, Any]:
-    found: dict[str, Any] = (yaml.safe_load(text) or {}).get("services", {}) if text else {}
-    return found
+    services: dict[str, Any] = (yaml.safe_load(text) or {}).get("services", {}) if text else {}
+    return services

@@ -33,7 +33,7 @@ def value_changes(subject: str, old: Any, new: Any) -> list[Change]:
 
     + subject: of the changes; + old, new: JSON values, None for what is not there
     """
-    return [field_change(subject, *found) for found in _differences("", old, new)]
+    return [field_change(subject, *difference) for difference in _differences("", old, new)]
 
 
 def field_change(subject: str, path: str, old: Any, new: Any) -> Change:
@@ -81,17 +81,20 @@ def _diff(old: str, new: str) -> tuple[str, ...]:
     ]
     if not lines:
         return ("~ only in lines that are hidden, or at the ends of lines",)
-    more = len(lines) - _LONGEST_DIFF
-    return (*lines[:_LONGEST_DIFF], *([f"… and {more} more lines"] if more > 0 else []))
+    hidden_count = len(lines) - _LONGEST_DIFF
+    return (
+        *lines[:_LONGEST_DIFF],
+        *([f"… and {hidden_count} more lines"] if hidden_count > 0 else []),
+    )
 
 
 def _safe(value: Any, path: str = "") -> Any:
     """A value without what is secret in it."""
     if isinstance(value, Mapping):
-        named = str(value.get("name", "")) if "value" in value else ""
+        variable_name = str(value.get("name", "")) if "value" in value else ""
         return {
             key: HIDDEN
-            if is_secret(str(key)) or (key == "value" and is_secret(named))
+            if is_secret(str(key)) or (key == "value" and is_secret(variable_name))
             else _safe(item)
             for key, item in value.items()
         }

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuboot.plan.model import Change, Kept
+from gpuboot.plan.model import Change, KeptItem
 from gpuboot.plan.terminal import change_lines, kept_lines
 from gpuboot.verify.report.junit import printable
 
@@ -57,36 +57,36 @@ def from_plan(plan: Mapping[str, Any]) -> Drift:
     """What has drifted, by a plan's JSON (docs/reports.md has its keys)."""
     differences = [
         Difference(
-            host=found["host"],
+            host=entry["host"],
             phase=step["phase"],
             operation=step["operation"],
-            lines=tuple(line for one in found["changes"] for line in _lines(one)),
+            lines=tuple(line for change in entry["changes"] for line in _lines(change)),
         )
         for step in plan["steps"]
-        for found in step["hosts"]
+        for entry in step["hosts"]
     ]
     differences += [
         Difference(
-            host=found["host"],
+            host=entry["host"],
             phase=step["phase"],
             operation=step["operation"],
-            lines=tuple(line for one in found["kept"] for line in _kept_lines(one)),
+            lines=tuple(line for change in entry["kept"] for line in _kept_lines(change)),
             decision=True,
         )
         for step in plan["decisions"]
-        for found in step["hosts"]
+        for entry in step["hosts"]
     ]
     return Drift(cluster=plan["cluster"], hosts=plan["hosts"], differences=differences)
 
 
 def _lines(change: Mapping[str, Any]) -> list[str]:
     diff = tuple(change.get("diff", ()))
-    return list(change_lines(Change(**{**change, "diff": diff}), whole=True))
+    return list(change_lines(Change(**{**change, "diff": diff}), full=True))
 
 
-def _kept_lines(kept: Mapping[str, Any]) -> list[str]:
-    diff = tuple(kept.get("diff", ()))
-    return list(kept_lines(Kept(**{**kept, "diff": diff}), whole=True))
+def _kept_lines(decision: Mapping[str, Any]) -> list[str]:
+    diff = tuple(decision.get("diff", ()))
+    return list(kept_lines(KeptItem(**{**decision, "diff": diff}), full=True))
 
 
 def text(drift: Drift) -> str:
@@ -108,12 +108,12 @@ def junit(drift: Drift) -> str:
     total = len(drift.differences)
     root = ET.Element("testsuites", {"name": f"gpuboot drift {drift.cluster}"})
     for host in drift.hosts:
-        found = drift.of(host)
-        counts = {"tests": str(len(found) or 1), "failures": str(len(found))}
+        differences = drift.of(host)
+        counts = {"tests": str(len(differences) or 1), "failures": str(len(differences))}
         suite = ET.SubElement(root, "testsuite", {"name": host, **counts})
-        if not found:
+        if not differences:
             ET.SubElement(suite, "testcase", {"classname": host, "name": "as the settings say"})
-        for item in found:
+        for item in differences:
             names = {"classname": f"{host}.{item.phase}", "name": item.operation}
             case = ET.SubElement(suite, "testcase", names)
             message = printable("; ".join(item.lines))

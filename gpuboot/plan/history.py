@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gpuboot.config.exit_codes import ENDED
+from gpuboot.config.exit_codes import COMPLETED_CODES
 from gpuboot.plan.model import Duration, Step
 
 WAIT = "Rollout"  # the phase that waits for what all phases have changed
@@ -31,20 +31,26 @@ def durations(reports: Path, cluster: str, steps: Iterable[Step]) -> dict[str, D
     for step in steps:
         planned.setdefault(step.phase, set()).add(_kind(step.name))
         planned.setdefault(WAIT, set()).add(f"{step.phase} | {_kind(step.name)}")
-    found: dict[str, Duration] = {}
+    known_durations: dict[str, Duration] = {}
     for _, run in islice(past_runs(reports, cluster), _NEWEST):
-        if run["exit"] not in ENDED:
+        if run["exit"] not in COMPLETED_CODES:
             continue
         changed = changed_operations(run)
         for phase in run["phases"]:
-            name, wanted = phase["name"], planned.get(phase["name"])
-            exact = name in found and not found[name].more
-            if not wanted or exact or not wanted <= changed.get(name, set()):
+            name, planned_operations = phase["name"], planned.get(phase["name"])
+            exact = name in known_durations and not known_durations[name].changed_more
+            if (
+                not planned_operations
+                or exact
+                or not planned_operations <= changed.get(name, set())
+            ):
                 continue
-            more = changed[name] != wanted
-            if name not in found or not more:
-                found[name] = Duration(seconds=phase["seconds"], started=run["started"], more=more)
-    return found
+            has_more = changed[name] != planned_operations
+            if name not in known_durations or not has_more:
+                known_durations[name] = Duration(
+                    seconds=phase["seconds"], started=run["started"], changed_more=has_more
+                )
+    return known_durations
 
 
 def _kind(name: str) -> str:
@@ -70,17 +76,17 @@ def past_runs(reports: Path, cluster: str = "") -> Iterator[tuple[Path, Mapping[
 
 def _age(folder: Path) -> tuple[str, int, str]:
     """Its time, and which it is of those that began in the same second."""
-    moment, _, rest = folder.name.partition("-")
-    number = rest.rpartition("-")[2]
-    return moment, int(number) if number.isdigit() else 1, rest
+    moment, _, suffix = folder.name.partition("-")
+    number = suffix.rpartition("-")[2]
+    return moment, int(number) if number.isdigit() else 1, suffix
 
 
 def changed_operations(run: Mapping[str, Any]) -> dict[str, set[str]]:
     """Phase -> operations that changed something on any host, without versions in their names."""
-    found: dict[str, set[str]] = {}
+    operations: dict[str, set[str]] = {}
     for host in run["hosts"].values():
         for name in host["changed"]:
-            phase, _, rest = name.partition(" | ")
-            found.setdefault(phase, set()).add(_kind(rest or name))
-            found.setdefault(WAIT, set()).add(f"{phase} | {_kind(rest or name)}")
-    return found
+            phase, _, operation = name.partition(" | ")
+            operations.setdefault(phase, set()).add(_kind(operation or name))
+            operations.setdefault(WAIT, set()).add(f"{phase} | {_kind(operation or name)}")
+    return operations

@@ -41,8 +41,8 @@ class Change:
 
     def to_json(self) -> dict[str, Any]:
         """The change as run.json and `gpuboot plan` have it."""
-        found = {"subject": self.subject, "field": self.field, "old": self.old, "new": self.new}
-        return {**found, "diff": list(self.diff)} if self.diff else found
+        document = {"subject": self.subject, "field": self.field, "old": self.old, "new": self.new}
+        return {**document, "diff": list(self.diff)} if self.diff else document
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class KeptItem:
     """Something that an operation could take away or put back, and does not.
 
     + why: or what does; + diff: lines that differ, as a `Change` has them
@@ -96,15 +96,15 @@ class Kept:
 
     def to_json(self) -> dict[str, Any]:
         """It as run.json and `gpuboot plan` have it."""
-        found: dict[str, Any] = {"what": self.what, "why": self.why}
-        return {**found, "diff": list(self.diff)} if self.diff else found
+        document: dict[str, Any] = {"what": self.what, "why": self.why}
+        return {**document, "diff": list(self.diff)} if self.diff else document
 
 
-class Decision(Kept):
+class Decision(KeptItem):
     """Something that somebody has set otherwise, which no run changes: plan and drift name it."""
 
 
-Item = Change | Effect | Unknown | Kept
+Item = Change | Effect | Unknown | KeptItem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,16 +139,16 @@ class Duration:
     """How long a phase took when a run last changed the same things in it.
 
     + started: of that run, UTC (ISO 8601)
-    + more: that run changed more in this phase, so `seconds` is an upper bound
+    + changed_more: that run changed more in this phase, so `seconds` is an upper bound
     """
 
     seconds: float
     started: str
-    more: bool = False
+    changed_more: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The duration as `gpuboot plan` prints it."""
-        return {"seconds": self.seconds, "started": self.started, "changed_more": self.more}
+        return {"seconds": self.seconds, "started": self.started, "changed_more": self.changed_more}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +194,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """The plan as `gpuboot plan` prints it; docs/reports.md documents the keys."""
-        known = {name: self.durations.get(name) for name in self.timed_phases}
+        known_durations = {name: self.durations.get(name) for name in self.timed_phases}
         return {
             "schema": 1,
             "cluster": self.cluster,
@@ -206,7 +206,9 @@ class Plan:
                 {"host": host, **items_json(items)} for host, items in self.packages.items()
             ],
             "unchanged_operations": self.unchanged,
-            "last_time": {name: it and it.to_json() for name, it in known.items()},
+            "last_time": {
+                name: duration and duration.to_json() for name, duration in known_durations.items()
+            },
         }
 
 
@@ -216,9 +218,9 @@ def items_json(items: Sequence[Item]) -> dict[str, list[Any]]:
     `kept` is there only where something is.
     """
     kinds: dict[str, type[Item]] = {"changes": Change, "effects": Effect, "unknown": Unknown}
-    found = {
+    items_by_kind = {
         key: [item.to_json() for item in items if isinstance(item, kind)]
         for key, kind in kinds.items()
     }
-    kept = [item.to_json() for item in items if isinstance(item, Kept)]
-    return {**found, **({"kept": kept} if kept else {})}
+    kept_items = [item.to_json() for item in items if isinstance(item, KeptItem)]
+    return {**items_by_kind, **({"kept": kept_items} if kept_items else {})}

@@ -18,12 +18,12 @@ _RESTARTED = {
 
 
 def package_changes(
-    versions: Mapping[str, str], wanted: Mapping[str, str], unheld: Iterable[str] = ()
+    versions: Mapping[str, str], requested: Mapping[str, str], unheld: Iterable[str] = ()
 ) -> list[Item]:
     """What installing packages changes.
 
     + versions: installed packages -> version
-    + wanted: packages to install -> version or its pattern; "": the newest available
+    + requested: packages to install -> version or its pattern; "": the newest available
     + unheld: packages that are to be held and are not
     """
     changes: list[Item] = [
@@ -33,17 +33,17 @@ def package_changes(
             old=versions.get(name),
             new=version or "(newest available)",
         )
-        for name, version in wanted.items()
+        for name, version in requested.items()
     ]
     changes += [
         Change(subject=f"package {name}", field="held", old=False, new=True)
         for name in unheld
-        if name not in wanted
+        if name not in requested
     ]
     changes += [
         Effect(kind="restart", target=service, local=True, note=note)
         for name, (service, note) in _RESTARTED.items()
-        if name in wanted and name in versions
+        if name in requested and name in versions
     ]
     return changes
 
@@ -51,24 +51,24 @@ def package_changes(
 def rehearsed_changes(rehearsal: Rehearsal) -> list[Item]:
     """What a run's packages change beside themselves: what goes, and what nobody would expect."""
     if rehearsal.error:
-        why = f"which packages the run's own remove ({rehearsal.error})"
-        return [Unknown(what=why, until="the run installs them")]
-    found = rehearsal.transaction
-    gone: list[Item] = [
+        subject = f"which packages the run's own remove ({rehearsal.error})"
+        return [Unknown(what=subject, until="the run installs them")]
+    transaction = rehearsal.transaction
+    removals: list[Item] = [
         Change(subject=f"package {name}", field=_field("version", rehearsal.reasons(name)), old=old)
-        for name, old in sorted(found.removed.items(), key=lambda item: (item[1], item[0]))
+        for name, old in sorted(transaction.removed.items(), key=lambda item: (item[1], item[0]))
     ]
-    return gone + [
+    return removals + [
         Change(subject=f"package {name}", field=_field("version", signs), old=old or None, new=new)
-        for name, (old, new) in found.installed.items()
-        if (signs := _signs(name in found.held, name in found.downgraded))
+        for name, (old, new) in transaction.installed.items()
+        if (signs := _signs(name in transaction.held_packages, name in transaction.downgraded))
     ]
 
 
-def _field(name: str, more: Iterable[str]) -> str:
-    text = ", ".join(more)
+def _field(name: str, details: Iterable[str]) -> str:
+    text = ", ".join(details)
     return f"{name} ({text})" if text else name
 
 
-def _signs(held: bool, downgraded: bool) -> list[str]:
-    return [*(["held"] if held else []), *(["downgraded"] if downgraded else [])]
+def _signs(is_held: bool, downgraded: bool) -> list[str]:
+    return [*(["held"] if is_held else []), *(["downgraded"] if downgraded else [])]

@@ -11,21 +11,21 @@ from gpuboot.plan.model import Change
 
 
 def release_changes(
-    subject: str, found: Release, chart: str, version: str, values: Mapping[str, Any]
+    subject: str, release: Release, chart: str, version: str, values: Mapping[str, Any]
 ) -> list[Change]:
     """The changes that bring a release to this chart, version and values.
 
     + subject: of the changes; + found: the release as Helm has it
     """
     new = f"{chart} {version}"
-    if not found.status:
+    if not release.status:
         return [Change(subject=subject, new=f"{new} with {_leaves(values)} values")]
-    old = f"{found.chart} {found.version}"
-    same = (found.chart, found.version.removeprefix("v")) == (chart, version.removeprefix("v"))
+    old = f"{release.chart} {release.version}"
+    same = (release.chart, release.version.removeprefix("v")) == (chart, version.removeprefix("v"))
     changes = [] if same else [Change(subject=subject, field="chart", old=old, new=new)]
-    if found.status != "deployed":
-        changes.append(Change(subject=subject, field="status", old=found.status, new="deployed"))
-    return [*changes, *value_changes(subject, dict(found.config), dict(values))]
+    if release.status != "deployed":
+        changes.append(Change(subject=subject, field="status", old=release.status, new="deployed"))
+    return [*changes, *value_changes(subject, dict(release.config), dict(values))]
 
 
 def _leaves(value: Any) -> int:

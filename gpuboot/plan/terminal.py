@@ -12,9 +12,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from gpuboot.plan.model import Change, Effect, EffectKind, Item, Kept, Plan, Step, Unknown
+from gpuboot.plan.model import Change, Effect, EffectKind, Item, KeptItem, Plan, Step, Unknown
 
-_SHOWN = 12  # changes of one operation on one host; the others are counted
+_MAX_CHANGES = 12  # changes of one operation on one host; the others are counted
 _DIFF = 12  # lines of one text's difference
 _DIGEST = re.compile(r"[0-9a-f]{40,}")
 _LONGEST = 100  # characters of a value
@@ -28,23 +28,23 @@ _WORDS: dict[EffectKind, str] = {
 }
 
 
-def show(plan: Plan, whole: bool = False, console: Console | None = None) -> None:
+def show(plan: Plan, full: bool = False, console: Console | None = None) -> None:
     """Print a plan. + whole: all of it, however long; + console: default: standard error"""
     out = console or Console(stderr=True, highlight=False, soft_wrap=True)
-    for line in render(plan, whole):
+    for line in render(plan, full):
         mark = line.strip()[:1]
         style = _STYLES.get(mark, "") if line.startswith("    ") else "bold"
         out.print(Text(line, style=style))
 
 
-def render(plan: Plan, whole: bool = False) -> Iterator[str]:
+def render(plan: Plan, full: bool = False) -> Iterator[str]:
     """The lines of a plan. + whole: all of it, however long"""
     if not plan.steps:
         yield (
             f"Nothing to do: {_count(len(plan.hosts), 'host')} of {plan.cluster} "
             f"{'is' if len(plan.hosts) == 1 else 'are'} as the settings say."
         )
-        yield from _decisions(plan, whole)
+        yield from _decisions(plan, full)
         return
     hosts = {host for step in plan.steps for host in step.hosts}
     yield (
@@ -59,18 +59,18 @@ def render(plan: Plan, whole: bool = False) -> Iterator[str]:
         yield phase
         for step in plan.steps:
             if step.phase == phase:
-                yield from _step(step, whole)
-    yield from _decisions(plan, whole)
+                yield from _step(step, full)
+    yield from _decisions(plan, full)
     yield ""
     yield from _cost(plan)
 
 
-def _decisions(plan: Plan, whole: bool) -> Iterator[str]:
+def _decisions(plan: Plan, full: bool) -> Iterator[str]:
     if plan.decisions:
         yield ""
         yield "Left as somebody has set it"
     for step in plan.decisions:
-        yield from _step(step, whole)
+        yield from _step(step, full)
 
 
 def _packages(plan: Plan) -> Iterator[str]:
@@ -79,37 +79,37 @@ def _packages(plan: Plan) -> Iterator[str]:
     if described:
         yield ""
         yield "Packages of others, as the package manager rehearsed this run"
-        yield from _alike("Removed, downgraded, or changed though held", described)
+        yield from _grouped_lines("Removed, downgraded, or changed though held", described)
 
 
-def _step(step: Step, whole: bool) -> Iterator[str]:
+def _step(step: Step, full: bool) -> Iterator[str]:
     described = {}
     for host, items in step.hosts.items():
-        described[host] = list(_items(items, whole))
+        described[host] = list(_items(items, full))
         if host in step.conditional:
             described[host].append("? only if an earlier operation of this run calls for it")
-    yield from _alike(step.name, described)
+    yield from _grouped_lines(step.name, described)
 
 
-def _alike(name: str, described: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _grouped_lines(name: str, described: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Lines of hosts, with those hosts together that have the same. + described: by host"""
-    alike: dict[tuple[str, ...], list[str]] = {}
+    hosts_by_lines: dict[tuple[str, ...], list[str]] = {}
     for host, lines in described.items():
-        alike.setdefault(tuple(lines), []).append(host)
-    for lines, hosts in alike.items():
+        hosts_by_lines.setdefault(tuple(lines), []).append(host)
+    for lines, hosts in hosts_by_lines.items():
         yield f"  {name} · {', '.join(hosts)}"
         yield from (f"      {line}" for line in lines)
 
 
-def _items(items: Sequence[Item], whole: bool) -> Iterator[str]:
+def _items(items: Sequence[Item], full: bool) -> Iterator[str]:
     if not items:
         yield "~ something; it does not tell what"
     changes = _together([item for item in items if isinstance(item, Change)])
-    shown = changes if whole else changes[:_SHOWN]
-    for change in shown:
-        yield from change_lines(change, whole)
-    if more := len(changes) - len(shown):
-        yield f"… and {_count(more, 'more change')} (--diff shows all)"
+    visible = changes if full else changes[:_MAX_CHANGES]
+    for change in visible:
+        yield from change_lines(change, full)
+    if hidden := len(changes) - len(visible):
+        yield f"… and {_count(hidden, 'more change')} (--diff shows all)"
     for item in items:
         if isinstance(item, Effect):
             yield f"! {effect_line(item)}"
@@ -117,18 +117,18 @@ def _items(items: Sequence[Item], whole: bool) -> Iterator[str]:
         if isinstance(item, Unknown):
             yield f"? {item.what}: not known before {item.until}"
     for item in items:
-        if isinstance(item, Kept):
-            yield from kept_lines(item, whole)
+        if isinstance(item, KeptItem):
+            yield from kept_lines(item, full)
 
 
 def _together(changes: Sequence[Change]) -> list[Change]:
     """Changes with those in one that do the same to several things of a kind."""
-    found = []
-    for (kind, *_), alike in groupby(changes, key=_sort):
-        items = list(alike)
+    merged = []
+    for (kind, *_), similar in groupby(changes, key=_sort):
+        items = list(similar)
         names = ", ".join(item.subject.removeprefix(kind).strip() for item in items)
-        found += items if len(items) == 1 else [replace(items[0], subject=f"{kind} {names}")]
-    return found
+        merged += items if len(items) == 1 else [replace(items[0], subject=f"{kind} {names}")]
+    return merged
 
 
 def _sort(change: Change) -> tuple[str, str, str]:
@@ -139,13 +139,13 @@ def _sort(change: Change) -> tuple[str, str, str]:
     return kind, change.field, _value([change.old, change.new])
 
 
-def change_lines(change: Change, whole: bool = False) -> Iterator[str]:
+def change_lines(change: Change, full: bool = False) -> Iterator[str]:
     """One change: a line, and the lines of a text that differ. + whole: however many"""
     name = f"{change.subject}: {change.field}".removesuffix(": ")
     space = " " if change.field else ": "
     if change.diff:
         yield f"~ {name}"
-        yield from _diff_lines(change.diff, whole)
+        yield from _diff_lines(change.diff, full)
     elif change.old is None:
         yield f"+ {name}{space}{_value(change.new)}"
     elif change.new is None:
@@ -154,17 +154,17 @@ def change_lines(change: Change, whole: bool = False) -> Iterator[str]:
         yield f"~ {name}{space}{_value(change.old)} → {_value(change.new)}"
 
 
-def kept_lines(item: Kept, whole: bool = False) -> Iterator[str]:
+def kept_lines(item: KeptItem, full: bool = False) -> Iterator[str]:
     """What stays: a line, and the lines of a text that differ. + whole: however many"""
     yield f"= kept: {item.what}: {item.why}"
-    yield from _diff_lines(item.diff, whole)
+    yield from _diff_lines(item.diff, full)
 
 
-def _diff_lines(diff: Sequence[str], whole: bool) -> Iterator[str]:
-    shown = diff if whole else diff[:_DIFF]
-    yield from (f"    {_short(line)}" for line in shown)
-    if more := len(diff) - len(shown):
-        yield f"    … and {_count(more, 'more line')} (--diff shows all)"
+def _diff_lines(diff: Sequence[str], full: bool) -> Iterator[str]:
+    visible = diff if full else diff[:_DIFF]
+    yield from (f"    {_short(line)}" for line in visible)
+    if hidden := len(diff) - len(visible):
+        yield f"    … and {_count(hidden, 'more line')} (--diff shows all)"
 
 
 def effect_line(effect: Effect) -> str:
@@ -203,19 +203,21 @@ def _cost(plan: Plan) -> Iterator[str]:
 def _interrupted(plan: Plan) -> str:
     effects = [item for _, item in plan.effects]
     pods = dict.fromkeys(pod for item in effects for pod in item.gpu_pods or ())
-    items = [item for step in plan.steps for found in step.hosts.values() for item in found]
+    items = [
+        item for step in plan.steps for host_items in step.hosts.values() for item in host_items
+    ]
     unknown = any(item.gpu_pods is None for item in effects)
     if unknown and not pods:
         return "which are interrupted is not known"
-    said = f"interrupted: {', '.join(pods)}" if pods else "none is interrupted"
+    message = f"interrupted: {', '.join(pods)}" if pods else "none is interrupted"
     unsure = unknown or any(isinstance(item, Unknown) for item in items)
-    return f"{said}, as far as is known before the run" if unsure else said
+    return f"{message}, as far as is known before the run" if unsure else message
 
 
 def _time(plan: Plan) -> Iterator[str]:
     for phase in plan.timed_phases:
         if last := plan.durations.get(phase):
-            bound = "at most " if last.more else ""
+            bound = "at most " if last.changed_more else ""
             yield f"{phase} {bound}{last.seconds:.0f} s (as on {last.started[:10]})"
     unknown = [phase for phase in plan.phases if phase not in plan.durations]
     if unknown == plan.phases:

@@ -65,15 +65,15 @@ def release_effects(old: str, new: str, namespace: str) -> list[Effect]:
     was, becomes = _documents(old), _documents(new)
     before = {label(item): item for item in _parsed(was - becomes)}
     after = {label(item): item for item in _parsed(becomes - was)}
-    found = [
+    all_effects = [
         effect
         for name, item in sorted(after.items())
         if name in before
         for effect in effects(before[name], item, namespace)
     ]
     # of what the GPU Operator rolls out because of its policy, the policy tells more
-    first = {(item.kind, item.target): item for item in reversed(found)}
-    return [item for item in dict.fromkeys(found) if first[item.kind, item.target] == item]
+    first = {(item.kind, item.target): item for item in reversed(all_effects)}
+    return [item for item in dict.fromkeys(all_effects) if first[item.kind, item.target] == item]
 
 
 def _documents(text: str) -> set[str]:
@@ -83,8 +83,8 @@ def _documents(text: str) -> set[str]:
 
 def _parsed(texts: set[str]) -> list[Object]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    found = [yaml.load(text, Loader=loader) for text in texts]
-    return [item for item in found if isinstance(item, dict)]
+    documents = [yaml.load(text, Loader=loader) for text in texts]
+    return [item for item in documents if isinstance(item, dict)]
 
 
 def effects(old: Object, new: Object, namespace: str = "") -> list[Effect]:
@@ -146,21 +146,21 @@ def object_changes(old: Object | None, new: Object) -> list[Change]:
         return [Change(subject=label(new), field="data", old="", new="", hidden=True)]
     return [
         item
-        for item in value_changes(label(new), _written(old), _written(new))
+        for item in value_changes(label(new), _configured_fields(old), _configured_fields(new))
         if item.new is not None or item.diff or _is_gone(item)
     ]
 
 
-def _written(item: Object) -> dict[str, Any]:
+def _configured_fields(item: Object) -> dict[str, Any]:
     meta = item.get("metadata") or {}
-    kept = {
+    marks = {
         key: {
             name: text for name, text in (meta.get(key) or {}).items() if "gpuboot.io" not in name
         }
         for key in ("labels", "annotations")
     }
-    rest = {key: value for key, value in item.items() if key not in ("metadata", "status")}
-    return {**rest, **{key: value for key, value in kept.items() if value}}
+    remaining = {key: value for key, value in item.items() if key not in ("metadata", "status")}
+    return {**remaining, **{key: value for key, value in marks.items() if value}}
 
 
 def _is_gone(change: Change) -> bool:

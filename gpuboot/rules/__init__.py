@@ -13,7 +13,12 @@ from gpuboot.rules.catalogue import all_alerts, loaded_alerts, validate
 from gpuboot.rules.clusters import kept_apart
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording import recordings
-from gpuboot.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement, offered
+from gpuboot.rules.requirements import (
+    IN_CLUSTER,
+    ON_DOCKER_HOSTS,
+    Requirement,
+    available_sources,
+)
 
 __all__ = [
     "IN_CLUSTER",
@@ -74,7 +79,7 @@ def groups(
     + site: what there is beside exporters and Prometheus: rules that require more are left out
     """
     rule_groups: list[Object] = []
-    sources = offered(site, settings)
+    sources = available_sources(site, settings)
     for name, records in recordings(settings, nodes).items():
         answered = [_record(record) for record in records if record.requires in sources]
         rule_groups += _group(name, _INTERVALS[name], answered)

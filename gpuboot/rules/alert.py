@@ -27,7 +27,7 @@ class Alert:
     + keep_for: how long it stays on after it ended ("" : not)
     + threshold, unit: the number that a site may change, and what it counts
     + summary, description: one line, and what to know at once; Prometheus templates
-    + meaning, why: the runbook's first two paragraphs
+    + meaning, reason: the runbook's first two paragraphs
     + check, remedy: the runbook's steps, Markdown, one list item each
     + source: where rule and number come from
     + requires: what it can never fire without
@@ -42,7 +42,7 @@ class Alert:
     summary: str
     description: str
     meaning: str
-    why: str
+    reason: str
     check: tuple[str, ...]
     remedy: tuple[str, ...]
     source: str
@@ -50,7 +50,7 @@ class Alert:
     keep_for: str = ""
     threshold: float | None = None
     unit: str = ""
-    requires: Requirement = Requirement.NOTHING
+    requires: Requirement = Requirement.NONE
     enabled: bool = True
 
 
@@ -100,4 +100,4 @@ REPLACE = (
 RESET_STEPS = (DRAIN, RESET, VERIFY, REPLACE)
 CATALOG = "NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors)"
 DCGM = "DCGM 4.5 (health watches and limits)"
-OURS = "ours"
+OWN_SOURCE = "ours"

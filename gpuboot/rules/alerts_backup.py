@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.backup import COPY_METRIC, METRIC, METRICS_FOLDER, PROGRAM, SERVICE, TIMER
+from gpuboot.kubernetes.backup import (
+    COPY_METRIC,
+    METRIC,
+    METRICS_FOLDER,
+    PROGRAM,
+    SERVICE,
+    TIMER,
+)
 from gpuboot.kubernetes.backup_copy import SERVICE as COPY_SERVICE
 from gpuboot.kubernetes.backup_copy import target
-from gpuboot.rules.alert import OURS, Alert
+from gpuboot.rules.alert import OWN_SOURCE, Alert
 from gpuboot.rules.promql import age
 from gpuboot.rules.requirements import Requirement
 
@@ -35,7 +42,8 @@ def _old(max_age_h: int) -> Alert:
         description="The newest good one is too old, or none is known.",
         meaning="No good backup of etcd has been taken on a control-plane node for longer than the "
         "site allows; without a node in the alert: Prometheus knows of none at all.",
-        why="What was made, changed or deleted since the newest backup is lost with etcd's data.",
+        reason="What was made, changed or deleted since the newest backup is lost with etcd's "
+        "data.",
         check=(f"On the node: `systemctl status {TIMER} {SERVICE}`",
                f"`journalctl -u {SERVICE}`", _LEFT),
         remedy=(f"Take one by hand, which says what is wrong: `{PROGRAM} manual`. Often: a full "
@@ -44,7 +52,7 @@ def _old(max_age_h: int) -> Alert:
                 "Prometheus knows of none, while they are there: node-exporter does not run, or "
                 "`monitoring.values` has other arguments for it, without the folder.", _VERIFY),
         requires=Requirement.ETCD_BACKUPS,
-        source=OURS,
+        source=OWN_SOURCE,
     )  # fmt: skip
 
 
@@ -63,7 +71,7 @@ def _copy_old(settings: Settings) -> Alert:
         description="The newest backup that was copied is too old, or none ever was.",
         meaning="Backups of etcd are to be copied off their node, and no newer one has been for "
         "longer than the site allows.",
-        why="Backups that lie on the control plane's disk alone are lost with it.",
+        reason="Backups that lie on the control plane's disk alone are lost with it.",
         check=(f"On the node: `systemctl status {COPY_SERVICE}`", f"`journalctl -u {COPY_SERVICE}`",
                _LEFT),
         remedy=(f"Try it again: `systemctl start {COPY_SERVICE}`. Often: the machine or bucket is "
@@ -71,6 +79,6 @@ def _copy_old(settings: Settings) -> Alert:
                 "Another machine, bucket or key: change `backup.rsync` or `backup.s3`, then "
                 "`pyinfra INVENTORY deploys/site.py`.", _VERIFY),
         requires=Requirement.ETCD_BACKUPS,
-        source=OURS,
+        source=OWN_SOURCE,
         enabled=bool(target(settings.backup)),
     )  # fmt: skip

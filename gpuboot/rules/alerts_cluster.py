@@ -8,7 +8,7 @@ stands here warns earlier, or covers what they cannot see.
 from __future__ import annotations
 
 from gpuboot.kubernetes import gate
-from gpuboot.rules.alert import OURS, VERIFY, Alert
+from gpuboot.rules.alert import OWN_SOURCE, VERIFY, Alert
 from gpuboot.rules.promql import RESOURCES
 from gpuboot.rules.requirements import Requirement
 
@@ -30,7 +30,7 @@ _NODES = [
         "five minutes.",
         meaning="Kubernetes lost contact with a node that has GPUs, or the node itself reports "
         "that it is not ready.",
-        why="All its GPUs are gone from the cluster at once.",
+        reason="All its GPUs are gone from the cluster at once.",
         check=("`kubectl describe node NODE`: Conditions, Events", "Does it answer by SSH? Its "
                "management console?", "On the node: `systemctl status kubelet containerd`, "
                "`journalctl -u kubelet --since -30m | tail -50`, `df -h /var`"),
@@ -50,13 +50,13 @@ _NODES = [
         summary="GPU node {{ $labels.node }} has been cordoned for a day",
         description="Somebody took it out of service and has not put it back.",
         meaning="The node has taken no new pods for a day.",
-        why="Forgotten cordons are the most common way to lose GPUs.",
+        reason="Forgotten cordons are the most common way to lose GPUs.",
         check=("Who and why: `kubectl describe node NODE | grep -i -A3 -E 'taint|annotation'`",
                "Is anything wrong with it? `ALERTS{node=\"NODE\"}`"),
         remedy=("Repaired: " + VERIFY, "Still broken: silence this alert until the replacement is "
                 "in."),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUNodeUnproven",
@@ -69,7 +69,7 @@ _NODES = [
         description="It is new, or was upgraded, repaired or rebooted, and its GPUs have not been "
         "proven for half an hour, or a proof has failed.",
         meaning=f"The node carries the taint `{gate.KEY}`, and no proof of its GPUs has passed.",
-        why="Its GPUs stand idle until somebody looks: a proof that passes opens it by itself.",
+        reason="Its GPUs stand idle until somebody looks: a proof that passes opens it by itself.",
         check=("Why: `kubectl get node NODE -o jsonpath='{.status.conditions[?(@.type==\""
                + gate.CONDITION + "\")].message}'`",
                "What the gate did, on the leader: `journalctl -u gpuboot-gate --since -1h`",
@@ -79,7 +79,7 @@ _NODES = [
                 "Then `gpuboot verify INVENTORY`: a pass opens the node at once. By itself the "
                 "gate tries again after ten minutes."),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
 ]  # fmt: skip
 
@@ -102,7 +102,7 @@ _CERTIFICATES = [
         "last a year; each run of deploys/site.py renews those that end within a month.",
         meaning="A client certificate that is used to log in to the API server expires soon: one "
         "of the control plane, of a kubelet or of a person.",
-        why="When it expires, controllers, the scheduler or kubectl stop working; so a cluster "
+        reason="When it expires, controllers, the scheduler or kubectl stop working; so a cluster "
         "that nobody touches for a year stops by itself.",
         check=(_EXPIRY, "On each node: `openssl x509 -noout -enddate -in "
                "/var/lib/kubelet/pki/kubelet-client-current.pem`"),
@@ -111,7 +111,8 @@ _CERTIFICATES = [
                 "A person's own short-lived certificate: switch the alert off or lower the "
                 "threshold."),
         requires=Requirement.KUBERNETES,
-        source=f"upstream's KubeClientCertificateExpiration warns a week before; a month is {OURS}",
+        source="upstream's KubeClientCertificateExpiration warns a week before; a month is "
+        f"{OWN_SOURCE}",
     ),
     Alert(
         name="KubeletCertificateExpiring",
@@ -128,7 +129,7 @@ _CERTIFICATES = [
         "now.",
         meaning="A kubelet renews its client certificate when 10 to 30 % of its year are left. "
         "Less than a month means that renewal fails.",
-        why="When it expires, the node drops out of the cluster and cannot come back by itself.",
+        reason="When it expires, the node drops out of the cluster and cannot come back by itself.",
         check=("`kubectl get csr`", "On the node: `journalctl -u kubelet | grep -i certificate | "
                "tail`", "`openssl x509 -noout -enddate -in "
                "/var/lib/kubelet/pki/kubelet-client-current.pem`"),
@@ -136,7 +137,8 @@ _CERTIFICATES = [
                 "Otherwise `systemctl restart kubelet`; if that does not help, `kubeadm reset` "
                 "and `kubeadm join` on that node."),
         requires=Requirement.KUBERNETES,
-        source=f"Kubernetes' certificate manager; upstream warns a week before; a month is {OURS}",
+        source="Kubernetes' certificate manager; upstream warns a week before; a month is "
+        f"{OWN_SOURCE}",
     ),
 ]  # fmt: skip
 
@@ -153,13 +155,13 @@ _ETCD = [
         description="etcd's alerts, ours and upstream's, cannot fire.",
         meaning="Prometheus has no series of etcd at all. Upstream's rules notice a member "
         "that does not answer, but not that there is no target.",
-        why="etcd holds the cluster's state.",
+        reason="etcd holds the cluster's state.",
         check=("`kubectl get endpoints,endpointslices -n kube-system | grep etcd`",
                "On the control plane: `ss -ltn | grep 2381` (must not be 127.0.0.1)"),
         remedy=("`pyinfra INVENTORY deploys/site.py` makes etcd listen and be scraped.",
                 "If etcd is not to be monitored: `monitoring.control_plane_targets = False`."),
         requires=Requirement.CONTROL_PLANE_TARGETS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="EtcdDatabaseLarge",
@@ -174,7 +176,7 @@ _ETCD = [
         summary="etcd's database is close to its size limit",
         description="{{ $value | humanizePercentage }} of its quota on {{ $labels.instance }}.",
         meaning="The database file is close to the limit that etcd sets for it.",
-        why="At the limit etcd refuses every write: no pod starts, no lease is renewed.",
+        reason="At the limit etcd refuses every write: no pod starts, no lease is renewed.",
         check=(_ETCD_LOGS, "What is in it: `kubectl get --raw /metrics | grep "
                "apiserver_storage_objects | sort -k2 -n | tail`"),
         remedy=("Delete what has piled up (events, finished jobs, custom resources).",
@@ -183,7 +185,7 @@ _ETCD = [
                 "/etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key "
                 "defrag`."),
         requires=Requirement.CONTROL_PLANE_TARGETS,
-        source=f"etcd; upstream's etcdDatabaseQuotaLowSpace comes at 95 %; 80 % is {OURS}",
+        source=f"etcd; upstream's etcdDatabaseQuotaLowSpace comes at 95 %; 80 % is {OWN_SOURCE}",
     ),
     Alert(
         name="EtcdSlowDisk",
@@ -199,12 +201,13 @@ _ETCD = [
         description="{{ $value | humanizeDuration }} for one fsync on {{ $labels.instance }}; "
         "etcd wants less than 10 ms.",
         meaning="Writing etcd's log to disk takes too long.",
-        why="Slow etcd makes a slow API server, and leader elections that look like outages.",
+        reason="Slow etcd makes a slow API server, and leader elections that look like outages.",
         check=("On that machine: `iostat -x 5`", _ETCD_LOGS,
                "What else writes there? Images, logs and etcd often share one disk."),
         remedy=("Move /var/lib/etcd to a disk of its own, SSD or NVMe.",),
         requires=Requirement.CONTROL_PLANE_TARGETS,
-        source=f"etcd's documentation asks for 10 ms; upstream warns at 0.5 s; 0.1 s is {OURS}",
+        source="etcd's documentation asks for 10 ms; upstream warns at 0.5 s; 0.1 s is "
+        f"{OWN_SOURCE}",
     ),
 ]  # fmt: skip
 
@@ -223,7 +226,7 @@ _CLUSTERS = [
         "of the clusters they are about.",
         meaning="Several namespaces kube-system, made at different times, have one label "
         "`cluster`, or none: series of several clusters in one Prometheus under one name.",
-        why="Rules tell clusters apart by that label alone. What aggregates by node takes two "
+        reason="Rules tell clusters apart by that label alone. What aggregates by node takes two "
         "machines for one: the fault of one is hidden by the other.",
         check=("Where the series come from: "
                '`kube_namespace_created{namespace="kube-system"}` and `kube_node_info`',

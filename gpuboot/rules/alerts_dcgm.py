@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from gpuboot.hosts.dcgm import DIAG_STALE_H, HEALTH_STALE_MIN, PROGRAM, RESULTS
-from gpuboot.rules.alert import KERNEL_LOG, OURS, REPLACE, RESET_STEPS, SMI, VERIFY, Alert
+from gpuboot.rules.alert import (
+    KERNEL_LOG,
+    OWN_SOURCE,
+    REPLACE,
+    RESET_STEPS,
+    SMI,
+    VERIFY,
+    Alert,
+)
 from gpuboot.rules.promql import age
 from gpuboot.rules.requirements import Requirement
 from gpuboot.rules.watches import HOST_JUDGED
 
 _HEALTH, _DIAG = "gpuboot_dcgm_health", "gpuboot_dcgm_diag"
-_WHAT = (
+_SUBJECT = (
     "{{ if $labels.gpu }}GPU {{ $labels.gpu }}{{ else }}{{ $labels.entity }}{{ end }} of "
     "{{ $labels.node }}"
 )
@@ -21,13 +29,13 @@ def _age(metric: str, check: str) -> str:
     return f'label_replace({oldest}, "check", "{check}", "", "")'
 
 
-def _judged(severity: str) -> str:
+def _severity_selector(severity: str) -> str:
     labels = "node, UUID, gpu, entity, health_watch, health_error_code"
     return f'max by ({labels}) ({HOST_JUDGED}{{judged="{severity}"}})'
 
 
 _TWICE = "7m"  # asked every five minutes; errors of a moment are in one answer
-_SAYS = (
+_CHECK_STEP = (
     f"What DCGM says of it, on the node: `jq . {RESULTS}/{{}}.json`; now: "
     f"`{PROGRAM} {{}}`, which prints one line for each finding"
 )
@@ -37,17 +45,17 @@ ALERTS = [
         severity="critical",
         component="gpu",
         action="investigate",
-        expr=_judged("critical"),
+        expr=_severity_selector("critical"),
         hold_for=_TWICE,
-        summary=f"DCGM's host engine fails {{{{ $labels.health_watch }}}} of {_WHAT}",
+        summary=f"DCGM's host engine fails {{{{ $labels.health_watch }}}} of {_SUBJECT}",
         description="{{ $labels.health_error_code }}, by the last two `dcgmi health` on the node. "
         "{{ $labels.UUID }}",
         meaning="Every five minutes each GPU node asks DCGM's host engine for the health of its "
         "GPUs and NVSwitches, and one of them has had a FAIL twice, by which cards of this model "
         "are broken (docs/dcgm.md). GPUHealthFail says the same by the exporter, which also reads "
         "this engine; this alert does not need the exporter.",
-        why="DCGM fails a GPU for faults with which NVIDIA considers it unusable.",
-        check=(_SAYS.format("health", "health"), KERNEL_LOG, SMI),
+        reason="DCGM fails a GPU for faults with which NVIDIA considers it unusable.",
+        check=(_CHECK_STEP.format("health", "health"), KERNEL_LOG, SMI),
         remedy=(
             "Another alert on the same GPU says more: follow its runbook first.",
             "An NVSwitch: `systemctl status nvidia-fabricmanager` and its log; then as below, with "
@@ -65,17 +73,17 @@ ALERTS = [
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=_judged("warning"),
+        expr=_severity_selector("warning"),
         hold_for="12m",
-        summary=f"DCGM's host engine warns of {{{{ $labels.health_watch }}}} of {_WHAT}",
+        summary=f"DCGM's host engine warns of {{{{ $labels.health_watch }}}} of {_SUBJECT}",
         description="{{ if $labels.health_error_code }}{{ $labels.health_error_code }}{{ else }}"
         "What DCGM says of it is not in gpuboot's table{{ end }}. {{ $labels.UUID }}",
         meaning="For ten minutes or more, `dcgmi health` has told of something that does not stop "
         "the GPU but should not be, or that gpuboot's table of DCGM's results does not have "
         "(docs/dcgm.md). `None 0` is the machine itself: its IMEX daemon, for NVLink between "
         "machines, does not get ready.",
-        why="Warnings become failures. There is time to look.",
-        check=(_SAYS.format("health", "health"), KERNEL_LOG, SMI),
+        reason="Warnings become failures. There is time to look.",
+        check=(_CHECK_STEP.format("health", "health"), KERNEL_LOG, SMI),
         remedy=("IMEX: `systemctl status nvidia-imex` and `nvidia-imex-ctl -N`; all nodes of its "
                 "domain have to reach each other. Where jobs bring their own IMEX daemons, switch "
                 "that of the host off.",
@@ -91,15 +99,15 @@ ALERTS = [
         action="investigate",
         expr=f"max by (node, UUID, gpu, entity, test) ({_DIAG}) == 20",
         hold_for="2m",
-        summary=f"DCGM's diagnosis fails {{{{ $labels.test }}}} on {_WHAT}",
+        summary=f"DCGM's diagnosis fails {{{{ $labels.test }}}} on {_SUBJECT}",
         description="By the last `dcgmi diag -r 1` on the node. {{ $labels.UUID }}",
         meaning="Once a day each GPU node runs DCGM's quick diagnosis, which puts no load on GPUs: "
         "libraries, permissions, and what GPUs keep of faults (retired pages, row remaps, "
         "inforom). One test fails. Mere settings of the node, such as persistence mode, are no "
         "failure here.",
-        why="What it finds keeps programs from the GPU, or is a fault that a reset or a repair has "
-        "to end.",
-        check=(_SAYS.format("diag", "diag"), SMI, KERNEL_LOG),
+        reason="What it finds keeps programs from the GPU, or is a fault that a reset or a repair "
+        "has to end.",
+        check=(_CHECK_STEP.format("diag", "diag"), SMI, KERNEL_LOG),
         remedy=("It names a library, a permission or an environment variable: correct that on the "
                 "node.",
                 "It names memory, pages, rows or the inforom: " + RESET_STEPS[0], RESET_STEPS[1],
@@ -127,7 +135,7 @@ ALERTS = [
         f"for a diagnosis every day. For longer than the threshold (a diagnosis: {DIAG_STALE_H} "
         "hours) there was no answer that could be read, or Prometheus knows of none. The age is by "
         "the node's own clock; a time to come counts like one that has gone (see NodeClockWrong).",
-        why="DCGMHealthFail and DCGMDiagFail go by the last answer: an old one says nothing.",
+        reason="DCGMHealthFail and DCGMDiagFail go by the last answer: an old one says nothing.",
         check=("On the node: `systemctl status nvidia-dcgm gpuboot-dcgm-health.timer "
                "gpuboot-dcgm-diag.timer`",
                "Why there was no answer: `journalctl -n 20 -u gpuboot-dcgm-health -u "
@@ -139,6 +147,6 @@ ALERTS = [
                 "Answers are there and Prometheus knows of none: node-exporter does not run, or "
                 "`monitoring.values` has other arguments for it, without the folder.", VERIFY),
         requires=Requirement.DCGM_ON_HOSTS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from gpuboot.rules.alert import (
     DRAIN,
     EXPORTER_LOG,
     KERNEL_LOG,
-    OURS,
+    OWN_SOURCE,
     REBOOT,
     REPLACE,
     VERIFY,
@@ -44,7 +44,7 @@ _GPUS = [
         "the node: one, several or all of them are missing. While the exporter does not answer "
         "(GPUExporterDown), its last count and what the kubelet offers stand in for it, because a "
         "dead GPU can stop the exporter.",
-        why="A GPU that fell off the bus is gone until the node reboots, and may hang programs "
+        reason="A GPU that fell off the bus is gone until the node reboots, and may hang programs "
         "that used it. Lost capacity goes unnoticed for weeks unless it is counted.",
         check=("On the node: `nvidia-smi -L | wc -l` (driver) against "
                "`lspci -d 10de: | grep -c -E '3D|VGA'` (bus)",
@@ -76,7 +76,7 @@ _GPUS = [
         "get them.",
         meaning="The device plugin marked devices unhealthy, so the kubelet offers fewer than the "
         "node has. It does so for every XID but 13, 31, 43, 45, 68 and 109.",
-        why="It protects new pods from a broken GPU. But the plugin never takes it back: the "
+        reason="It protects new pods from a broken GPU. But the plugin never takes it back: the "
         "devices stay out until the plugin restarts, even if the cause has long been repaired.",
         check=(_PLUGIN_LOG, "`kubectl describe node NODE | grep -A8 -E '^(Capacity|Allocatable)'`",
                KERNEL_LOG),
@@ -103,7 +103,7 @@ _GPUS = [
         description="It is labelled as a GPU node, but nothing can be scheduled onto its GPUs.",
         meaning="The node is a GPU node by its labels, yet the kubelet has no allocatable GPU: the "
         "device plugin does not run there, or finds no GPU.",
-        why="The node's GPUs are lost to the scheduler as a whole, without any error elsewhere.",
+        reason="The node's GPUs are lost to the scheduler as a whole, without any error elsewhere.",
         check=("`kubectl describe node NODE`", _PLUGIN_LOG,
                "On the node: `nvidia-smi`, and `cat /proc/driver/nvidia/version` against "
                "`modinfo -F version nvidia`"),
@@ -115,7 +115,7 @@ _GPUS = [
             "both back.",
         ),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUDriverVersionSkew",
@@ -129,7 +129,7 @@ _GPUS = [
         summary="{{ $value }} driver versions are in use",
         description="`count by (DCGM_FI_DRIVER_VERSION, node) (DCGM_FI_DEV_SM_CLOCK)` says where.",
         meaning="Not all nodes have loaded the same NVIDIA driver.",
-        why="Multi-node jobs with different drivers fail in odd ways. After an upgrade it is "
+        reason="Multi-node jobs with different drivers fail in odd ways. After an upgrade it is "
         "mostly a node that has not rebooted.",
         check=("`count by (DCGM_FI_DRIVER_VERSION, node) (DCGM_FI_DEV_SM_CLOCK)`",
                "On the odd node: `cat /proc/driver/nvidia/version`, `dpkg -l | grep nvidia`"),
@@ -139,7 +139,7 @@ _GPUS = [
             "reboots where the loaded driver differs.",
             "Two versions on purpose (old GPUs): raise the threshold.",
         ),
-        source=OURS,
+        source=OWN_SOURCE,
     ),
 ]  # fmt: skip
 
@@ -155,7 +155,8 @@ _EXPORTER = [
         description="Until it answers, nothing is known of the node's GPUs: they may be healthy, "
         "or a dead one may have stopped the exporter.",
         meaning="Prometheus has a target for this node's exporter and gets no answer from it.",
-        why="All alerts on this node's GPUs are blind. It says nothing about the GPUs themselves.",
+        reason="All alerts on this node's GPUs are blind. It says nothing about the GPUs "
+        "themselves.",
         check=(_TARGET, EXPORTER_LOG),
         remedy=(
             "CrashLoopBackOff with a message about counters: a field of "
@@ -165,7 +166,7 @@ _EXPORTER = [
             "The pod runs and the target times out: NetworkPolicies, or a scrape timeout that is "
             "too short (`exporter.scrape_timeout`).",
         ),
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUExporterAbsent",
@@ -180,7 +181,7 @@ _EXPORTER = [
         description="The inventory has GPUs, and Prometheus has no target for any of them.",
         meaning="Prometheus has no target for any exporter, although nodes with promised GPUs "
         "are there. `up == 0` cannot detect this: without a target there is no `up`.",
-        why="No GPU alert can fire.",
+        reason="No GPU alert can fire.",
         check=("`kubectl get servicemonitor -A | grep dcgm`",
                "`kubectl get daemonset -A | grep dcgm-exporter`",
                "Prometheus, Status, Service Discovery: dropped targets and why"),
@@ -190,7 +191,7 @@ _EXPORTER = [
             "No ServiceMonitor, or one that Prometheus does not select (label `release`): same "
             "command; look for values of your own that turn it off.",
         ),
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUNodeNotMonitored",
@@ -202,7 +203,7 @@ _EXPORTER = [
         summary="{{ $labels.node }} has GPUs that are not monitored",
         description="The kubelet offers GPUs; Prometheus has no exporter target on this node.",
         meaning="The node's GPUs are scheduled, but no exporter runs there.",
-        why="Faults of these GPUs raise no alert.",
+        reason="Faults of these GPUs raise no alert.",
         check=("`kubectl get pods -A -o wide | grep dcgm-exporter | grep NODE`",
                "`kubectl describe node NODE | grep -i taint`"),
         remedy=(
@@ -211,7 +212,7 @@ _EXPORTER = [
             "A node that gpuboot does not know: add it to the inventory.",
         ),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUMetricsMissing",
@@ -223,13 +224,13 @@ _EXPORTER = [
         summary="The exporter of {{ $labels.node }} answers, without any GPU",
         description="DCGM sees nothing, or hangs.",
         meaning="The exporter is up and serves its page, but there is no GPU on it.",
-        why="It looks healthy from outside. Either the GPUs are gone or DCGM hangs.",
+        reason="It looks healthy from outside. Either the GPUs are gone or DCGM hangs.",
         check=(EXPORTER_LOG, "On the node: `nvidia-smi -L`; does it hang?", KERNEL_LOG),
         remedy=(
             "nvidia-smi works: delete the exporter's pod of that node.",
             "nvidia-smi hangs or shows nothing: see GPULost.",
         ),
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUExporterMissingCounters",
@@ -243,14 +244,14 @@ _EXPORTER = [
         description="Alerts on XIDs, health, ECC and NVLink cannot fire for this node.",
         meaning="The exporter runs with another collectors file than gpuboot's: a field that only "
         "ours names is missing.",
-        why="An alert on a metric that nobody collects never fires, and nobody notices.",
+        reason="An alert on a metric that nobody collects never fires, and nobody notices.",
         check=("Its arguments: `kubectl get pod -n NAMESPACE POD -o yaml | grep -A9 args`",
                "`kubectl get configmap -A | grep -i metrics`"),
         remedy=(
             "`exporter.collectors_file` is set: add docs/metrics.md's fields, or leave it out.",
             "Otherwise `pyinfra INVENTORY deploys/site.py` puts our file back.",
         ),
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUOperatorDegraded",
@@ -263,7 +264,7 @@ _EXPORTER = [
         description="Status {{ $value }}: 0 an operand is not ready, below 0 it failed.",
         meaning="The operator cannot bring its operands (device plugin, exporter, validator …) "
         "into the state that its ClusterPolicy asks for.",
-        why="New nodes get no GPU stack, and repairs of operands do not happen.",
+        reason="New nodes get no GPU stack, and repairs of operands do not happen.",
         check=("`kubectl get clusterpolicy`", "`kubectl get pods -n gpu-operator`",
                "`kubectl logs -n gpu-operator deployment/gpu-operator --tail=50`"),
         remedy=("Its log names the operand; look at that operand's pod. Then run "

@@ -7,7 +7,7 @@ from gpuboot.rules.alert import (
     DRAIN,
     KERNEL_LOG,
     ON_GPU,
-    OURS,
+    OWN_SOURCE,
     PODS,
     REBOOT,
     REPLACE,
@@ -18,7 +18,7 @@ from gpuboot.rules.alert import (
     Alert,
 )
 from gpuboot.rules.promql import GPU, level
-from gpuboot.rules.watches import JUDGED
+from gpuboot.rules.watches import GPU_JUDGED
 
 _ACTION = "gpu:recovery_action:max"
 _WATCH = "node, UUID, gpu, health_watch, health_error_code"
@@ -43,7 +43,7 @@ _VERDICT = [
         "3 drain peer-to-peer, 4 drain and reset.",
         meaning="The driver itself has reported, for at least a minute, what this GPU needs. It "
         "is the best single signal there is: the driver knows more than any XID says.",
-        why="Until that is done the GPU cannot be trusted, and mostly cannot be used.",
+        reason="Until that is done the GPU cannot be trusted, and mostly cannot be used.",
         check=("On the node: `nvidia-smi -q -i UUID | grep -A4 'Recovery Action'`", KERNEL_LOG,
                PODS),
         remedy=(
@@ -61,7 +61,7 @@ _VERDICT = [
         severity="critical",
         component="gpu",
         action="investigate",
-        expr=f'max by ({_WATCH}) ({JUDGED}{{judged="critical"}})',
+        expr=f'max by ({_WATCH}) ({GPU_JUDGED}{{judged="critical"}})',
         hold_for="2m",
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} fails on {ON_GPU}",
         description="{{ $labels.health_error_code }}. {{ $labels.UUID }}. What came from an XID "
@@ -70,7 +70,7 @@ _VERDICT = [
         "one a FAIL, with an error code by which cards of this model are broken. DCGM also fails "
         "cards that are well; gpuboot's table of its codes (docs/dcgm.md) leaves those out, and "
         "heat and power, which have alerts of their own.",
-        why="DCGM fails a GPU for faults with which NVIDIA considers it unusable.",
+        reason="DCGM fails a GPU for faults with which NVIDIA considers it unusable.",
         check=("`dcgmi health -s a`, wait a minute, then `dcgmi health -c -j`, where dcgmi is "
                "installed; its exit code tells nothing, read \"Overall Health\"", KERNEL_LOG, SMI),
         remedy=(
@@ -88,7 +88,7 @@ _VERDICT = [
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=f'max by ({_WATCH}) ({JUDGED}{{judged="warning"}})',
+        expr=f'max by ({_WATCH}) ({GPU_JUDGED}{{judged="warning"}})',
         hold_for="10m",
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} warns of {ON_GPU}",
         description="{{ $labels.health_error_code }}{{ if eq $value 20.0 }}, which DCGM calls a "
@@ -96,7 +96,7 @@ _VERDICT = [
         meaning="DCGM found something that does not stop the GPU but should not be, or that "
         "gpuboot's table of its error codes does not have (docs/dcgm.md). Verdicts that it only "
         "keeps from past XIDs are left out.",
-        why="Warnings become failures. There is time to look.",
+        reason="Warnings become failures. There is time to look.",
         check=("`dcgmi health -c -j` where dcgmi is installed", SMI, KERNEL_LOG),
         remedy=("Find the cause by the name of the watch; heat and power: see GPUThermalThrottle "
                 "and GPUPowerBrake.",),
@@ -105,7 +105,7 @@ _VERDICT = [
 ]  # fmt: skip
 
 _RATIO = "gpu:throttle:ratio5m"
-_HELD = 0.1  # share of the time in which a reason explains a low clock
+_EXPLAINED_SHARE = 0.1  # share of the time in which a reason explains a low clock
 _CLOCKS = "Clocks and reasons, on the node: `nvidia-smi -q -d CLOCK,PERFORMANCE -i UUID`"
 _HEAT = "Temperatures, on the node: `nvidia-smi -q -d TEMPERATURE -i UUID`; fans: `ipmitool sdr`"
 _COOLING = (
@@ -129,11 +129,11 @@ _THERMAL = [
         meaning="For part of the last minutes clocks were held down because of heat: by the "
         "hardware's emergency brake (hw_thermal), or by the driver (sw_thermal). Idle GPUs, "
         "whose clocks are low because they have no work, do not count.",
-        why="One slow GPU makes every GPU of the job wait for it.",
+        reason="One slow GPU makes every GPU of the job wait for it.",
         check=(_HEAT, _CLOCKS, f"`{_RATIO}{{UUID=\"UUID\"}}`"),
         remedy=(_COOLING, "Until it is repaired, a lower power limit keeps clocks steady: "
                 "`nvidia-smi -pl WATTS -i UUID`."),
-        source=f"DCGM fields 1422 and 1423; gpud counts events instead; shares are {OURS}",
+        source=f"DCGM fields 1422 and 1423; gpud counts events instead; shares are {OWN_SOURCE}",
     ),
     Alert(
         name="GPUPowerBrake",
@@ -150,12 +150,12 @@ _THERMAL = [
         meaning="Something outside of the GPU pulls the power brake: a failed or overloaded power "
         "supply, or the server's own management. The software power cap, normal under load, does "
         "not count.",
-        why="The GPU runs at a fraction of its speed, and the server is short of power.",
+        reason="The GPU runs at a fraction of its speed, and the server is short of power.",
         check=("Power supplies: `ipmitool sdr type 'Power Supply'`, `ipmitool sel list | tail`",
                _CLOCKS),
         remedy=("Replace the failed power supply or restore its feed.",
                 "All supplies well: look at the server's power cap in its management."),
-        source=f"DCGM field 1424; the share is {OURS}",
+        source=f"DCGM field 1424; the share is {OWN_SOURCE}",
     ),
     Alert(
         name="GPUThermalMarginLow",
@@ -170,11 +170,11 @@ _THERMAL = [
         description="{{ $value }} degrees are left. {{ $labels.UUID }}",
         meaning="The distance to this model's own slowdown temperature is nearly gone. A fixed "
         "temperature would be wrong: models differ by 20 degrees.",
-        why="GPUThermalThrottle is next.",
+        reason="GPUThermalThrottle is next.",
         check=(_HEAT, "`DCGM_FI_DEV_GPU_TEMP_LIMIT`, whole cluster, lowest first: "
                "`bottomk(10, DCGM_FI_DEV_GPU_TEMP_LIMIT)`"),
         remedy=(_COOLING,),
-        source=f"DCGM field 153 (T.Limit); the margin is {OURS}",
+        source=f"DCGM field 153 (T.Limit); the margin is {OWN_SOURCE}",
     ),
     Alert(
         name="GPUMemoryHot",
@@ -189,7 +189,7 @@ _THERMAL = [
         summary=f"Memory of {ON_GPU} is too hot",
         description="{{ $value }} °C, above what its maker allows in operation. {{ $labels.UUID }}",
         meaning="The device memory is hotter than its highest operating temperature.",
-        why="Hot memory refreshes more, makes more errors and ages faster.",
+        reason="Hot memory refreshes more, makes more errors and ages faster.",
         check=(_HEAT,),
         remedy=(_COOLING,),
         source="DCGM fields 140 and 151: the model's own limit",
@@ -203,7 +203,7 @@ _THERMAL = [
         + "\n  / ("
         + level("DCGM_FI_DEV_MAX_SM_CLOCK")
         + f" > 0) < {{threshold}}\nand on ({GPU}) gpu:sm_active:avg5m > 0.5\n"
-        + f"unless on ({GPU}) {_RATIO}{{reason!=\"sync_boost\"}} > {_HELD}\n"
+        + f"unless on ({GPU}) {_RATIO}{{reason!=\"sync_boost\"}} > {_EXPLAINED_SHARE}\n"
         + f"unless on ({GPU}) floor({level('DCGM_FI_DEV_CLOCKS_EVENT_REASONS')} / 4) % 2 == 1",
         hold_for="15m",
         threshold=0.5,
@@ -214,12 +214,13 @@ _THERMAL = [
         "of what it can, and neither its power limit nor heat or the power brake explains it: a "
         "T4 at its 70 W works at 585 of 1590 MHz by design. Heat and the power brake have alerts "
         "of their own.",
-        why="A GPU at half speed halves the speed of the whole job, and no other signal shows it.",
+        reason="A GPU at half speed halves the speed of the whole job, and no other signal shows "
+        "it.",
         check=(_CLOCKS, "Was a clock set? `nvidia-smi -q -d CLOCK -i UUID | grep -A2 Applications`",
                "What slows it, as the driver counts it: `gpu:throttle:ratio5m{UUID=\"UUID\"}`"),
         remedy=("A locked clock: `nvidia-smi -rgc -i UUID` and `-rac` unlock it.",
                 *RESET_STEPS),
-        source=f"Reasons: DCGM fields 112 (4: power cap) and 1420 to 1424; shares are {OURS}",
+        source=f"Reasons: DCGM fields 112 (4: power cap) and 1420 to 1424; shares are {OWN_SOURCE}",
     ),
 ]  # fmt: skip
 

@@ -8,13 +8,13 @@ from gpuboot.rules.alert import (
     DRAIN,
     KERNEL_LOG,
     ON_GPU,
-    OURS,
+    OWN_SOURCE,
     REBOOT,
     RESET_STEPS,
     VERIFY,
     Alert,
 )
-from gpuboot.rules.promql import BLANK, GPU, age, level, over
+from gpuboot.rules.promql import BLANK_VALUE, GPU, age, level, over
 from gpuboot.rules.recording_xid import REPAIRED
 from gpuboot.rules.requirements import Requirement
 from gpuboot.rules.sxid_lines import ALWAYS_FATAL
@@ -43,13 +43,13 @@ _NVLINK = [
         meaning="An NVLink of this GPU has to send packets again, or to be brought up again, again "
         "and again. (NVLink 5 counts in other fields, which are not collected: there look at XID "
         "144 to 150 and GPUHealthFail.)",
-        why="Collective operations go at the pace of the slowest link. A few in an hour are "
+        reason="Collective operations go at the pace of the slowest link. A few in an hour are "
         "normal: links repair them.",
         check=(_LINKS, KERNEL_LOG, "Fabric manager, on the node: `systemctl status "
                "nvidia-fabricmanager`"),
         remedy=(*RESET_STEPS[:-1],
                 "Comes back: reseat the GPU or its NVLink bridge, exchange board or baseboard."),
-        source=f"{DCGM}: any replay or recovery in 60 s; that it lasts is {OURS}",
+        source=f"{DCGM}: any replay or recovery in 60 s; that it lasts is {OWN_SOURCE}",
     ),
     Alert(
         name="GPUNvlinkCrcErrors",
@@ -64,7 +64,7 @@ _NVLINK = [
         description="{{ $value | printf \"%.0f\" }} CRC errors a second; all are caught and sent "
         "again. {{ $labels.UUID }}",
         meaning="So many packets arrive damaged that the link is of no use.",
-        why="Nothing is computed wrongly, but jobs over this link crawl.",
+        reason="Nothing is computed wrongly, but jobs over this link crawl.",
         check=(_LINKS, KERNEL_LOG),
         remedy=(*RESET_STEPS[:-1],
                 "Comes back: reseat the GPU or its NVLink bridge, exchange board or baseboard."),
@@ -83,7 +83,7 @@ _NVLINK = [
         meaning="On NVSwitch systems the fabric manager must admit a GPU before CUDA starts on it. "
         "The alert never fires for GPUs without a fabric (0), or with a driver too old to report "
         "it (6).",
-        why="CUDA programs fail with \"system not yet initialized\" (error 802).",
+        reason="CUDA programs fail with \"system not yet initialized\" (error 802).",
         check=("On the node: `systemctl status nvidia-fabricmanager`, "
                "`journalctl -u nvidia-fabricmanager --since -2h`",
                "`nvidia-smi -q -i UUID | grep -A3 Fabric`",
@@ -129,7 +129,7 @@ _SWITCHES = [
         "{{ $value | humanizeDuration }} ago.",
         meaning="The kernel log of the node has an SXid that the driver calls Fatal. Those that it "
         "calls Non-fatal make no alert: NVIDIA's guide asks for nothing but to watch them.",
-        why="GPUs that reach each other through this switch cannot any more, until it is reset. "
+        reason="GPUs that reach each other through this switch cannot any more, until it is reset. "
         "New jobs on the node may hang or fail.",
         check=("On the node: `dmesg | grep SXid`; the line has switch, code and link",
                "What the fabric manager made of it: `journalctl -u nvidia-fabricmanager --since "
@@ -151,13 +151,13 @@ _SWITCHES = [
         ),
         requires=Requirement.NVSWITCH_ERRORS,
         source="NVIDIA's Fabric Manager User Guide (2025-11-14), NVSwitch errors, tables 21 to 24; "
-        f"the day is {OURS}",
+        f"the day is {OWN_SOURCE}",
     ),
 ]  # fmt: skip
 
 _SLOT = "node, UUID, pci_bus_id"
 _GEN, _LANES = "gpu:pcie_gen:max", "gpu:pcie_lanes:max"
-_MOST_GEN = f"max by ({_SLOT}) (DCGM_FI_DEV_PCIE_MAX_LINK_GEN < {BLANK})"
+_MOST_GEN = f"max by ({_SLOT}) (DCGM_FI_DEV_PCIE_MAX_LINK_GEN < {BLANK_VALUE})"
 _NOW = level("DCGM_FI_DEV_PCIE_LINK_WIDTH", f"{GPU}, pci_bus_id")
 
 
@@ -201,7 +201,7 @@ _PCIE = [
         "riser or cable.",
         meaning="Packets on the GPU's PCIe link must be sent again more often than the standard's "
         "bit error rate explains.",
-        why="It costs throughput to the host, and often comes before XID 79.",
+        reason="It costs throughput to the host, and often comes before XID 79.",
         check=("On the node: `nvidia-smi -q -i UUID | grep -i -A2 replay`",
                "Errors the bus reports: `journalctl -k | grep -i -E 'AER|pcieport'`",
                "`lspci -vv -s BUS_ID | grep -E 'LnkSta|LnkCap'`"),
@@ -226,12 +226,12 @@ _PCIE = [
         "x16 and has x8 by design. Links that save power while the GPU is idle (their generation "
         "is lower as well) are left out, and a link that has been narrow since monitoring began "
         "does not fire.",
-        why="Half the lanes are half the speed of loading data, and of GPU traffic through the "
+        reason="Half the lanes are half the speed of loading data, and of GPU traffic through the "
         "host.",
         check=_LINK_OF,
         remedy=("Drain the node, power it off, reseat GPU and riser.", VERIFY,
                 "Fewer lanes on purpose (another riser, bifurcation): silence it for 14 days."),
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUPcieSpeedDegraded",
@@ -255,7 +255,7 @@ _PCIE = [
         "Links that save power while the GPU is idle are left out. One generation less since "
         "monitoring began does not fire: risers, and virtual machines whose bus promises more than "
         "the slot has, look like that by design.",
-        why="At generation 1 of 5 loading data takes sixteen times as long. The GPU waits, and "
+        reason="At generation 1 of 5 loading data takes sixteen times as long. The GPU waits, and "
         "nothing else says why.",
         check=(*_LINK_OF, "Errors the bus reports: `journalctl -k | grep -i -E 'AER|pcieport'`"),
         remedy=("Drain the node and power it off; reseat GPU, riser and cables, then start it: "
@@ -265,7 +265,7 @@ _PCIE = [
                 VERIFY,
                 "A riser that can do no more: raise the threshold, or silence it for this node."),
         source="NVML: nvmlDeviceGetMaxPcieLinkGeneration is of device and system together (DCGM "
-        f"field 235); the numbers are {OURS}",
+        f"field 235); the numbers are {OWN_SOURCE}",
     ),
 ]  # fmt: skip
 

@@ -7,13 +7,13 @@ from gpuboot.rules.alert import (
     DRAIN,
     KERNEL_LOG,
     ON_GPU,
-    OURS,
+    OWN_SOURCE,
     REPLACE,
     RESET_STEPS,
     VERIFY,
     Alert,
 )
-from gpuboot.rules.promql import BLANK, GPU, level
+from gpuboot.rules.promql import BLANK_VALUE, GPU, level
 from gpuboot.rules.recording_xid import TOTAL, UNREPAIRED
 
 _ECC = "Counts, on the node: `nvidia-smi -q -d ECC -i UUID`"
@@ -37,7 +37,7 @@ def _under_mig(codes: str, field: str) -> str:
     xids = f'{{xid=~"{codes}"}} > 0'
     return (
         f"or max by ({GPU}) ({TOTAL}{xids} or {UNREPAIRED}{xids})\n"
-        f"  and on (node, UUID) {_MIG_INSTANCES} unless on (node, UUID) {field} < {BLANK}"
+        f"  and on (node, UUID) {_MIG_INSTANCES} unless on (node, UUID) {field} < {BLANK_VALUE}"
     )
 
 
@@ -63,7 +63,7 @@ ALERTS = [
         meaning="The GPU found memory errors that ECC could not correct. The count returns to 0 "
         "with the next reset, so the alert looks at the count and not at its rise: a GPU that "
         "started with errors is found too.",
-        why="The program that hit the error is gone. The damaged memory row is replaced only by "
+        reason="The program that hit the error is gone. The damaged memory row is replaced only by "
         "a reset; until then other programs may hit it.",
         check=(_ECC, _REMAP, KERNEL_LOG),
         remedy=(*RESET_STEPS, "Errors again within days: see GPURemappedRowsGrowing."),
@@ -82,14 +82,14 @@ ALERTS = [
         description="{{ $value | printf \"%.0f\" }} in a day on {{ $labels.UUID }}. Nothing is "
         "lost; it is a trend to watch.",
         meaning="ECC corrects single bit errors; no program notices. So many in a day are unusual.",
-        why="Memory that wears out shows first by such errors. With remapped rows beside them it "
-        "is GPUMemoryDegrading.",
+        reason="Memory that wears out shows first by such errors. With remapped rows beside them "
+        "it is GPUMemoryDegrading.",
         check=(_ECC, _REMAP, "Trend: `increase(gpu:ecc_sbe:total{UUID=\"UUID\"}[1d])`"),
         remedy=(
             "Nothing now. When GPURemappedRowsGrowing fires for the same GPU, plan its "
             "replacement.",
         ),
-        source=f"The number is {OURS}: NVIDIA names no limit for corrected errors",
+        source=f"The number is {OWN_SOURCE}: NVIDIA names no limit for corrected errors",
     ),
     Alert(
         name="GPUMemoryDegrading",
@@ -107,9 +107,9 @@ ALERTS = [
         meaning="ECC corrects very many single bit errors, and the GPU has exchanged rows of its "
         "memory for spare ones, or will with the next reset. Under MIG rows are not reported (see "
         "GPURowRemapUnseen).",
-        why="Each error is corrected, so no program notices. But the memory wears out: a bank has "
-        "eight spare rows, and once they are used up the next uncorrectable error is the end of "
-        "the GPU. There is time to plan.",
+        reason="Each error is corrected, so no program notices. But the memory wears out: a bank "
+        "has eight spare rows, and once they are used up the next uncorrectable error is the end "
+        "of the GPU. There is time to plan.",
         check=(_REMAP + " (pending, and how many spare rows the banks have)", _ECC,
                "Trend: `increase(gpu:ecc_sbe:total{UUID=\"UUID\"}[1d])`, "
                f"`{_CORRECTABLE_ROWS}{{UUID=\"UUID\"}}`"),
@@ -122,7 +122,7 @@ ALERTS = [
         ),
         source=f"{_GUIDE}: remaps take effect with a reset; the failure flag comes with the ninth "
         "row of a bank, a row remapped twice, or 512 rows; of corrected errors it names no "
-        f"limit, and the XID catalog has the GPU used on after XID 92. The number is {OURS}",
+        f"limit, and the XID catalog has the GPU used on after XID 92. The number is {OWN_SOURCE}",
     ),
     Alert(
         name="GPURowRemapFailure",
@@ -134,7 +134,7 @@ ALERTS = [
         description="NVIDIA's criterion for replacement. {{ $labels.UUID }}",
         meaning="The GPU was to replace a damaged memory row by a spare one and could not. "
         + _BY_XID.format(xid="64"),
-        why="The damaged row stays in use. The next error there ends the program that uses it.",
+        reason="The damaged row stays in use. The next error there ends the program that uses it.",
         check=(_REMAP, _ECC),
         remedy=_REPLACE_STEPS,
         source="NVIDIA's criterion for RMA (GPU memory error management guide; gpud uses it too)",
@@ -150,7 +150,7 @@ ALERTS = [
         description="Until {{ $labels.UUID }} is reset, the damaged row stays in use.",
         meaning="A damaged memory row will be exchanged for a spare one at the next reset. "
         + _BY_XID.format(xid="63"),
-        why="Programs may still hit the damaged row. There is time until the next maintenance.",
+        reason="Programs may still hit the damaged row. There is time until the next maintenance.",
         check=(_REMAP, KERNEL_LOG),
         remedy=(
             "It can wait for the next maintenance, or for a time when the GPU is free. Then:",
@@ -171,7 +171,7 @@ ALERTS = [
         "cut into MIG instances, driver, `nvidia-smi -q` and DCGM say N/A of its remapped rows, "
         "so that GPURemappedRowsGrowing and GPURemapBanksExhausted cannot fire, and "
         "GPURowRemapPending and GPURowRemapFailure only by XID 63 and 64.",
-        why="Silence of those alerts would be taken for health.",
+        reason="Silence of those alerts would be taken for health.",
         check=(KERNEL_LOG + " (63: a row was remapped; 64: it could not be)", _ECC,
                "With MIG off, in a maintenance: " + _REMAP),
         remedy=(
@@ -190,7 +190,7 @@ ALERTS = [
         action="investigate",
         # by UUID alone: a reboot may renumber GPUs, and a GPU may move to another server
         expr=level(_ROWS)
-        + f"\n  - on (UUID) group_left min by (UUID) (min_over_time({_ROWS}[7d]) < {BLANK})"
+        + f"\n  - on (UUID) group_left min by (UUID) (min_over_time({_ROWS}[7d]) < {BLANK_VALUE})"
         " > {threshold}",
         threshold=0,
         unit="rows in 7 days",
@@ -200,7 +200,7 @@ ALERTS = [
         meaning="More rows were remapped after uncorrectable errors within a week. The count is "
         "kept in the GPU itself and survives resets and reboots. Under MIG it is not reported "
         "(see GPURowRemapUnseen).",
-        why="One row is chance. Several in a week mean that the GPU is about to fail.",
+        reason="One row is chance. Several in a week mean that the GPU is about to fail.",
         check=(_REMAP, _ECC, "Banks without spares: see GPURemapBanksExhausted"),
         remedy=(
             "A single row, first time: nothing, beyond a reset if GPURowRemapPending says so.",
@@ -208,7 +208,7 @@ ALERTS = [
             "replacement.",
             VERIFY,
         ),
-        source=f"NVIDIA's GPU memory error management guide; the window is {OURS}",
+        source=f"NVIDIA's GPU memory error management guide; the window is {OWN_SOURCE}",
     ),
     Alert(
         name="GPURemapBanksExhausted",
@@ -223,7 +223,7 @@ ALERTS = [
         "{{ $labels.UUID }}",
         meaning="All spare rows of at least one memory bank are used up. Under MIG it is not "
         "reported (see GPURowRemapUnseen).",
-        why="It works now. The next damaged row in that bank is a GPURowRemapFailure.",
+        reason="It works now. The next damaged row in that bank is a GPURowRemapFailure.",
         check=(_REMAP,),
         remedy=("Order a replacement now, and exchange the GPU at the next maintenance.",),
         source="NVIDIA's GPU memory error management guide",
@@ -247,7 +247,7 @@ ALERTS = [
         "{{ $labels.UUID }}",
         meaning="GPUs before Ampere retire damaged pages of memory. Either some wait for a "
         "reset, or almost all places for them are taken.",
-        why="A page that waits is still in use. Beyond 63 none can be retired any more.",
+        reason="A page that waits is still in use. Beyond 63 none can be retired any more.",
         check=("Pages, on the node: `nvidia-smi -q -d PAGE_RETIREMENT -i UUID`",),
         remedy=(*RESET_STEPS, "60 or more retired pages: have the GPU replaced."),
         source="DCGM's limit of 63 (dcgm GPU hardware limits), with a margin",
@@ -262,7 +262,7 @@ ALERTS = [
         description="The GPU's own threshold for replacement is exceeded. {{ $labels.UUID }}",
         meaning="Uncorrectable errors in the GPU's on-chip memory passed the limit that the GPU "
         "keeps for it. SRAM has no spare rows.",
-        why="It will happen again, and each time the programs on this GPU die.",
+        reason="It will happen again, and each time the programs on this GPU die.",
         check=(_ECC, "`nvidia-smi -q -i UUID | grep -i -A3 'SRAM Threshold'`"),
         remedy=(
             DRAIN,
@@ -280,7 +280,7 @@ ALERTS = [
         summary=f"Memory of {ON_GPU} cannot be repaired",
         description="The GPU says so itself. {{ $labels.UUID }}",
         meaning="The GPU ran out of ways to repair its memory.",
-        why="Errors will go on. Nothing but another GPU helps.",
+        reason="Errors will go on. Nothing but another GPU helps.",
         check=(_REMAP, _ECC),
         remedy=_REPLACE_STEPS,
         source="DCGM 4.6, field 1507",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuboot.kubernetes.repair.model import BREAKER, STOP, TAINT_KEY
-from gpuboot.rules.alert import OURS, VERIFY, Alert
+from gpuboot.kubernetes.repair_keys import BREAKER, STOP, TAINT_KEY
+from gpuboot.rules.alert import OWN_SOURCE, VERIFY, Alert
 from gpuboot.rules.requirements import Requirement
 
 
@@ -24,11 +24,11 @@ ALERTS = [
         summary="{{ $labels.node }} is under repair",
         description="It has the quarantine taint; its other GPU alerts are muted meanwhile.",
         meaning=f"The node carries the taint `{TAINT_KEY}`: it is out of service on purpose.",
-        why="It mutes the alerts that a repair causes, and shows that one is under way.",
+        reason="It mutes the alerts that a repair causes, and shows that one is under way.",
         check=("`kubectl describe node NODE | grep -A3 Taints`",),
         remedy=("None. GPURepairStuck fires when it takes too long.",),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPURepairStuck",
@@ -40,7 +40,7 @@ ALERTS = [
         summary="The repair of {{ $labels.node }} takes too long",
         description="It has been in quarantine for six hours.",
         meaning="A repair takes minutes to an hour; this one has stopped somewhere.",
-        why="The node's alerts are muted while it lasts.",
+        reason="The node's alerts are muted while it lasts.",
         check=("What it waits for: `gpuboot remediate INVENTORY`",
                "What was done: `kubectl describe node NODE`",
                "What still runs there: `kubectl get pods -A -o wide "
@@ -48,7 +48,7 @@ ALERTS = [
         remedy=("A pod that cannot be evicted: its PodDisruptionBudget; talk to its owner.",
                 "Repaired by hand: " + VERIFY + f" Then `kubectl taint node NODE {TAINT_KEY}-`."),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPURepairBreakerOpen",
@@ -62,7 +62,7 @@ ALERTS = [
         meaning=f"The ConfigMap `{BREAKER}` exists in `kube-system`: within "
         "`remediate.breaker_window_s` so many nodes asked for a repair that the cause is hardly "
         "a GPU.",
-        why="No GPU node is repaired meanwhile, however long that lasts.",
+        reason="No GPU node is repaired meanwhile, however long that lasts.",
         check=(f"Why it opened: `kubectl -n kube-system get configmap {BREAKER} "
                "-o jsonpath='{.data.why}'`",
                "What would be repaired: `gpuboot remediate INVENTORY`"),
@@ -70,7 +70,7 @@ ALERTS = [
                 f"When that is mended: `kubectl -n kube-system delete configmap {BREAKER}`; the "
                 "next run of the timer goes on."),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPURepairsSwitchedOff",
@@ -82,11 +82,11 @@ ALERTS = [
         summary="A person has stopped all repairs of GPU nodes for a day",
         description="No GPU node is repaired until the ConfigMap is deleted.",
         meaning=f"The ConfigMap `{STOP}` exists in `kube-system`.",
-        why="A stop that is forgotten leaves broken GPUs in service.",
+        reason="A stop that is forgotten leaves broken GPUs in service.",
         check=(f"Who and why: `kubectl -n kube-system get configmap {STOP} -o yaml`",),
         remedy=(f"`kubectl -n kube-system delete configmap {STOP}`",
                 "Repairs are to stay off: silence this alert."),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
 ]  # fmt: skip

@@ -3,8 +3,8 @@ stand still, and clocks that are wrong."""
 
 from __future__ import annotations
 
-from gpuboot.rules.alert import EXPORTER_LOG, ON_GPU, OURS, Alert
-from gpuboot.rules.promql import BLANK, GPU, UP
+from gpuboot.rules.alert import EXPORTER_LOG, ON_GPU, OWN_SOURCE, Alert
+from gpuboot.rules.promql import BLANK_VALUE, GPU, UP
 from gpuboot.rules.requirements import Requirement
 
 _RESTARTS = 'kube_pod_container_status_restarts_total{pod=~".*dcgm-exporter.*"}'
@@ -13,16 +13,16 @@ _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 _SAMPLES = 5  # of an energy counter in 15 minutes; fewer tell nothing
 
 
-def _ahead(time: str) -> str:
+def _clock_lead(time: str) -> str:
     """Seconds that a host's clock is ahead of Prometheus', at the moment of the scrape."""
     return f"({time} - timestamp({time}))"
 
 
-_NAMED, _NAMELESS = 'node_time_seconds{node!=""}', 'node_time_seconds{node=""}'
+_WITH_NODE, _NAMELESS = 'node_time_seconds{node!=""}', 'node_time_seconds{node=""}'
 # By the target's own label where it has one, as on Docker hosts; else by the host's name.
 _CLOCK = (
-    f"(max by (node) ({_ahead(_NAMED)})\n"
-    f"  or max by (node) (label_replace({_ahead(_NAMELESS)}\n"
+    f"(max by (node) ({_clock_lead(_WITH_NODE)})\n"
+    f"  or max by (node) (label_replace({_clock_lead(_NAMELESS)}\n"
     "    * on (job, instance) group_left (nodename) node_uname_info,"
     ' "node", "$1", "nodename", "(.+)")))'
 )
@@ -45,7 +45,7 @@ ALERTS = [
         "restarted.",
         meaning="The exporter answers some scrapes and misses others, or its container restarts "
         "again and again. It is never away for the five minutes that GPUExporterDown waits for.",
-        why="Alerts that must hold for some minutes may never fire, and counters of XIDs begin "
+        reason="Alerts that must hold for some minutes may never fire, and counters of XIDs begin "
         "again with each restart: faults of the node's GPUs can go unseen.",
         check=("When: `up{job=~\".*dcgm-exporter\"}` over an hour; how long scrapes take: "
                "`scrape_duration_seconds{job=~\".*dcgm-exporter\"}`", EXPORTER_LOG,
@@ -57,7 +57,7 @@ ALERTS = [
             "Its liveness probe fails, or it panics: a GPU that does not answer holds DCGM up. On "
             "the node, does `nvidia-smi` hang? See GPULost.",
         ),
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUMetricsFrozen",
@@ -66,14 +66,14 @@ ALERTS = [
         action="none",
         expr=f"max by ({GPU}) (changes({_ENERGY}[15m])) == 0\n"
         f"and on ({GPU}) max by ({GPU}) (count_over_time({_ENERGY}[15m])) > {_SAMPLES}\n"
-        f"and on ({GPU}) {_ENERGY} > 0 < {BLANK}",
+        f"and on ({GPU}) {_ENERGY} > 0 < {BLANK_VALUE}",
         hold_for="5m",
         summary=f"The exporter's values of {ON_GPU} stand still",
         description="Its energy counter has not moved for a quarter of an hour. {{ $labels.UUID }}",
         meaning="The exporter answers, with the same values each time. A GPU that has power uses "
         "energy, idle or not, so its counter must rise with every sample. Kinds of GPUs without "
         "that counter (vGPU guests, GPUs before Volta) are not judged.",
-        why="Whatever happens to this GPU, no alert sees it: temperature, errors and use are of "
+        reason="Whatever happens to this GPU, no alert sees it: temperature, errors and use are of "
         "the past.",
         check=(EXPORTER_LOG,
                f"`{_ENERGY}{{UUID=\"UUID\"}}` against, on the node, `nvidia-smi -i UUID "
@@ -85,7 +85,8 @@ ALERTS = [
             "It comes back, or nvidia-smi hangs: the driver does not answer for this GPU. See "
             "GPULost.",
         ),
-        source=f"NVML: the energy counter is in mJ since the driver was loaded; the time is {OURS}",
+        source="NVML: the energy counter is in mJ since the driver was loaded; the time is "
+        f"{OWN_SOURCE}",
     ),
     Alert(
         name="NodeClockWrong",
@@ -102,7 +103,7 @@ ALERTS = [
         meaning="node-exporter tells the host's time with each scrape, and it is not Prometheus'. "
         "Ages that gpuboot computes (of DCGM's checks, of backups) are by the node's own clock, "
         "so that they stay right; others are not.",
-        why="A kubelet's reports look old after 40 s, certificates seem to be not valid yet or "
+        reason="A kubelet's reports look old after 40 s, certificates seem to be not valid yet or "
         "expired, tokens are refused, and logs and metrics stand at different times.",
         check=("On the node: `date`, `timedatectl`, `chronyc tracking` (or "
                "`timedatectl timesync-status`)",
@@ -114,6 +115,6 @@ ALERTS = [
                 "synchronisation, or NTP in it.",
                 "Verify: `gpuboot verify INVENTORY`; the link `clock` must pass."),
         requires=Requirement.NODE_EXPORTER,
-        source=f"A kubelet's report counts as missing after 40 s; the limit is {OURS}",
+        source=f"A kubelet's report counts as missing after 40 s; the limit is {OWN_SOURCE}",
     ),
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.kubernetes.service_scrape import JOB, TARGET
-from gpuboot.rules.alert import OURS, Alert
+from gpuboot.rules.alert import OWN_SOURCE, Alert
 from gpuboot.rules.requirements import Requirement
 
 _PROXY_LOG = "`kubectl -n kube-system logs -l k8s-app=kube-proxy --prefix --tail=20`"
@@ -31,7 +31,7 @@ _UNREACHABLE = Alert(
     "Service's address leads to no pod.",
     meaning=f"Prometheus reads one target, `{TARGET}`, as every pod would reach it: by its name "
     "and through its Service. It gets no answer.",
-    why="New pods can reach neither the API server nor storage nor each other, while every "
+    reason="New pods can reach neither the API server nor storage nor each other, while every "
     "target that is scraped by its pod's address looks healthy. Running jobs keep their "
     "connections, and fail when they open the next one.",
     check=("Which nodes: `gpuboot verify INVENTORY`, link `services`", _SERVICE_MAP, _PROXY_LOG,
@@ -42,7 +42,7 @@ _UNREACHABLE = Alert(
             "Both are well: packets between nodes are lost (flannel: UDP 8472 with vxlan, 51820 "
             "with wireguard).", _VERIFY),
     requires=Requirement.KUBERNETES,
-    source=OURS,
+    source=OWN_SOURCE,
 )  # fmt: skip
 
 _NOT_SYNCING = Alert(
@@ -58,13 +58,14 @@ _NOT_SYNCING = Alert(
     description="A change of Services has waited for {{ $value | humanizeDuration }}.",
     meaning="kube-proxy has received changes of Services, or of the pods behind them, and has "
     "not been able to write them into the node's packet filter.",
-    why="Connections from this node go to pods that are gone, and new Services do not work there.",
+    reason="Connections from this node go to pods that are gone, and new Services do not work "
+    "there.",
     check=(_PROXY_LOG, "On the node: does another program change the packet filter?"),
     remedy=(_RESTART_PROXY, "An error of `nft` or `iptables-restore` in its log: the kernel lacks "
             "a module, or the filter of another program stands in the way.", _VERIFY),
     requires=Requirement.CONTROL_PLANE_TARGETS,
     source="kube-proxy's own health check compares these two (v1.36.3 "
-    f"pkg/proxy/healthcheck/proxy_health.go); five minutes is {OURS}",
+    f"pkg/proxy/healthcheck/proxy_health.go); five minutes is {OWN_SOURCE}",
 )  # fmt: skip
 
 ALERTS = [_UNREACHABLE, _NOT_SYNCING]

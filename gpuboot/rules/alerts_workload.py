@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 
 from gpuboot.config.settings import Settings
-from gpuboot.rules.alert import ON_GPU, OURS, PODS, Alert
-from gpuboot.rules.promql import DEVICE, ENGINE, GAP, GPU, HOLDER, RESOURCES, now_and, quoted
+from gpuboot.rules.alert import ON_GPU, OWN_SOURCE, PODS, Alert
+from gpuboot.rules.promql import (
+    DEVICE,
+    ENGINE,
+    GAP,
+    GPU,
+    HOLDER,
+    RESOURCES,
+    now_and,
+    quoted,
+)
 from gpuboot.rules.requirements import Requirement
 
 _MORE_GPUS = (
@@ -20,8 +29,8 @@ def alerts(settings: Settings) -> list[Alert]:
     return [*_IDLE, _WITHOUT_A_POD, _memory(settings.alerts.gpu_memory_near_full), *_DEMAND]
 
 
-_HELD = now_and("avg_over_time", ENGINE, 'pod!=""', "30m")
-_PER_POD = f"max by ({HOLDER}) ({_HELD})"
+_POD_ENGINE = now_and("avg_over_time", ENGINE, 'pod!=""', "30m")
+_PER_POD = f"max by ({HOLDER}) ({_POD_ENGINE})"
 _IDLE = [
     Alert(
         name="GPUAllocatedIdle",
@@ -38,7 +47,7 @@ _IDLE = [
         "it. Bursts count: the highest sample decides, not the mean. Left out are GPUs that no "
         "pod holds, hours with too few samples (somebody profiles), and pods younger than an "
         "hour, whatever an earlier pod of the same name did.",
-        why="It costs as much as a GPU that works, and others wait for it.",
+        reason="It costs as much as a GPU that works, and others wait for it.",
         check=(_QUERY, "The pod: `kubectl describe pod -n NAMESPACE POD`, `kubectl logs -n "
                "NAMESPACE POD --tail=20`"),
         remedy=("Ask its owner. Often: a notebook left open, a service without requests, a job "
@@ -46,7 +55,7 @@ _IDLE = [
                 "A service that must stand by: switch the alert off for it by an Alertmanager "
                 "silence on namespace and pod."),
         requires=Requirement.POD_LABELS,
-        source=f"{OURS}; GR_ENGINE_ACTIVE, since GPU_UTIL does not exist under MIG",
+        source=f"{OWN_SOURCE}; GR_ENGINE_ACTIVE, since GPU_UTIL does not exist under MIG",
     ),
     Alert(
         name="GPUStraggler",
@@ -61,13 +70,13 @@ _IDLE = [
         summary="One GPU of {{ $labels.namespace }}/{{ $labels.pod }} lags behind",
         description="{{ $value | humanizePercentage }} less busy than the pod's GPUs on average.",
         meaning="Among the GPUs of one pod, one is much less busy than the mean.",
-        why="In data parallel work all wait for the slowest; or one GPU is not used at all.",
+        reason="In data parallel work all wait for the slowest; or one GPU is not used at all.",
         check=('`gpu:engine_active:avg5m{namespace="NAMESPACE", pod="POD"}`',
                "Is the one that lags throttled? `gpu:throttle:ratio5m{UUID=\"UUID\"}`"),
         remedy=("Throttled or with a low clock: GPUThermalThrottle, GPUClockStuckLow.",
                 "Otherwise it is how the program splits its work: tell its owner."),
         requires=Requirement.POD_LABELS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
 ]  # fmt: skip
 
@@ -107,8 +116,8 @@ _WITHOUT_A_POD = Alert(
     "a process of the host, a privileged pod, or a pod that started before only privileged "
     "containers could choose GPUs. Nothing is said where pods' labels are missing on the node, "
     "while pods are starting there, nor of a process that only holds memory.",
-    why="The scheduler gives the GPU to the next pod all the same: both share its memory and time. "
-    "Quotas and costs know nothing of it.",
+    reason="The scheduler gives the GPU to the next pod all the same: both share its memory and "
+    "time. Quotas and costs know nothing of it.",
     check=(
         "Processes, on the node: `nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name "
         "--format=csv`",
@@ -124,7 +133,7 @@ _WITHOUT_A_POD = Alert(
         "A process of the host: stop it, or cordon the node while somebody works there.",
     ),
     requires=Requirement.POD_LABELS | Requirement.KUBE_STATE_METRICS,
-    source=OURS,
+    source=OWN_SOURCE,
 )
 
 
@@ -145,11 +154,11 @@ def _memory(namespaces: tuple[str, ...]) -> Alert:
         meaning="The device memory is nearly used up, in a namespace that asked for this alert "
         "(`alerts.gpu_memory_near_full`). Without that setting the alert does not exist: inference "
         "servers such as vLLM take all memory by design.",
-        why="The next allocation fails with an out-of-memory error.",
+        reason="The next allocation fails with an out-of-memory error.",
         check=('`gpu:memory_used:ratio{namespace="NAMESPACE"}`', PODS),
         remedy=("Smaller batches, or a GPU with more memory. Growth over days: a leak.",),
         requires=Requirement.POD_LABELS,
-        source=OURS,
+        source=OWN_SOURCE,
         enabled=bool(namespaces),
     )
 
@@ -167,7 +176,7 @@ _DEMAND = [
         summary="{{ $labels.namespace }}/{{ $labels.pod }} waits for a GPU",
         description="The scheduler has found no node for it for a quarter of an hour.",
         meaning="A pod asks for GPUs and cannot be scheduled.",
-        why="Demand is not met; or the pod asks for what no node can ever give.",
+        reason="Demand is not met; or the pod asks for what no node can ever give.",
         check=("Why: `kubectl describe pod -n NAMESPACE POD | tail`",
                "Free GPUs by node: `node:gpu_allocatable:sum - node:gpu_requested:sum`",
                "Cordoned: `kubectl get nodes | grep SchedulingDisabled`"),
@@ -176,7 +185,7 @@ _DEMAND = [
                 "GPUs lost: see GPULost and GPUDeviceUnhealthy.",
                 _MORE_GPUS),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUQuotaFull",
@@ -193,12 +202,12 @@ _DEMAND = [
         summary="The GPU quota of {{ $labels.namespace }} is used up",
         description="Quota {{ $labels.resourcequota }}, {{ $labels.resource }}.",
         meaning="The namespace uses all GPUs that its ResourceQuota grants.",
-        why="New pods are refused when they are made; their owners may not see why.",
+        reason="New pods are refused when they are made; their owners may not see why.",
         check=("`kubectl describe resourcequota -n NAMESPACE`",
                "Does it use them? `namespace:engine_active:avg{namespace=\"NAMESPACE\"}`"),
         remedy=("Busy: talk about a higher quota.", _MORE_GPUS),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUCapacityForecast",
@@ -214,7 +223,7 @@ _DEMAND = [
         description="By the trend of two weeks, {{ $value | humanizePercentage }} will be held.",
         meaning="A straight line through the last two weeks of allocation ends above the "
         "threshold. It knows neither weekends nor projects: a hint to look, not a forecast.",
-        why="GPUs take longer to buy than to use up.",
+        reason="GPUs take longer to buy than to use up.",
         check=("A forecast, with a backtest, and what fits now: `gpuboot capacity INVENTORY`",
                "The curve: `cluster:gpu_allocation:ratio` over 14 days",
                "Who grew: `namespace:gpu_requested:sum`"),
@@ -222,6 +231,6 @@ _DEMAND = [
                 "Retention below 14 days (`monitoring.retention`) leaves this alert without the "
                 "history it needs; it then never fires."),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
+        source=OWN_SOURCE,
     ),
 ]  # fmt: skip

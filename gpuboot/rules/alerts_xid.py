@@ -10,7 +10,7 @@ from gpuboot.rules.alert import (
     DRAIN,
     KERNEL_LOG,
     ON_GPU,
-    OURS,
+    OWN_SOURCE,
     PODS,
     REPLACE,
     RESET,
@@ -32,8 +32,8 @@ def _by_program(codes: str) -> str:
     every pod that shares the GPU has its counter.
     """
 
-    def counted(held: str) -> str:
-        return f'DCGM_EXP_XID_ERRORS_TOTAL{{xid=~"{codes}", pod{held}""}}'
+    def counted(operator: str) -> str:
+        return f'DCGM_EXP_XID_ERRORS_TOTAL{{xid=~"{codes}", pod{operator}""}}'
 
     labels = f"{SLICE}, xid"
     pods = f"max by ({labels}, namespace, pod) ({counted('!=')})"
@@ -62,7 +62,7 @@ _FATAL = Alert(
     "begin anew), or the driver no longer asks for what it asked; and neither driver nor DCGM "
     "reports a fault. Or the GPU has gone: the node shows as many as promised, has left inventory "
     "and cluster, or the GPU is shown by another node. Without another XID it ends after 24 hours.",
-    why="The GPU stays in the scheduler's pool and takes the next pod down as well. One "
+    reason="The GPU stays in the scheduler's pool and takes the next pod down as well. One "
     "such GPU stops a job that runs on hundreds.",
     check=(KERNEL_LOG, SMI, "What the driver asks for: `nvidia-smi -q -i UUID | grep -A4 "
            "'Recovery Action'`", PODS),
@@ -96,7 +96,7 @@ _APPLICATION = Alert(
     "which of them it was.{{ end }}",
     meaning="The driver reported an XID that is, nearly always, a mistake of the program "
     "on the GPU: an illegal address, a bad kernel, a corrupted command buffer.",
-    why="The pod's owner wants to know why it crashed. Nobody else does.",
+    reason="The pod's owner wants to know why it crashed. Nobody else does.",
     check=("The pod's log: `kubectl logs -n NAMESPACE POD --previous`", KERNEL_LOG,
            "Other XIDs of this GPU: `gpu:xid_errors:total{UUID=\"UUID\"}`"),
     remedy=(
@@ -126,7 +126,7 @@ _REPEATED = Alert(
     "whatever class. Counted are incidents, not lines: one crash often logs three XID 13 "
     "and a 109, all within seconds. Codes that only accompany others (45, also of programs "
     "that were killed; 154, 159, 171, 172) do not count.",
-    why="A failing GPU often first causes errors that look like mistakes of programs.",
+    reason="A failing GPU often first causes errors that look like mistakes of programs.",
     check=(
         "Which codes: `gpu:xid_errors:total{UUID=\"UUID\"}`; when: "
         "`gpu:xid_incident:active{UUID=\"UUID\"}` over a day",
@@ -140,7 +140,7 @@ _REPEATED = Alert(
         "act on what it finds.",
         VERIFY,
     ),
-    source=f"NVSentinel's workflows for XID 13 and 31; the number is {OURS}",
+    source=f"NVSentinel's workflows for XID 13 and 31; the number is {OWN_SOURCE}",
 )  # fmt: skip
 _INSPECT = Alert(
     name="GPUXidInspect",
@@ -155,7 +155,7 @@ _INSPECT = Alert(
     "rotation), one whose sub-code decides (144 to 149: NVLink 5), or one that has no class "
     "here. The alert lasts as GPUXidFatal does: until the GPU was repaired or has gone, or for a "
     "day.",
-    why="A code without a class would otherwise go unseen.",
+    reason="A code without a class would otherwise go unseen.",
     check=(KERNEL_LOG, SMI, "NVIDIA's catalog: "
            "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"),
     remedy=(
@@ -176,7 +176,7 @@ def alerts(settings: Settings) -> list[Alert]:
     """The alerts on XIDs, with the classes that these settings make."""
     overrides = settings.alerts.xid
     fatal, inspect = regex(FATAL, overrides), regex(("inspect",), overrides)
-    application, known = regex(("application",), overrides), regex(CLASSES, overrides)
+    application, known_codes = regex(("application",), overrides), regex(CLASSES, overrides)
     reboot = regex(("reboot",), overrides)
     return [
         replace(
@@ -189,6 +189,7 @@ def alerts(settings: Settings) -> list[Alert]:
         _REPEATED,
         replace(
             _INSPECT,
-            expr=f'{UNREPAIRED}{{xid=~"{inspect}"}} > 0\nor {UNREPAIRED}{{xid!~"{known}"}} > 0',
+            expr=f'{UNREPAIRED}{{xid=~"{inspect}"}} > 0\n'
+            f'or {UNREPAIRED}{{xid!~"{known_codes}"}} > 0',
         ),
     ]

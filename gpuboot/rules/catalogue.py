@@ -24,7 +24,7 @@ from gpuboot.rules import (
     alerts_xid,
 )
 from gpuboot.rules.alert import Alert
-from gpuboot.rules.requirements import IN_CLUSTER, Requirement, offered
+from gpuboot.rules.requirements import IN_CLUSTER, Requirement, available_sources
 
 # Labels that the rules themselves give an alert, or that tell whose it is.
 RESERVED = {"alertname", "severity", "component", "gpu_action", "cluster", "node", "namespace"}
@@ -60,15 +60,15 @@ def loaded_alerts(settings: Settings, site: Requirement = IN_CLUSTER) -> dict[st
     if not settings.alerts.enabled:
         return {}
     by_group = {}
-    sources = offered(site, settings)
+    sources = available_sources(site, settings)
     for group, alerts in all_alerts(settings).items():
-        kept = [
+        loaded = [
             _overridden(alert, settings)
             for alert in alerts
             if alert.requires in sources and _is_enabled(alert, settings)
         ]
-        if kept:
-            by_group[group] = kept
+        if loaded:
+            by_group[group] = loaded
     return by_group
 
 
@@ -91,14 +91,16 @@ def _overridden(alert: Alert, settings: Settings) -> Alert:
 
 def validate(settings: Settings) -> list[Problem]:
     """What is wrong with the settings of alerts; empty when all is well."""
-    known = {alert.name: alert for group in all_alerts(settings).values() for alert in group}
+    alerts_by_name = {
+        alert.name: alert for group in all_alerts(settings).values() for alert in group
+    }
     problems = []
     for name, override in settings.alerts.rules.items():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        if name not in alerts_by_name:
+            near = difflib.get_close_matches(name, alerts_by_name, n=1, cutoff=0.5)
             remedy = f"did you mean {near[0]}?" if near else "docs/runbooks lists every alert"
             problems.append(Problem("", f"alerts.rules: there is no alert {name}", remedy))
-        elif override.threshold is not None and known[name].threshold is None:
+        elif override.threshold is not None and alerts_by_name[name].threshold is None:
             problems.append(
                 Problem("", f"alerts.rules.{name}.threshold: it compares with no number of ours",
                         "leave the threshold out")

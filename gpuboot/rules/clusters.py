@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 _LISTS = re.compile(r"\b(by|on) \(([^()]*)\)")
-_WHOLE = re.compile(r"(?<![\w:])(sum|max|min|avg|count|group)\(")
+_UNGROUPED = re.compile(r"(?<![\w:])(sum|max|min|avg|count|group)\(")
 _ABSENT = re.compile(r"(?<![\w:])absent\((\w+(?:\{[^{}]*\})?)\)")
 
 
@@ -19,7 +19,7 @@ def kept_apart(expr: str) -> str:
     + expr: as rules are written, for one cluster: `by (…)`, `on (…)`, or over everything
     """
     expr = _ABSENT.sub(r'(absent(\1) or group(kube_node_info{cluster!=""}) unless on () \1)', expr)
-    expr = _WHOLE.sub(r"\1 by () (", expr)
+    expr = _UNGROUPED.sub(r"\1 by () (", expr)
     return _LISTS.sub(
-        lambda found: f"{found[1]} ({', '.join(filter(None, ('cluster', found[2])))})", expr
+        lambda match: f"{match[1]} ({', '.join(filter(None, ('cluster', match[2])))})", expr
     )

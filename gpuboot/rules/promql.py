@@ -22,7 +22,7 @@ UTIL = "DCGM_FI_DEV_GPU_UTIL"
 # DCGM writes 2^47 (numbers with a fraction) or 0x7ffffffffffffff0 (whole ones), and a little more,
 # for what it does not know (dcgm_structs.h, DCGM_FP64_BLANK and DCGM_INT64_BLANK). No value of ours
 # comes near; counted nanoseconds may pass 2^47 within two days.
-BLANK, BLANK_NS = "1e14", "9e18"
+BLANK_VALUE, BLANK_NS = "1e14", "9e18"
 # How long a value stands in for one that is not there: restarts and gaps of scraping.
 GAP = "10m"
 
@@ -46,12 +46,12 @@ def closed_nodes(matchers: str = "") -> dict[str, str]:
     }
 
 
-def known(metric: str, matchers: str = "") -> str:
+def non_blank(metric: str, matchers: str = "") -> str:
     """The metric where it has a value, and not DCGM's mark for none.
 
     + matchers: inside of the braces, may be ""
     """
-    return f"{metric}{{{matchers}}} < {BLANK}" if matchers else f"{metric} < {BLANK}"
+    return f"{metric}{{{matchers}}} < {BLANK_VALUE}" if matchers else f"{metric} < {BLANK_VALUE}"
 
 
 def shown_by_exporter(labels: str, matchers: str = "") -> str:
@@ -60,17 +60,17 @@ def shown_by_exporter(labels: str, matchers: str = "") -> str:
     + labels: those that are kept
     + matchers: inside of the braces, may be ""
     """
-    shown = "\n  or ".join(known(anchor, matchers) for anchor in ANCHORS)
-    return f"group by ({labels}) ({shown})"
+    series = "\n  or ".join(non_blank(anchor, matchers) for anchor in ANCHORS)
+    return f"group by ({labels}) ({series})"
 
 
-def over(function: str, series: str, window: str, blank: str = BLANK) -> str:
+def over(function: str, series: str, window: str, blank_value: str = BLANK_VALUE) -> str:
     """`function` over `window` of the series that had a value throughout it.
 
     + series: a selector
-    + blank: what no value reaches
+    + blank_value: what no value reaches
     """
-    return f"({function}({series}[{window}]) and max_over_time({series}[{window}]) < {blank})"
+    return f"({function}({series}[{window}]) and max_over_time({series}[{window}]) < {blank_value})"
 
 
 def now_and(function: str, metric: str, matchers: str, window: str) -> str:
@@ -112,7 +112,7 @@ def engine(function: str, window: str, matchers: str = "") -> str:
     return (
         f"max by ({HOLDER}) ({now_and(function, ENGINE, matchers, window)})\n"
         f"or max by ({HOLDER}) ((0 * {own} + on ({DEVICE}) group_left () {device}) / 100\n"
-        f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK})"
+        f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK_VALUE})"
     )
 
 
@@ -125,7 +125,7 @@ def level(metric: str, labels: str = GPU) -> str:
     + metric: a selector
     """
     return (
-        f"(max by ({labels}) ({known(metric)})\n"
-        f"  or max by ({labels}) (last_over_time({metric}[{GAP}]) < {BLANK}"
+        f"(max by ({labels}) ({non_blank(metric)})\n"
+        f"  or max by ({labels}) (last_over_time({metric}[{GAP}]) < {BLANK_VALUE}"
         f" unless on (node, UUID) {metric}))"
     )

@@ -23,4 +23,4 @@ class Record:
     expr: str
     help: str
     labels: Mapping[str, str] = field(default_factory=dict)
-    requires: Requirement = Requirement.NOTHING
+    requires: Requirement = Requirement.NONE

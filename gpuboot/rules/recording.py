@@ -13,16 +13,16 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Cost, Settings
 from gpuboot.config.settings.base import seconds
 from gpuboot.rules.promql import (
-    BLANK,
     BLANK_NS,
+    BLANK_VALUE,
     DEVICE,
     ENGINE,
     GPU,
     HOLDER,
     UTIL,
     engine,
-    known,
     level,
+    non_blank,
     now_and,
     over,
     quoted,
@@ -67,14 +67,14 @@ def expected(nodes: Sequence[Node]) -> list[Record]:
 def prices(cost: Cost) -> list[Record]:
     """What an hour of a GPU costs, per model that has a price or is seen and covered by `*`."""
     help_ = f"Price of one GPU for one hour, in {cost.currency}."
-    named = {model: price for model, price in cost.gpu_hour.items() if model != "*"}
+    priced = {model: price for model, price in cost.gpu_hour.items() if model != "*"}
     records = [
         Record("gpu:price_per_hour", f"vector({price})", help_, {"modelName": model})
-        for model, price in named.items()
+        for model, price in priced.items()
     ]
     if "*" in cost.gpu_hour:
-        others = ", ".join(f"modelName!={quoted(model)}" for model in named)
-        expr = f"({shown_by_exporter('modelName', others)}) * {cost.gpu_hour['*']}"
+        other_models = ", ".join(f"modelName!={quoted(model)}" for model in priced)
+        expr = f"({shown_by_exporter('modelName', other_models)}) * {cost.gpu_hour['*']}"
         records.append(Record("gpu:price_per_hour", expr, help_))
     return records
 
@@ -112,7 +112,7 @@ def _health() -> list[Record]:
     return [
         Record(
             "gpu:ecc_sbe:total",
-            f"max by ({GPU}) ({known('DCGM_FI_DEV_ECC_SBE_VOL_TOTAL')})",
+            f"max by ({GPU}) ({non_blank('DCGM_FI_DEV_ECC_SBE_VOL_TOTAL')})",
             "Corrected memory errors since the GPU's last reset.",
         ),
         Record(
@@ -151,7 +151,7 @@ def _busy(settings: Settings) -> list[Record]:
 
 def _memory() -> Record:
     # of a GPU that pods share, FB_USED has a series for each pod's part beside the whole
-    used, free = known("DCGM_FI_DEV_FB_USED"), known("DCGM_FI_DEV_FB_FREE")
+    used, free = non_blank("DCGM_FI_DEV_FB_USED"), non_blank("DCGM_FI_DEV_FB_FREE")
     return Record(
         "gpu:memory_used:ratio",
         f"max by ({HOLDER}) (({used}) / on ({DEVICE}) group_left () (\n"
@@ -182,10 +182,10 @@ def _highest_activity(settings: Settings) -> str:
     needed = int(3600 / seconds(settings.exporter.scrape_interval) * IDLE_SHARE)
 
     def enough(metric: str) -> str:
-        held = f'{metric}{{pod!=""}}'
+        pod_series = f'{metric}{{pod!=""}}'
         return (
-            f"({over('max_over_time', held, '1h')} and count_over_time({held}[1h]) >= {needed}"
-            f" and {held})"
+            f"({over('max_over_time', pod_series, '1h')} and count_over_time({pod_series}[1h]) >= "
+            f"{needed} and {pod_series})"
         )
 
     # a recreated pod has its predecessor's name, and must not inherit its hour
@@ -193,7 +193,7 @@ def _highest_activity(settings: Settings) -> str:
     return (
         f"(max by ({HOLDER}) {enough(ENGINE)}\n"
         f"or max by ({HOLDER}) ({enough(UTIL)} / 100\n"
-        f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK}))\n"
+        f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK_VALUE}))\n"
         f"unless on (namespace, pod) ({young})"
     )
 
@@ -209,11 +209,11 @@ def links() -> list[Record]:
     return [
         *(
             Record(
-                f"gpu:pcie_{what}:max{window}",
-                f"max by ({slot}) (max_over_time({metric}[{window}]) < {BLANK})",
+                f"gpu:pcie_{name}:max{window}",
+                f"max by ({slot}) (max_over_time({metric}[{window}]) < {BLANK_VALUE})",
                 f"Highest PCIe {meaning} in use within {window}, by slot.",
             )
-            for what, metric, meaning in (
+            for name, metric, meaning in (
                 ("gen", "DCGM_FI_DEV_PCIE_LINK_GEN", "generation"),
                 ("lanes", "DCGM_FI_DEV_PCIE_LINK_WIDTH", "number of lanes"),
             )

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuboot.rules.promql import known, now_and, shown_by_exporter
+from gpuboot.rules.promql import non_blank, now_and, shown_by_exporter
 from gpuboot.rules.record import Record
 from gpuboot.rules.requirements import Requirement
 
 POD = "namespace, pod"
-_HELD = 'pod!=""'
+_HAS_POD = 'pod!=""'
 _WINDOW = "5m"
 # One target may be found by two scrape jobs, which tell it by the same `instance`; a pod with a
 # process for each GPU has several targets, and they add up.
@@ -39,7 +39,7 @@ _REQUESTS = {
     ),
     "running": ("ml_requests_running", "vllm:num_requests_running"),
 }
-WHOLE, POWER = "namespace_pod:gpu_whole:count", "namespace_pod:gpu_whole_power:sum5m"
+WHOLE_GPUS, POWER = "namespace_pod:gpu_whole:count", "namespace_pod:gpu_whole_power:sum5m"
 
 
 def applications() -> list[Record]:
@@ -51,23 +51,23 @@ def applications() -> list[Record]:
 
 
 def _gpus() -> Iterator[tuple[str, str, str]]:
-    each = shown_by_exporter(f"{POD}, node, UUID", _HELD)
-    parts = shown_by_exporter(POD, f'{_HELD}, GPU_I_ID!=""')
+    per_gpu = shown_by_exporter(f"{POD}, node, UUID", _HAS_POD)
+    parts = shown_by_exporter(POD, f'{_HAS_POD}, GPU_I_ID!=""')
     yield (
-        WHOLE,
-        f"count by ({POD}) ({each})\n"
+        WHOLE_GPUS,
+        f"count by ({POD}) ({per_gpu})\n"
         f"unless on ({POD}) ({parts})\n"
-        f"unless on ({POD}) (\n  {each}\n"
-        f"  and on (node, UUID) (count by (node, UUID) ({each}) > 1)\n)",
+        f"unless on ({POD}) (\n  {per_gpu}\n"
+        f"  and on (node, UUID) (count by (node, UUID) ({per_gpu}) > 1)\n)",
         "GPUs that a pod holds, where it holds all of them alone and whole; absent for a pod with "
         "a MIG instance, or with a GPU that another pod holds as well.",
     )
-    watts = now_and("avg_over_time", "DCGM_FI_DEV_POWER_USAGE", _HELD, _WINDOW)
+    watts = now_and("avg_over_time", "DCGM_FI_DEV_POWER_USAGE", _HAS_POD, _WINDOW)
     each_watts = f"max by ({POD}, node, UUID) ({watts})"
     yield (
         POWER,
         f"sum by ({POD}) ({each_watts})\n"
-        f"and on ({POD}) (count by ({POD}) ({each_watts}) == on ({POD}) {WHOLE})",
+        f"and on ({POD}) (count by ({POD}) ({each_watts}) == on ({POD}) {WHOLE_GPUS})",
         "Power draw of the GPUs that a pod holds alone and whole, mean of 5 minutes, in W; absent "
         "where one of them does not tell its power.",
     )
@@ -75,39 +75,39 @@ def _gpus() -> Iterator[tuple[str, str, str]]:
 
 def _requests() -> Iterator[tuple[str, str, str]]:
     meanings = {"waiting": "wait in the pod's queue", "running": "the pod works on"}
-    for what, names in _REQUESTS.items():
-        each = (f"sum by ({POD}) ({_ONCE} ({known(name, _HELD)}))" for name in names)
+    for state, names in _REQUESTS.items():
+        parts = (f"sum by ({POD}) ({_ONCE} ({non_blank(name, _HAS_POD)}))" for name in names)
         yield (
-            f"namespace_pod:requests_{what}:sum",
-            "\nor ".join(each),
-            f"Requests that {meanings[what]}.",
+            f"namespace_pod:requests_{state}:sum",
+            "\nor ".join(parts),
+            f"Requests that {meanings[state]}.",
         )
 
 
 def _work() -> Iterator[tuple[str, str, str]]:
-    for what, sources in _COUNTED.items():
-        rate = f"namespace_pod:{what}:rate5m"
+    for unit, sources in _COUNTED.items():
+        rate = f"namespace_pod:{unit}:rate5m"
         yield (
             rate,
             "\nor ".join(_rate(metric, phase) for metric, phase in sources),
-            f"{what.capitalize()} a second that the pod processes, by phase, over 5 minutes.",
+            f"{unit.capitalize()} a second that the pod processes, by phase, over 5 minutes.",
         )
         yield (
-            f"namespace_pod:{what}_per_gpu:rate5m",
-            f"{rate} / on ({POD}) group_left () {WHOLE}",
-            f"{what.capitalize()} a second and GPU; absent for pods with a part of a GPU.",
+            f"namespace_pod:{unit}_per_gpu:rate5m",
+            f"{rate} / on ({POD}) group_left () {WHOLE_GPUS}",
+            f"{unit.capitalize()} a second and GPU; absent for pods with a part of a GPU.",
         )
         yield (
-            f"namespace_pod:{what}_per_joule:rate5m",
+            f"namespace_pod:{unit}_per_joule:rate5m",
             f"{rate} / on ({POD}) group_left () ({POWER} > 0)",
-            f"{what.capitalize()} a second and watt, which is {what} per joule of the pod's GPUs; "
+            f"{unit.capitalize()} a second and watt, which is {unit} per joule of the pod's GPUs; "
             "absent for pods with a part of a GPU.",
         )
 
 
 def _rate(metric: str, phase: str) -> str:
     """Rise per second of a counter, of pods that are there now, with the label `phase`."""
-    series = f"{metric}{{{_HELD}}}"
+    series = f"{metric}{{{_HAS_POD}}}"
     rise = f"{_ONCE} (rate({series}[{_WINDOW}]) and {series})"
     if not phase:
         return f"sum by ({POD}, phase) ({rise})"

@@ -8,7 +8,7 @@ from gpuboot.rules.promql import (
     DEVICE,
     RESOURCES,
     engine,
-    known,
+    non_blank,
     now_and,
     shown_by_exporter,
 )
@@ -17,7 +17,7 @@ from gpuboot.rules.requirements import Requirement
 
 _ENGINE = f"max by ({DEVICE}) (gpu:engine_active:avg5m)"
 _EACH_GPU = f"avg by (node, UUID) ({_ENGINE})"
-_HELD = 'pod!=""'
+_HAS_POD = 'pod!=""'
 
 
 def activity() -> list[Record]:
@@ -40,18 +40,18 @@ def activity() -> list[Record]:
 
 def _of_holders() -> Iterator[tuple[str, str, str]]:
     """Name, expression and meaning of each record on namespaces and pods."""
-    held = f'max by (namespace, {DEVICE}) (gpu:engine_active:avg5m{{namespace!=""}})'
+    engine_activity = f'max by (namespace, {DEVICE}) (gpu:engine_active:avg5m{{namespace!=""}})'
     yield (
         "namespace:engine_active:avg",
-        f"avg by (namespace) ({held})",
+        f"avg by (namespace) ({engine_activity})",
         "Mean activity of the GPUs and MIG instances that the namespace's pods hold.",
     )
     yield (
         "namespace_pod:engine_active:avg2m",
-        _of_pods(engine("avg_over_time", "2m", _HELD)),
+        _of_pods(engine("avg_over_time", "2m", _HAS_POD)),
         "Mean engine activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
     )
-    sm_active = now_and("avg_over_time", "DCGM_FI_PROF_SM_ACTIVE", _HELD, "2m")
+    sm_active = now_and("avg_over_time", "DCGM_FI_PROF_SM_ACTIVE", _HAS_POD, "2m")
     yield (
         "namespace_pod:sm_active:avg2m",
         _of_pods(sm_active),
@@ -78,10 +78,10 @@ _SHARES = "gpu:shares_held:count"
 
 def shares() -> Record:
     """How many shares of a GPU each pod holds."""
-    each = shown_by_exporter(_EACH_SHARE, _HELD)
+    each_share = shown_by_exporter(_EACH_SHARE, _HAS_POD)
     return Record(
         _SHARES,
-        f"count by (namespace, pod, {DEVICE}) ({each})",
+        f"count by (namespace, pod, {DEVICE}) ({each_share})",
         "Shares of a GPU or MIG instance that a pod holds; 1 of what is not shared.",
         requires=Requirement.POD_LABELS,
     )
@@ -93,8 +93,8 @@ def part_of_device() -> str:
     Labels: namespace, pod and `DEVICE`. Of times in which shares were not recorded, pods count
     alike.
     """
-    held = f"max by (namespace, pod, {DEVICE}) (gpu:engine_active:avg5m{{{_HELD}}})"
-    own = f"({_SHARES} or on (namespace, pod, {DEVICE}) (0 * {held} + 1))"
+    engine_by_pod = f"max by (namespace, pod, {DEVICE}) (gpu:engine_active:avg5m{{{_HAS_POD}}})"
+    own = f"({_SHARES} or on (namespace, pod, {DEVICE}) (0 * {engine_by_pod} + 1))"
     return f"({own} / on ({DEVICE}) group_left () sum by ({DEVICE}) ({own}))"
 
 
@@ -103,17 +103,17 @@ def held_power(by: str) -> str:
 
     + by: labels, e.g. `namespace, pod`
     """
-    held = known("DCGM_FI_DEV_POWER_USAGE", 'namespace!=""')
-    all_shares = f"max by ({_EACH_SHARE}) ({known('DCGM_FI_DEV_POWER_USAGE')})"
+    power = non_blank("DCGM_FI_DEV_POWER_USAGE", 'namespace!=""')
+    all_shares = f"max by ({_EACH_SHARE}) ({non_blank('DCGM_FI_DEV_POWER_USAGE')})"
     return (
-        f"sum by ({by}) (max by ({_EACH_SHARE}) ({held})\n"
+        f"sum by ({by}) (max by ({_EACH_SHARE}) ({power})\n"
         f"  / on (node, UUID) group_left () count by (node, UUID) ({all_shares}))"
     )
 
 
 def power() -> list[Record]:
     """Watts. What pods share is divided by the MIG instances and the shares that they hold."""
-    watts = known("DCGM_FI_DEV_POWER_USAGE")
+    watts = non_blank("DCGM_FI_DEV_POWER_USAGE")
     return [
         Record(
             "node:gpu_power:sum",
@@ -134,8 +134,8 @@ _REQUESTS = f'kube_pod_container_resource_requests{{{RESOURCES}, node!=""}}'
 _ALIVE = 'kube_pod_status_phase{phase=~"Pending|Running"} == 1'
 
 
-def _of_nodes(what: str) -> str:
-    return f"sum by (node) (max by (node, resource) (kube_node_status_{what}{{{RESOURCES}}}))"
+def _of_nodes(quantity: str) -> str:
+    return f"sum by (node) (max by (node, resource) (kube_node_status_{quantity}{{{RESOURCES}}}))"
 
 
 # name, expression, meaning; each sees those before it
@@ -169,8 +169,12 @@ _ALLOCATION = (
         "GPUs and MIG instances that the namespace's pods hold.",
     ),
     *(
-        (f"cluster:gpu_{what}:sum", f"sum(node:gpu_{what}:sum)", f"Of all nodes: {what}.")
-        for what in ("capacity", "allocatable", "requested")
+        (
+            f"cluster:gpu_{quantity}:sum",
+            f"sum(node:gpu_{quantity}:sum)",
+            f"Of all nodes: {quantity}.",
+        )
+        for quantity in ("capacity", "allocatable", "requested")
     ),
     (
         "cluster:gpu_allocation:ratio",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import XidClass
-from gpuboot.rules.promql import BLANK, GAP, GPU, SLICE, UP, known
+from gpuboot.rules.promql import BLANK_VALUE, GAP, GPU, SLICE, UP, non_blank
 from gpuboot.rules.record import Record
 from gpuboot.rules.requirements import Requirement
 from gpuboot.rules.watches import complaints
@@ -33,8 +33,8 @@ _INCIDENT_GAP = "2m"  # XIDs that lie closer together are one incident
 _DAY_S = 86400
 # What of a GPU says that it is not well, whatever the XIDs.
 _COMPLAINTS = (
-    f"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION > 0 < {BLANK}",
-    f"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0 < {BLANK}",
+    f"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION > 0 < {BLANK_VALUE}",
+    f"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0 < {BLANK_VALUE}",
     complaints(),
 )
 
@@ -143,18 +143,18 @@ def _unrepaired(codes: str) -> str:
     + codes: a regular expression for the label `xid` of those that call for none
     """
     labels = f"{GPU}, xid"
-    kept = f"max by ({labels}) (last_over_time({UNREPAIRED}[1d]) > time() - {_DAY_S})"
+    persisting = f"max by ({labels}) (last_over_time({UNREPAIRED}[1d]) > time() - {_DAY_S})"
     return (
         f'max by ({labels}) ({NEW}{{xid!~"{codes}"}}) * time()\n'
-        f"or {kept}\n"
+        f"or {persisting}\n"
         f"  and on (node, UUID) {VISIBLE}\n"
-        f"  unless ({kept} <= on (node, UUID) group_left () {REPAIRED}"
+        f"  unless ({persisting} <= on (node, UUID) group_left () {REPAIRED}"
         f" and on (node, UUID) {HEALTHY})\n"
-        f"or {kept}\n"
+        f"or {persisting}\n"
         f"  and on (node) {PRESENT} unless on (UUID) {VISIBLE}\n"
         "  unless on (node) (node:gpu_visible:count"
         " >= on (node) max by (node) (node:gpu_expected:count))\n"
-        f"or 0 * {kept}"
+        f"or 0 * {persisting}"
     )
 
 
@@ -168,12 +168,12 @@ def _repaired() -> str:
     """
     before = "last_over_time({}[6h] offset 1m)"
     signs = [
-        f"max by (node, UUID) ({known(metric)})"
-        f" < 0.5 * max by (node, UUID) ({before.format(metric)} < {BLANK})"
+        f"max by (node, UUID) ({non_blank(metric)})"
+        f" < 0.5 * max by (node, UUID) ({before.format(metric)} < {BLANK_VALUE})"
         for metric in _SINCE_RESET
     ]
-    asked = f"max by (node, UUID) ({before.format(ACTION)} < {BLANK}) > 0"
-    signs.append(f"max by (node, UUID) ({known(ACTION)}) == 0 and on (node, UUID) {asked}")
+    requested = f"max by (node, UUID) ({before.format(ACTION)} < {BLANK_VALUE}) > 0"
+    signs.append(f"max by (node, UUID) ({non_blank(ACTION)}) == 0 and on (node, UUID) {requested}")
     signs.append(
         f"group by (node, UUID) ({VISIBLE} unless on (node, UUID) {VISIBLE} offset 1m"
         f" unless on (node, UUID) max_over_time({VISIBLE}[4m] offset 1m))"
@@ -191,11 +191,11 @@ def _repaired() -> str:
 
 def _booted() -> str:
     """node-exporter knows its host's name, not the node's; kubeadm names nodes by host name."""
-    named = 'label_replace(node_uname_info, "node", "$1", "nodename", "(.+)")'
+    node_names = 'label_replace(node_uname_info, "node", "$1", "nodename", "(.+)")'
     return (
         'max by (node) (node_boot_time_seconds{node!=""}\n'
         '  or node_boot_time_seconds{node=""}'
-        f" * on (instance) group_left (node) max by (instance, node) ({named}))"
+        f" * on (instance) group_left (node) max by (instance, node) ({node_names}))"
     )
 
 

@@ -14,7 +14,7 @@ class Requirement(Flag):
     side of an `or` or after `unless`, it does not require.
     """
 
-    NOTHING = 0
+    NONE = 0
     KUBE_STATE_METRICS = auto()  # kube_*: nodes, pods, requests and quotas as Kubernetes has them
     KUBERNETES = auto()  # the API server, kubelets and cluster Services are scraped
     CONTROL_PLANE_TARGETS = auto()  # etcd and kube-proxy are scraped
@@ -28,13 +28,13 @@ class Requirement(Flag):
     POD_LABELS = auto()  # series of a GPU carry the namespace and pod that hold it
 
 
-IN_CLUSTER = ~Requirement.NOTHING
+IN_CLUSTER = ~Requirement.NONE
 ON_DOCKER_HOSTS = (
     Requirement.DCGM_ON_HOSTS | Requirement.NODE_EXPORTER | Requirement.NVSWITCH_ERRORS
 )
 
 
-def offered(site: Requirement, settings: Settings) -> Requirement:
+def available_sources(site: Requirement, settings: Settings) -> Requirement:
     """What a site offers, with these settings.
 
     + site: `IN_CLUSTER` or `ON_DOCKER_HOSTS`

@@ -88,5 +88,7 @@ def regex(xid_classes: tuple[XidClass, ...], overrides: Mapping[int, XidClass]) 
 
 def meaning(code: int) -> str:
     """What an XID means, in a few words; for codes that the table lacks, that it does."""
-    known = table().get(code)
-    return known.meaning if known else "unknown here: not in NVIDIA's catalog, or unused there"
+    known_xid = table().get(code)
+    return (
+        known_xid.meaning if known_xid else "unknown here: not in NVIDIA's catalog, or unused there"
+    )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # Series of one field on one GPU where it is not one: DCGM's health watches and reasons to hold
 # clocks down (gpu_health_collector.go, clock_events_collector.go of dcgm-exporter), and an
 # allowance of two XID codes.
-_EACH = {
+_SERIES_PER_GPU = {
     "DCGM_EXP_GPU_HEALTH_STATUS": 11,
     "DCGM_EXP_CLOCK_EVENTS_TOTAL": 9,
     "DCGM_EXP_CLOCK_EVENTS_COUNT": 9,
@@ -47,14 +47,14 @@ class Shape:
     + slices: MIG slices of each GPU; 0: no MIG
     + holders: pods that held each GPU or slice, one after the other, in the last three hours,
       which is what Prometheus keeps in memory; each makes all series of its GPU once more
-    + lacking: limits that keep fields from having a value on these GPUs
+    + missing: limits that keep fields from having a value on these GPUs
     """
 
     nodes: int = 1
     gpus: int = 8
     slices: int = 0
     holders: int = 1
-    lacking: Collection[Limit] = ()
+    missing: Collection[Limit] = ()
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,14 @@ def series(settings: Settings, shape: Shape) -> Series:
 
 def _of_field(name: str, settings: Settings, shape: Shape) -> int:
     field = BY_NAME.get(name)
-    if field is not None and set(field.limits) & set(shape.lacking):
+    if field is not None and set(field.limits) & set(shape.missing):
         return 0
-    each = shape.gpus - 1 if name == _PEERS else _EACH.get(name, 1)
+    per_gpu = shape.gpus - 1 if name == _PEERS else _SERIES_PER_GPU.get(name, 1)
     pods = sharing.most_replicas(settings)
     if field is not None and field.level == "once" and shape.slices:
-        return each
-    beside = 1 if pods > 1 and name in _PER_PROCESS else 0
-    return max(1, shape.slices) * (each * pods + beside)
+        return per_gpu
+    extra = 1 if pods > 1 and name in _PER_PROCESS else 0
+    return max(1, shape.slices) * (per_gpu * pods + extra)
 
 
 def memory_bytes(series: int, interval_s: float, pod_labels: int = 0) -> float:

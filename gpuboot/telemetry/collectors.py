@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpuboot.config.problems import Problem
 from gpuboot.telemetry.fields import BY_NAME, FIELDS, Field, UnknownField
-from gpuboot.verify.evidence import RequestedFields
+from gpuboot.telemetry.requested_fields import RequestedFields
 
 if TYPE_CHECKING:
     from gpuboot.config.settings import Exporter, Settings
@@ -49,8 +49,8 @@ def choose(extra: Iterable[str]) -> list[Field]:
     return [field for field in FIELDS if field.default or field.name in requested]
 
 
-def _explain(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+def _explain(name: str, known_names: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known_names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else "see docs/metrics.md"
     return f"unknown DCGM field {name}: {hint}"
 
@@ -123,14 +123,14 @@ def _number(name: str, line: int) -> int | None:
     field = BY_NAME.get(name)
     if field is not None and field.id is None:
         return None
-    known = field_numbers()
-    if name not in known:
-        raise CollectorsError(f"line {line}: {_explain(name, [*known, *BY_NAME])}")
-    if known[name] in _RETIRED:
+    numbers = field_numbers()
+    if name not in numbers:
+        raise CollectorsError(f"line {line}: {_explain(name, [*numbers, *BY_NAME])}")
+    if numbers[name] in _RETIRED:
         raise CollectorsError(
-            f"line {line}: the exporter has retired {name}: use {_RETIRED[known[name]]}"
+            f"line {line}: the exporter has retired {name}: use {_RETIRED[numbers[name]]}"
         )
-    return known[name]
+    return numbers[name]
 
 
 @functools.cache
@@ -200,12 +200,12 @@ def problems(exporter: Exporter) -> list[Problem]:
 
     + exporter: which fields are collected
     """
-    where = exporter.collectors_file or "exporter.counters"
+    source = exporter.collectors_file or "exporter.counters"
     try:
         parse_collectors(collectors(exporter))
     except (OSError, UnicodeDecodeError) as error:
         return [Problem("", f"exporter.collectors_file: {error}", "name a file that can be read")]
     except (UnknownField, CollectorsError) as error:
         remedy = "correct it: dcgm-exporter would not start with it"
-        return [Problem("", f"{where}: {error}", remedy)]
+        return [Problem("", f"{source}: {error}", remedy)]
     return []

@@ -63,13 +63,13 @@ def metric_names(expression: str) -> set[str]:
     return names
 
 
-def not_collected(expression: str, known: Iterable[str]) -> set[str]:
-    """The metrics of an expression that are not among `known`.
+def not_collected(expression: str, known_metrics: Iterable[str]) -> set[str]:
+    """The metrics of an expression that are not among `known_metrics`.
 
     + expression: see `metric_names`, which tells what is raised
-    + known: names that exist, e.g. `collected(settings)` and those of the recording rules
+    + known_metrics: names that exist, e.g. `collected(settings)` and those of the recording rules
     """
-    return metric_names(expression) - set(known)
+    return metric_names(expression) - set(known_metrics)
 
 
 def _is_word(text: str, following: str) -> bool:

@@ -277,5 +277,5 @@ FIELDS: tuple[Field, ...] = (
 )
 BY_NAME = {field.name: field for field in FIELDS}
 UPSTREAM = tuple(field for field in FIELDS if field.tier == "upstream")
-OURS = tuple(field for field in FIELDS if field.tier == "gpuboot")
+OWN_FIELDS = tuple(field for field in FIELDS if field.tier == "gpuboot")
 OPT_IN = tuple(field for field in FIELDS if field.tier == "opt-in")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpuboot.verify.prometheus import BLANK, Series
+from gpuboot.verify.prometheus import BLANK_VALUE, Series
 
 Device = tuple[str, str]  # UUID, MIG instance ("" for a whole GPU)
 Points = dict[float, float]  # unix seconds -> value
@@ -74,8 +74,8 @@ class DeviceSamples:
         )
         if used + free <= 0:
             return Value(None, reason=f"{USED} and {FREE} are both 0")
-        both = [f"sum({name}{{{self.label}}})" for name in (USED, FREE)]
-        source = f"{both[0]} / ({both[0]} + {both[1]})"
+        sums = [f"sum({name}{{{self.label}}})" for name in (USED, FREE)]
+        source = f"{sums[0]} / ({sums[0]} + {sums[1]})"
         return Value(used / (used + free), self._age(USED), len(self.devices), source)
 
     def _in_window(self, points: Points) -> Points:
@@ -89,11 +89,11 @@ class DeviceSamples:
     def _stale(self, name: str) -> str:
         old = []
         for key, fields in sorted(self.devices.items()):
-            where = shown(key)
+            label = device_name(key)
             if name not in fields:
-                old.append(f"{where} has no {name}")
+                old.append(f"{label} has no {name}")
             elif (age := self.now - max(fields[name])) > self.stale_s:
-                old.append(f"{where}: the newest sample of {name} is {age:.0f} s old")
+                old.append(f"{label}: the newest sample of {name} is {age:.0f} s old")
         if not old:
             return ""
         count = f"{len(old)} of {len(self.devices)} GPUs: " if len(self.devices) > 1 else ""
@@ -112,20 +112,20 @@ def devices(series_list: Iterable[Series]) -> dict[Device, dict[str, Points]]:
     """Samples by device and field. Pods that share a GPU repeat its samples: these are one."""
     by_device: dict[Device, dict[str, Points]] = {}
     for series in series_list:
-        points = {time: value for time, value in series.points if abs(value) < BLANK}
+        points = {time: value for time, value in series.points if abs(value) < BLANK_VALUE}
         if points and series.labels.get("UUID"):
             fields = by_device.setdefault(device(series.labels), {})
             merge(fields.setdefault(series.name, {}), points)
     return by_device
 
 
-def merge(points: Points, more: Points) -> None:
+def merge(points: Points, added: Points) -> None:
     """Add another series of the same device and field.
 
     Of a shared GPU, FB_USED and GPU_UTIL have the whole's value and each pod's own: it has the
     largest (dcgm-exporter 4.8.4, internal/pkg/transformation/kubernetes.go).
     """
-    for time, value in more.items():
+    for time, value in added.items():
         points[time] = max(value, points.get(time, value))
 
 
@@ -141,10 +141,10 @@ def newest(fields: Mapping[str, Points]) -> float:
 
 def duration(seconds: float) -> str:
     """Seconds as PromQL writes them."""
-    whole = round(seconds)
-    return f"{whole // 60}m" if whole % 60 == 0 else f"{whole}s"
+    rounded = round(seconds)
+    return f"{rounded // 60}m" if rounded % 60 == 0 else f"{rounded}s"
 
 
-def shown(key: Device) -> str:
+def device_name(key: Device) -> str:
     """A device for people: its UUID, and `/` and the instance's number under MIG."""
     return "/".join(filter(None, key))

@@ -1,6 +1,6 @@
 """Questions about GPUs as they go from a command to where Prometheus is reached.
 
-Each is a dataclass that travels as JSON; `about` names its kind there.
+Each is a dataclass that travels as JSON; `topic` names its kind there.
 """
 
 from __future__ import annotations
@@ -55,4 +55,4 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any]], Question]] = {
 def from_json(text: str) -> Question:
     """The inverse of `Question.to_json`."""
     values = json.loads(text)
-    return _KINDS[values["about"]](values)
+    return _KINDS[values["topic"]](values)

@@ -26,12 +26,12 @@ from gpuboot.telemetry.latest_samples import (
     Points,
     Value,
     device,
+    device_name,
     devices,
     duration,
     merge,
     newest,
     selector,
-    shown,
 )
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, Series
 
@@ -67,12 +67,12 @@ class Answer:
     values: Mapping[str, Value] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
-    def known(self, metrics: Iterable[str] = METRICS) -> bool:
+    def is_known(self, metrics: Iterable[str] = METRICS) -> bool:
         """Whether all these metrics have a value."""
         return all(self.values[name].value is not None for name in metrics)
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "known": self.known()}
+        return {**asdict(self), "known": self.is_known()}
 
 
 class Usage:
@@ -114,29 +114,29 @@ class Usage:
             "namespace": {"namespace": namespace},
             "gpu": {"UUID": name},
         }[kind]
-        blank = Answer(kind, name, namespace, self._window_s)
+        empty = Answer(kind, name, namespace, self._window_s)
         try:
-            return self._ask(blank, matchers)
+            return self._ask(empty, matchers)
         except (ClusterError, PrometheusError, KeyError, TypeError, ValueError) as error:
-            return unknown(blank, f"Prometheus gives no answer: {error}")
+            return unknown(empty, f"Prometheus gives no answer: {error}")
 
-    def _ask(self, blank: Answer, matchers: Mapping[str, str]) -> Answer:
+    def _ask(self, empty: Answer, matchers: Mapping[str, str]) -> Answer:
         now = self._prometheus.query("vector(time())")[0].value
         label = selector(matchers)
         fields = "|".join(_FIELDS)
         series_list = self._prometheus.scraped(
             f'{{__name__=~"{fields}",{label}}}[{duration(self._lookback_s)}]'
         )
-        held = devices(series_list)
-        if blank.kind != "gpu":
-            self._drop_released(held, now)
-        if not held:
-            return unknown(blank, self._why_none(blank, label))
-        missing = self._without_samples(blank, series_list) if blank.kind != "gpu" else ""
+        held_devices = devices(series_list)
+        if empty.kind != "gpu":
+            self._drop_released(held_devices, now)
+        if not held_devices:
+            return unknown(empty, self._why_none(empty, label))
+        missing = self._without_samples(empty, series_list) if empty.kind != "gpu" else ""
         shared = any(series.labels.get("vgpu") for series in series_list)
         if shared:
-            self._add_used_by_others(held)
-        samples = DeviceSamples(held, label, now, self._stale_s, self._window_s)
+            self._add_used_by_others(held_devices)
+        samples = DeviceSamples(held_devices, label, now, self._stale_s, self._window_s)
         values = {
             "engine": self._engine(samples),
             "sm": samples.mean(SM, f"no {SM}: {_NO_PROFILING}"),
@@ -146,12 +146,12 @@ class Usage:
             values = {name: _withdrawn(value, missing) for name, value in values.items()}
         note = "a shared GPU (time slices or MPS): its numbers are the whole GPU's, whoever uses it"
         return Answer(
-            blank.kind,
-            blank.name,
-            blank.namespace,
+            empty.kind,
+            empty.name,
+            empty.namespace,
             self._window_s,
-            tuple(map(shown, sorted(held))),
-            _nodes(series_list, held),
+            tuple(map(device_name, sorted(held_devices))),
+            _nodes(series_list, held_devices),
             values,
             (note,) if shared else (),
         )
@@ -169,42 +169,46 @@ class Usage:
             return Value(None, reason=f"{ENGINE} has paused: somebody profiles the GPU")
         return samples.mean(UTIL, "", scale=0.01)
 
-    def _drop_released(self, held: dict[Device, dict[str, Points]], now: float) -> None:
+    def _drop_released(self, held_devices: dict[Device, dict[str, Points]], now: float) -> None:
         """Forget GPUs that were given back: their samples go on without this pod's name."""
-        quiet = {key for key, fields in held.items() if now - newest(fields) > self._stale_s}
-        if not quiet:
+        stale = {
+            key for key, fields in held_devices.items() if now - newest(fields) > self._stale_s
+        }
+        if not stale:
             return
-        uuids = "|".join(re.escape(uuid) for uuid, _ in sorted(quiet))
-        fresh = self._prometheus.query(f"timestamp({USED}{{{selector({'UUID': uuids}, '=~')}}})")
-        for sample in fresh:
+        uuids = "|".join(re.escape(uuid) for uuid, _ in sorted(stale))
+        newest_samples = self._prometheus.query(
+            f"timestamp({USED}{{{selector({'UUID': uuids}, '=~')}}})"
+        )
+        for sample in newest_samples:
             key = device(sample.labels)
-            if key in quiet and now - sample.value <= self._stale_s:
-                held.pop(key, None)
+            if key in stale and now - sample.value <= self._stale_s:
+                held_devices.pop(key, None)
 
-    def _add_used_by_others(self, held: dict[Device, dict[str, Points]]) -> None:
+    def _add_used_by_others(self, held_devices: dict[Device, dict[str, Points]]) -> None:
         """The memory that is used of shared GPUs as a whole; a pod's series have its own part."""
-        uuids = "|".join(re.escape(uuid) for uuid, _ in sorted(held))
+        uuids = "|".join(re.escape(uuid) for uuid, _ in sorted(held_devices))
         used = f"{USED}{{{selector({'UUID': uuids}, '=~')}}}[{duration(self._lookback_s)}]"
         for key, fields in devices(self._prometheus.scraped(used)).items():
-            if key in held and USED in held[key]:
-                merge(held[key][USED], fields[USED])
+            if key in held_devices and USED in held_devices[key]:
+                merge(held_devices[key][USED], fields[USED])
 
-    def _without_samples(self, blank: Answer, series_list: Sequence[Series]) -> str:
+    def _without_samples(self, empty: Answer, series_list: Sequence[Series]) -> str:
         """Pods that run and asked for GPUs, and that no sample names: their load is missing."""
-        named = {series.labels.get("pod", "") for series in series_list}
-        label = selector(_object(blank))
+        named_pods = {series.labels.get("pod", "") for series in series_list}
+        label = selector(_object(empty))
         running = self._prometheus.query(
             "count by (pod) (kube_pod_container_resource_requests"
             f'{{resource=~"nvidia_com_.+",{label}}} > 0) and on (pod) '
             f'(kube_pod_status_phase{{phase="Running",{label}}} == 1)'
         )
-        absent = sorted({sample.labels.get("pod", "") for sample in running} - named)
+        absent = sorted({sample.labels.get("pod", "") for sample in running} - named_pods)
         return f"no sample names {', '.join(absent)}, which runs and asked for GPUs" * bool(absent)
 
-    def _why_none(self, blank: Answer, label: str) -> str:
+    def _why_none(self, empty: Answer, label: str) -> str:
         """Why no sample is about this, as far as kube-state-metrics tells."""
         span = duration(self._lookback_s)
-        if blank.kind == "gpu":
+        if empty.kind == "gpu":
             gpus = self._prometheus.query(f"count(count by (UUID) ({USED}))")
             count = int(gpus[0].value) if gpus else 0
             return f"no sample of the last {span} has this UUID (GPUs seen now: {count})"
@@ -213,14 +217,14 @@ class Usage:
                 f"no sample of the last {span} names it, and without kube-state-metrics nobody can "
                 "tell whether it asked for a GPU"
             )
-        label = selector(_object(blank))
+        label = selector(_object(empty))
         if not self._prometheus.query(f"count(kube_pod_info{{{label}}})"):
-            return f"kube-state-metrics knows no {_called(blank)}"
+            return f"kube-state-metrics knows no {_describe_subject(empty)}"
         requested = self._prometheus.query(
             f'sum(kube_pod_container_resource_requests{{resource=~"nvidia_com_.+",{label}}})'
         )
         if not requested:
-            return f"{_called(blank)}: no GPU was asked for"
+            return f"{_describe_subject(empty)}: no GPU was asked for"
         phases = self._prometheus.query(f"count by (phase) (kube_pod_status_phase{{{label}}} == 1)")
         words = ", ".join(f"{int(s.value)} {s.labels.get('phase')}" for s in phases) or "unknown"
         return (
@@ -229,28 +233,30 @@ class Usage:
         )
 
 
-def _nodes(series_list: Iterable[Series], held: Iterable[Device]) -> tuple[str, ...]:
+def _nodes(series_list: Iterable[Series], held_devices: Iterable[Device]) -> tuple[str, ...]:
     """The nodes of these devices, as the scrape or the exporter names them."""
-    uuids = {uuid for uuid, _ in held}
-    labels = (one.labels for one in series_list if one.labels.get("UUID") in uuids)
-    names = {found.get("node") or found.get("Hostname", "") for found in labels}
+    uuids = {uuid for uuid, _ in held_devices}
+    labels = (series.labels for series in series_list if series.labels.get("UUID") in uuids)
+    names = {
+        device_labels.get("node") or device_labels.get("Hostname", "") for device_labels in labels
+    }
     return tuple(sorted(names - {""}))
 
 
-def unknown(blank: Answer, reason: str) -> Answer:
+def unknown(empty: Answer, reason: str) -> Answer:
     """The answer with no value at all."""
     values = {name: Value(None, reason=reason) for name in METRICS}
-    return Answer(blank.kind, blank.name, blank.namespace, blank.window_s, values=values)
+    return Answer(empty.kind, empty.name, empty.namespace, empty.window_s, values=values)
 
 
-def _object(blank: Answer) -> dict[str, str]:
-    pod = {"pod": blank.name} if blank.kind == "pod" else {}
-    return {"namespace": blank.namespace, **pod}
+def _object(empty: Answer) -> dict[str, str]:
+    pod = {"pod": empty.name} if empty.kind == "pod" else {}
+    return {"namespace": empty.namespace, **pod}
 
 
-def _called(blank: Answer) -> str:
-    place = f"namespace {blank.namespace}"
-    return f"pod {blank.name} in {place}" if blank.kind == "pod" else f"pod in {place}"
+def _describe_subject(empty: Answer) -> str:
+    place = f"namespace {empty.namespace}"
+    return f"pod {empty.name} in {place}" if empty.kind == "pod" else f"pod in {place}"
 
 
 def _withdrawn(value: Value, reason: str) -> Value:

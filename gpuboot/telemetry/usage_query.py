@@ -30,7 +30,7 @@ class UsageQuery:
     window_s: float = 120.0
     stale_s: float = 0.0
 
-    about: Literal["usage"] = "usage"
+    topic: Literal["usage"] = "usage"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -46,8 +46,8 @@ class UsageQuery:
 
     def no_answer(self, reason: str) -> str:
         """The answer, as JSON, when nobody could be asked."""
-        blank = Answer(self.kind, self.name, self.namespace, self.window_s)
-        return _json(unknown(blank, reason))
+        empty = Answer(self.kind, self.name, self.namespace, self.window_s)
+        return _json(unknown(empty, reason))
 
 
 def from_dict(values: Mapping[str, Any]) -> UsageQuery:
@@ -57,10 +57,10 @@ def from_dict(values: Mapping[str, Any]) -> UsageQuery:
 
 def text(answer: dict[str, Any], metrics: tuple[str, ...] = METRICS) -> str:
     """The answer for people."""
-    where = f"{answer['namespace']}/" if answer["kind"] == "pod" else ""
+    prefix = f"{answer['namespace']}/" if answer["kind"] == "pod" else ""
     gpus = answer["gpus"]
     own = answer["kind"] == "gpu" and gpus == [answer["name"]]  # is named already
-    lines = [f"{answer['kind']} {where}{answer['name']}" + ("" if own else f": {_count(gpus)}")]
+    lines = [f"{answer['kind']} {prefix}{answer['name']}" + ("" if own else f": {_count(gpus)}")]
     lines[0] += f" on {', '.join(answer['nodes'])}" if answer["nodes"] else ""
     for name in metrics:
         value = answer["values"][name]

@@ -36,15 +36,15 @@ class RangeQuestion:
 
     + queries: name -> PromQL, evaluated at the end of each step
     + most: steps that one request asks for
-    + known: of where the answers are from, beside them
+    + site_metadata: of where the answers are from, beside them
     """
 
     queries: Mapping[str, str]
     window: Window
     most: int = 168
-    known: Mapping[str, Any] = field(default_factory=dict)
+    site_metadata: Mapping[str, Any] = field(default_factory=dict)
 
-    about: Literal["series"] = "series"
+    topic: Literal["series"] = "series"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -52,7 +52,7 @@ class RangeQuestion:
     def within(self, settings: Settings) -> RangeQuestion:
         """With the cluster's name and its settings on cost beside the answers."""
         cost = settings.cost.model_dump(mode="json")
-        return replace(self, known={"cluster": settings.cluster.name, "cost": cost})
+        return replace(self, site_metadata={"cluster": settings.cluster.name, "cost": cost})
 
     def answer(self, prometheus: Prometheus, cluster: JsonReader | None = None) -> str:
         """The answers as JSON, or the reason for none."""
@@ -74,12 +74,14 @@ def from_dict(values: Mapping[str, Any]) -> RangeQuestion:
 def read(prometheus: Prometheus, question: RangeQuestion) -> History:
     """The answers. Raises `PrometheusError`, and what the reader raises."""
     pieces = list(question.window.chunks(question.most))
-    found = {
-        name: _merged(one for piece in pieces for one in _asked(prometheus, expression, piece))
+    series = {
+        name: _merged(
+            part for piece in pieces for part in _query_window(prometheus, expression, piece)
+        )
         for name, expression in question.queries.items()
     }
-    known = {"retention": prometheus.retention(), **question.known}
-    return History(question.window, found, known)
+    metadata = {"retention": prometheus.retention(), **question.site_metadata}
+    return History(question.window, series, metadata)
 
 
 def answered(text: str) -> History:
@@ -89,7 +91,7 @@ def answered(text: str) -> History:
     return from_json(text)
 
 
-def _asked(prometheus: Prometheus, expression: str, window: Window) -> list[StepSeries]:
+def _query_window(prometheus: Prometheus, expression: str, window: Window) -> list[StepSeries]:
     """One piece; in halves where it is more than Prometheus allows for one query."""
     first = window.start + window.step
     try:
@@ -100,7 +102,7 @@ def _asked(prometheus: Prometheus, expression: str, window: Window) -> list[Step
         if count == 1 or not _too_much(error):
             raise
         halves = window.chunks((count + 1) // 2)
-        return [one for half in halves for one in _asked(prometheus, expression, half)]
+        return [part for half in halves for part in _query_window(prometheus, expression, half)]
 
 
 def _too_much(error: ClusterError | PrometheusError) -> bool:
@@ -112,6 +114,6 @@ def _too_much(error: ClusterError | PrometheusError) -> bool:
 def _merged(parts: Iterable[StepSeries]) -> tuple[StepSeries, ...]:
     """The parts of each series put together."""
     values: dict[frozenset[tuple[str, str]], dict[int, float]] = {}
-    for one in parts:
-        values.setdefault(frozenset(one.labels.items()), {}).update(one.values)
+    for part in parts:
+        values.setdefault(frozenset(part.labels.items()), {}).update(part.values)
     return tuple(StepSeries(dict(labels), points) for labels, points in values.items())

@@ -69,12 +69,12 @@ class History:
     """What some queries gave over a window.
 
     + series: name of a query -> its series; a query without any answer has an empty one
-    + about: where it is from: `cluster`, `retention`, settings that go with it
+    + metadata: where it is from: `cluster`, `retention`, settings that go with it
     """
 
     window: Window
     series: Mapping[str, tuple[StepSeries, ...]]
-    about: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, name: str) -> tuple[StepSeries, ...]:
         """The series of a query; () where it gave none, or was not asked."""
@@ -106,10 +106,13 @@ def to_matrix(series: Iterable[StepSeries], window: Window) -> list[dict[str, An
     """The inverse of `from_matrix`."""
     return [
         {
-            "metric": dict(one.labels),
-            "values": [[time + window.step, str(one.values[time])] for time in sorted(one.values)],
+            "metric": dict(step_series.labels),
+            "values": [
+                [time + window.step, str(step_series.values[time])]
+                for time in sorted(step_series.values)
+            ],
         }
-        for one in series
+        for step_series in series
     ]
 
 
@@ -120,8 +123,11 @@ def to_json(history: History) -> str:
         {
             "format": FORMAT,
             "window": {"start": window.start, "end": window.end, "step": window.step},
-            "about": dict(history.about),
-            "queries": {name: to_matrix(found, window) for name, found in history.series.items()},
+            "about": dict(history.metadata),
+            "queries": {
+                name: to_matrix(query_series, window)
+                for name, query_series in history.series.items()
+            },
         }
     )
 
@@ -133,8 +139,8 @@ def from_json(text: str) -> History:
         if document.get("format") != FORMAT:
             raise SeriesError(f'no file of recorded answers: its "format" is not "{FORMAT}"')
         window = Window(**document["window"])
-        found = {name: from_matrix(it, window) for name, it in document["queries"].items()}
-        return History(window, found, document.get("about", {}))
+        series = {name: from_matrix(matrix, window) for name, matrix in document["queries"].items()}
+        return History(window, series, document.get("about", {}))
     except (AttributeError, KeyError, TypeError) as error:
         raise SeriesError(f"no file of recorded answers: {error!r}") from None
     except json.JSONDecodeError as error:
@@ -177,13 +183,15 @@ def from_csv(text: str, step: int, name: str = "") -> History:
 def _history(
     points: Mapping[str, Mapping[tuple[tuple[str, str], ...], Mapping[int, float]]], step: int
 ) -> History:
-    times = {time for found in points.values() for values in found.values() for time in values}
+    times = {
+        time for by_labels in points.values() for values in by_labels.values() for time in values
+    }
     if not times:
         raise SeriesError("no value in it")
     window = Window(min(times), max(times) + step, step)
     series = {
-        name: tuple(StepSeries(dict(labels), values) for labels, values in found.items())
-        for name, found in points.items()
+        name: tuple(StepSeries(dict(labels), values) for labels, values in by_labels.items())
+        for name, by_labels in points.items()
     }
     return History(window, series)
 

@@ -39,13 +39,13 @@ def share(profile: str, model: str = "") -> float:
     slices, gigabytes = int(match[2]), int(match[3])
     size, compute = _card(model)
     memory = round(gigabytes / size * _MEMORY_SLICES) if size else _USUAL.get(slices, slices)
-    whole = min(1.0, max(slices / compute, memory / _MEMORY_SLICES))
-    return whole * int(match[1]) / slices if match[1] else whole
+    fraction = min(1.0, max(slices / compute, memory / _MEMORY_SLICES))
+    return fraction * int(match[1]) / slices if match[1] else fraction
 
 
 def _card(model: str) -> tuple[int, int]:
     """Memory in GB (0: not known) and compute slices."""
     if card := mig_profiles.of_model(model):
         return card.gigabytes, card.compute
-    named = _NAMED_SIZE.search(model)
-    return (int(named[1]) if named else 0), 7
+    size_match = _NAMED_SIZE.search(model)
+    return (int(size_match[1]) if size_match else 0), 7

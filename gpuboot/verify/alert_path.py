@@ -55,13 +55,13 @@ class AlertPath:
     + stopped: what the Prometheus operator does not keep up, e.g. `Prometheus x is paused`
     + heartbeat: None: Alertmanager holds no such alert
     + silences: those in force
-    + refused: integrations of which every message of the last minutes was refused
+    + rejected: integrations of which every message of the last minutes was refused
     """
 
     stopped: tuple[str, ...] = ()
     heartbeat: HeartbeatAlert | None = None
     silences: tuple[Silence, ...] = ()
-    refused: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

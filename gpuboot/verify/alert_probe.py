@@ -80,12 +80,12 @@ class AlertPathReader:
             partial(json, f"{self._operator}/prometheuses"),
             partial(json, f"{self._operator}/alertmanagers"),
         ]
-        alerts, silences, refused, *managed = concurrently(questions)
+        alerts, silences, rejected, *managed = concurrently(questions)
         return AlertPath(
             stopped=tuple(text for answer in managed for text in parse_stopped(answer)),
             heartbeat=parse_heartbeat(alerts),
             silences=parse_silences(silences),
-            refused=tuple(sorted(sample.labels["integration"] for sample in refused)),
+            rejected=tuple(sorted(sample.labels["integration"] for sample in rejected)),
         )
 
 
@@ -94,17 +94,17 @@ class _Counters:
     """Requests to receivers of one integration: all that were answered, and the refused ones."""
 
     requests: Mapping[str, float] = field(default_factory=dict)
-    refused: Mapping[str, float] = field(default_factory=dict)
+    rejected: Mapping[str, float] = field(default_factory=dict)
 
     def accepted(self, integration: str) -> float:
-        return self.requests.get(integration, 0.0) - self.refused.get(integration, 0.0)
+        return self.requests.get(integration, 0.0) - self.rejected.get(integration, 0.0)
 
 
 def parse_counters(text: str) -> _Counters:
     """The counters of Alertmanager's page of metrics. Raises ValueError."""
     samples = list(parse_exposition(text))
-    requests, refused = (_by_integration(samples, name) for name in (_REQUESTS, _FAILED_REQUESTS))
-    return _Counters(requests, refused)
+    requests, rejected = (_by_integration(samples, name) for name in (_REQUESTS, _FAILED_REQUESTS))
+    return _Counters(requests, rejected)
 
 
 def _by_integration(samples: list[Sample], name: str) -> dict[str, float]:
@@ -132,10 +132,10 @@ def deliver_test_alert(
     + site: the cluster's name, for those who read the message
     """
     receiver = receiver_of(settings, severity)
-    begun = time.monotonic()
+    start = time.monotonic()
     if receiver == NONE:
         return AlertDelivery(severity=severity, receiver=NONE, error="no receiver is set")
-    until = begun + seconds(settings.group_wait) + _DELIVERY_S
+    until = start + seconds(settings.group_wait) + _DELIVERY_S
     try:
         before = parse_counters(cluster.get(f"{base}/metrics").decode())
         cluster.send("POST", f"{base}/api/v2/alerts", [_test_alert(severity, site)])
@@ -147,16 +147,16 @@ def deliver_test_alert(
             time.sleep(_POLL_S)
     except (ClusterError, ValueError) as error:
         return AlertDelivery(severity=severity, receiver=receiver, error=str(error))
-    spent = time.monotonic() - begun
-    refusals = counters.refused.get(receiver, 0.0) - before.refused.get(receiver, 0.0)
-    why = "" if is_delivered else _undelivered(receiver, refusals, spent)
-    return AlertDelivery(severity=severity, receiver=receiver, seconds=spent, error=why)
+    elapsed = time.monotonic() - start
+    refusals = counters.rejected.get(receiver, 0.0) - before.rejected.get(receiver, 0.0)
+    failure = "" if is_delivered else _undelivered(receiver, refusals, elapsed)
+    return AlertDelivery(severity=severity, receiver=receiver, seconds=elapsed, error=failure)
 
 
-def _undelivered(receiver: str, refusals: float, spent: float) -> str:
+def _undelivered(receiver: str, refusals: float, elapsed: float) -> str:
     if refusals:
-        return f"{receiver} refused {refusals:.0f} messages in {spent:.0f} s"
-    return f"Alertmanager sent no message to {receiver} within {spent:.0f} s"
+        return f"{receiver} refused {refusals:.0f} messages in {elapsed:.0f} s"
+    return f"Alertmanager sent no message to {receiver} within {elapsed:.0f} s"
 
 
 def _test_alert(severity: Severity, site: str) -> dict[str, Any]:

@@ -20,14 +20,7 @@ from gpuboot.verify.checks.cluster_check import Answer
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.concurrently import concurrently
 from gpuboot.verify.devices import SeriesKey
-from gpuboot.verify.evidence import (
-    VERIFY_PREFIX,
-    Claim,
-    ExporterScrape,
-    Metrics,
-    ObservedObjects,
-    Reading,
-)
+from gpuboot.verify.evidence import VERIFY_PREFIX, ExporterScrape, Metrics, Reading
 from gpuboot.verify.exporter_access import ExporterClient
 from gpuboot.verify.prometheus import (
     Prometheus,
@@ -36,6 +29,7 @@ from gpuboot.verify.prometheus import (
     health_values,
     parse_exposition,
 )
+from gpuboot.verify.stack_objects import Claim, ObservedObjects
 
 T = TypeVar("T")
 EXPORTER_PORT = 9400
@@ -66,18 +60,18 @@ class MetricsCollector:
     def metrics(self) -> Metrics:
         """Everything at this moment."""
         errors: dict[str, str] = {}
-        known: dict[str, Any] = {}
+        values: dict[str, Any] = {}
 
         def ask(name: str) -> None:
-            what, question = questions[name]
-            known[name] = self._try(errors, what, question)
+            subject, question = questions[name]
+            values[name] = self._try(errors, subject, question)
 
         questions = self._questions(errors)
         concurrently(partial(ask, name) for name in questions)
-        known["exporters"] = known["exporters"] or ()
-        if "alertmanager_ready" in known:
-            known["alertmanager_ready"] = known["alertmanager_ready"] is not None
-        return Metrics(errors=errors, **known)
+        values["exporters"] = values["exporters"] or ()
+        if "alertmanager_ready" in values:
+            values["alertmanager_ready"] = values["alertmanager_ready"] is not None
+        return Metrics(errors=errors, **values)
 
     def _questions(self, errors: dict[str, str]) -> dict[str, tuple[str, Callable[[], Any]]]:
         """Field of `Metrics` -> where its error goes, and what asks for it."""
@@ -114,7 +108,7 @@ class MetricsCollector:
         """Our objects and the stack's volumes. Raises `ClusterError`."""
         label = {"labelSelector": f"{OWNER_LABEL}={OWNER}"}
         claims = f"/api/v1/namespaces/{self._namespace}/persistentvolumeclaims"
-        *found, stored = concurrently(
+        *listings, stored = concurrently(
             [
                 *(partial(self._cluster.json, path, label) for path in PATHS.values()),
                 partial(self._cluster.json, claims),
@@ -124,15 +118,17 @@ class MetricsCollector:
             (kind, item["metadata"]["namespace"], item["metadata"]["name"]): (
                 item["metadata"].get("annotations", {}).get(DIGEST, "")
             )
-            for kind, listed in zip(PATHS, found, strict=True)
-            for item in listed["items"]
+            for kind, listing in zip(PATHS, listings, strict=True)
+            for item in listing["items"]
         }
         return ObservedObjects(objects, tuple(_claim(item) for item in stored["items"]))
 
     def answers(self) -> dict[str, Answer]:
         """What the API answers to each check of `checks.of_cluster`, by its link."""
-        found = concurrently(partial(self._answer, check.path) for check in CLUSTER_CHECKS)
-        return {check.link.name: one for check, one in zip(CLUSTER_CHECKS, found, strict=True)}
+        answers = concurrently(partial(self._answer, check.path) for check in CLUSTER_CHECKS)
+        return {
+            check.link.name: answer for check, answer in zip(CLUSTER_CHECKS, answers, strict=True)
+        }
 
     def _answer(self, path: str) -> Answer:
         try:
@@ -159,12 +155,12 @@ class MetricsCollector:
     def exporters(self) -> tuple[ExporterScrape, ...]:
         """The answer of every exporter pod. Raises `ClusterError` when pods cannot be listed."""
         selectors = [{"labelSelector": labels} for labels in _EXPORTER_LABELS]
-        listed = concurrently(
+        listings = concurrently(
             partial(self._cluster.json, "/api/v1/pods", selector) for selector in selectors
         )
         pods = {
             pod["metadata"]["uid"]: pod
-            for answer in listed
+            for answer in listings
             for pod in answer["items"]
             if _is_staying(pod)
         }
@@ -205,11 +201,11 @@ class MetricsCollector:
         )
 
     @staticmethod
-    def _try(errors: dict[str, str], what: str, ask: Callable[[], T]) -> T | None:
+    def _try(errors: dict[str, str], subject: str, ask: Callable[[], T]) -> T | None:
         try:
             return ask()
         except (ClusterError, PrometheusError, KeyError, ValueError) as error:
-            errors[what] = str(error)
+            errors[subject] = str(error)
             return None
 
 

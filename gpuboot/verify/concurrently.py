@@ -10,10 +10,10 @@ T = TypeVar("T")
 _AT_ONCE = 8
 
 
-def concurrently(asked: Iterable[Callable[[], T]]) -> list[T]:
+def concurrently(calls: Iterable[Callable[[], T]]) -> list[T]:
     """What each of these returns, in order. Raises what the first of them raises.
 
     Threads: under gevent's monkey patching they are greenlets.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda ask: ask(), asked))
+        return list(pool.map(lambda ask: ask(), calls))

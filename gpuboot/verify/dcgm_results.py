@@ -20,13 +20,13 @@ _COLUMNS = (6, 7)  # of a diagnosis, and of health
 class DcgmVerdict:
     """One verdict.
 
-    + what: a health watch as the exporter calls it (`MEM`), or a test of a diagnosis
+    + subject: a health watch as the exporter calls it (`MEM`), or a test of a diagnosis
     + uuid: of the GPU; "" for what is no GPU, such as an NVSwitch
     + level: 0 well, 10 warning, 20 failure; text: what DCGM says of it
     + code: the error code that belongs to the text; "" for one that gpuboot does not know
     """
 
-    what: str
+    subject: str
     uuid: str
     level: int
     text: str = ""
@@ -52,14 +52,14 @@ class DcgmAnswer:
 
     def of(self, uuid: str) -> tuple[DcgmVerdict, ...]:
         """The verdicts on one GPU."""
-        return tuple(one for one in self.verdicts if one.uuid == uuid)
+        return tuple(verdict for verdict in self.verdicts if verdict.uuid == uuid)
 
 
 def parse(values: Fields) -> tuple[DcgmAnswer, ...]:
     """The answers in what `deploys/facts/nvidia.sh` printed; without those that are not whole."""
     clock = values.first("dcgm_clock")
-    found = [_answer(check, values.rows(f"dcgm_{check}"), clock) for check in CHECKS]
-    return tuple(one for one in found if one is not None)
+    answers = [_answer(check, values.rows(f"dcgm_{check}"), clock) for check in CHECKS]
+    return tuple(answer for answer in answers if answer is not None)
 
 
 def _answer(check: str, rows: Sequence[Sequence[str]], clock: str) -> DcgmAnswer | None:
@@ -77,5 +77,5 @@ def _answer(check: str, rows: Sequence[Sequence[str]], clock: str) -> DcgmAnswer
 def _verdict(row: Sequence[str]) -> DcgmVerdict:
     if len(row) not in _COLUMNS:
         raise ValueError(f"{len(row)} columns")
-    _, uuid, _, what, level, text, *code = row
-    return DcgmVerdict(what=what, uuid=uuid, level=int(level), text=text, code="".join(code))
+    _, uuid, _, subject, level, text, *code = row
+    return DcgmVerdict(subject=subject, uuid=uuid, level=int(level), text=text, code="".join(code))

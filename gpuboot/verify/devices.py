@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gpuboot.verify.checks.host_check import Printed
+from gpuboot.verify.checks.host_check import CommandOutput
 from gpuboot.verify.dcgm_results import DcgmAnswer
+from gpuboot.verify.mig_devices import Instance
 
 MigStrategy = Literal["none", "single", "mixed"]
 Sensor = Literal["temperature", "power", "memory"]
@@ -15,36 +16,6 @@ SeriesKey = tuple[
     str, str
 ]  # UUID of a GPU and GPU_I_ID of a slice ("": the whole GPU), as series have
 GPU_RESOURCE = "nvidia.com/gpu"
-MIG_PREFIX = "nvidia.com/mig-"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Instance:
-    """A MIG device: a compute instance of a GPU instance.
-
-    + uuid: `MIG-…`
-    + profile: as nvidia-smi spells it, e.g. `1g.10gb`, `1g.10gb+me`, `1c.3g.71gb`
-    + gi, ci: ids of its GPU instance and compute instance; None when nvidia-smi did not tell
-    """
-
-    uuid: str
-    profile: str
-    index: int
-    gi: int | None = None
-    ci: int | None = None
-
-    @property
-    def resource(self) -> str:
-        """The device plugin's name for it under the strategy `mixed`.
-
-        k8s-device-plugin v0.20.0, internal/rm/rm.go, AddDefaultResourcesToConfig.
-        """
-        return MIG_PREFIX + self.profile.replace("+", ".")
-
-    @property
-    def partial_compute(self) -> bool:
-        """It has only some of its GPU instance's compute (`1c.3g.71gb`)."""
-        return "c." in self.profile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +24,7 @@ class Gpu:
 
     + pci: address in sysfs' spelling, e.g. `0000:1c:00.0`
     + uuid: "" when neither nvidia-smi nor /proc/driver/nvidia tells it
-    + lost: the driver sees the device and gets no answer from it
+    + is_lost: the driver sees the device and gets no answer from it
     + mig: MIG mode is on, so pods get its instances
     + instances: its MIG devices
     + fault: what nvidia-smi says in the place of values, e.g. `GPU requires reset`; "" when well
@@ -67,7 +38,7 @@ class Gpu:
     index: int | None = None
     name: str = ""
     memory_mib: int | None = None
-    lost: bool = False
+    is_lost: bool = False
     mig: bool = False
     instances: tuple[Instance, ...] = ()
     fault: str = ""
@@ -119,7 +90,7 @@ class Host:
     + smi_error: what nvidia-smi said instead of an answer
     + cdi_devices: their names, e.g. `nvidia.com/gpu=GPU-…`; None where they were not read
     + runtime_handlers: of containerd's config; default_runtime is one of them
-    + printed: what the commands of checks that are one file printed, by their links; None where
+    + outputs: what the commands of checks that are one file printed, by their links; None where
       nobody asked for them
     + dcgm: what DCGM's host engine said last, where there is one
     + replicas: how many pods may hold the same of its GPUs or MIG instances, where the settings
@@ -144,7 +115,7 @@ class Host:
     cdi_devices: tuple[str, ...] | None = None
     runtime_handlers: tuple[str, ...] = ()
     default_runtime: str = ""
-    printed: Mapping[str, Printed] | None = None
+    outputs: Mapping[str, CommandOutput] | None = None
     dcgm: tuple[DcgmAnswer, ...] = ()
     replicas: int | None = None
     layout: Mapping[str, int] | None = None
@@ -167,7 +138,7 @@ class Host:
     def working(self) -> tuple[Gpu, ...]:
         """GPUs that nvidia-smi answered for."""
         return tuple(
-            gpu for gpu in self.gpus if gpu.uuid and not gpu.lost and gpu.index is not None
+            gpu for gpu in self.gpus if gpu.uuid and not gpu.is_lost and gpu.index is not None
         )
 
     @property

@@ -8,18 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpuboot.telemetry.requested_fields import RequestedFields
 from gpuboot.verify.alert_path import AlertDelivery, AlertPath
 from gpuboot.verify.checks.cluster_check import Answer
 from gpuboot.verify.control_plane import ControlPlane
-from gpuboot.verify.devices import GPU_RESOURCE, SeriesKey
-from gpuboot.verify.devices import Device as Device
-from gpuboot.verify.devices import Gpu as Gpu
-from gpuboot.verify.devices import Host as Host
-from gpuboot.verify.devices import Instance as Instance
+from gpuboot.verify.devices import GPU_RESOURCE, Host, SeriesKey
 from gpuboot.verify.firing_alerts import FiringAlert
-from gpuboot.verify.stack_objects import Claim as Claim
-from gpuboot.verify.stack_objects import ExpectedObjects as ExpectedObjects
-from gpuboot.verify.stack_objects import ObservedObjects as ObservedObjects
+from gpuboot.verify.stack_objects import ExpectedObjects, ObservedObjects
 
 VERIFY_PREFIX = "gpuboot-verify-"  # of the namespaces of verifications' pods
 
@@ -197,20 +192,6 @@ class ExporterScrape:
     names: frozenset[str] = frozenset()
     health: tuple[HealthValue, ...] = ()
     fields_digest: str | None = None
-
-
-@dataclass(frozen=True)
-class RequestedFields:
-    """The list of fields that the exporters are to collect.
-
-    + names: of the metrics that it makes
-    + stamp: its digest
-    + error: why the list cannot be read; all else is then empty
-    """
-
-    names: frozenset[str] = frozenset()
-    digest: str = ""
-    error: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

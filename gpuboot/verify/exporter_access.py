@@ -32,8 +32,7 @@ class ExporterClient:
 
     The API server's proxy would not do: it takes the password's header for its own and removes it
     (apiserver v0.36.3 pkg/endpoints/filters/authentication.go), and checks no certificate. The
-    Secrets are those that Prometheus uses (`gpuboot.charts.exporter_objects`); what is in them
-    stays in memory.
+    Secrets are those that Prometheus uses (`charts.exporter_objects`); they stay in memory.
     """
 
     def __init__(self, cluster: Cluster, exporter: Exporter) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from gpuboot.verify.checks import links
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 
 Status = Literal["pass", "fail", "not_covered", "unknown"]
 Verdict = Literal["proven", "answering", "failed", "not_covered"]
@@ -66,16 +66,16 @@ def from_json(item: dict[str, Any]) -> Finding:
     return Finding(**item)
 
 
-def from_file(link: Link, says: Says, node: str) -> Finding:
+def from_file(link: Link, verdict: CheckVerdict, node: str) -> Finding:
     """What a check that is one file says, as a finding. + node: "" for the whole cluster"""
     return Finding(
         check=link.passes,
         link=link.name,
         node=node,
-        gpu_uuid=says.uuid,
-        status=says.status,
-        detail=says.detail,
-        remedy=says.remedy,
+        gpu_uuid=verdict.uuid,
+        status=verdict.status,
+        detail=verdict.detail,
+        remedy=verdict.remedy,
     )
 
 

@@ -49,7 +49,13 @@ def firing_alerts(alerts: Any) -> tuple[FiringAlert, ...]:
     return tuple(
         sorted(
             firing,
-            key=lambda it: (SEVERITIES.index(it.severity), it.node, it.gpu_uuid, it.name, it.part),
+            key=lambda alert: (
+                SEVERITIES.index(alert.severity),
+                alert.node,
+                alert.gpu_uuid,
+                alert.name,
+                alert.part,
+            ),
         )
     )
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from gpuboot.verify.evidence import Gpu, Host
+from gpuboot.verify.devices import Gpu, Host
 from gpuboot.verify.findings import PHYSICAL_LINKS, ROW_LINKS, Finding, FindingBuilder
 
-_NOBODY = "nobody looked at it"
-_AGAIN = "verify again"
+_NOT_EXAMINED = "nobody looked at it"
+_VERIFY_AGAIN = "verify again"
 
 
 def with_gaps(
     findings: Sequence[Finding],
     hosts: Sequence[Host],
-    demanded: Mapping[str, Sequence[str]],
-    detail: str = _NOBODY,
-    remedy: str = _AGAIN,
+    required_links: Mapping[str, Sequence[str]],
+    detail: str = _NOT_EXAMINED,
+    remedy: str = _VERIFY_AGAIN,
 ) -> tuple[Finding, ...]:
     """The findings, and one for each demanded link of a GPU about which they say nothing.
 
-    + demanded: node -> links of its GPUs
+    + required_links: node -> links of its GPUs
     + detail, remedy: why nobody looked, and what to do
     """
     return (
@@ -28,7 +28,7 @@ def with_gaps(
         *(
             finding
             for host in hosts
-            for finding in gaps(host, findings, demanded[host.node], detail, remedy)
+            for finding in gaps(host, findings, required_links[host.node], detail, remedy)
         ),
     )
 
@@ -42,7 +42,7 @@ def gaps(
     return [
         FindingBuilder(link, ROW_LINKS[link], host.node).not_covered(detail, remedy, uuid)
         for link in links
-        for uuid in dict.fromkeys(one for gpu in host.gpus for one in subjects(gpu, link))
+        for uuid in dict.fromkeys(subject for gpu in host.gpus for subject in subjects(gpu, link))
         if (link, uuid) not in evaluated and (link, None) not in evaluated
     ]
 

@@ -36,13 +36,15 @@ def outcome(
         return "close", node, _reason(failed, level), node_proof.cause(failed)
     own = [item for item in of_node if item.link in LINKS]
     passed = [item for item in own if item.status == "pass"]
-    if {item.link for item in passed} != {*LINKS} or any(it.status == "unknown" for it in own):
+    if {item.link for item in passed} != {*LINKS} or any(
+        finding.status == "unknown" for finding in own
+    ):
         return None
     proven = sorted(item.gpu_uuid or "" for item in passed if item.link == "workload")
-    said = f"vectorAdd passed on {len(proven)} of {len(uuids)} GPUs"
+    message = f"vectorAdd passed on {len(proven)} of {len(uuids)} GPUs"
     if level == "standard":
-        said += ", by gpuboot verify"
-    return "open", node, boot, level, ",".join(proven), said
+        message += ", by gpuboot verify"
+    return "open", node, boot, level, ",".join(proven), message
 
 
 def _reason(failed: Sequence[Finding], level: Level) -> str:
@@ -59,18 +61,18 @@ def of_node(
     if problem is not None:
         return [("close", node, "ProofFailed", problem[0])]
     uuids = {item.gpu_uuid for item in findings if item.link == "workload" and item.gpu_uuid}
-    made = outcome(node, "", "node", sorted(uuids), findings)
-    return [made] if made else []
+    gate_outcome = outcome(node, "", "node", sorted(uuids), findings)
+    return [gate_outcome] if gate_outcome else []
 
 
 def outcomes(evidence: Evidence, findings: Sequence[Finding]) -> list[Outcome]:
     """What a verification means for all GPU nodes."""
-    found = []
+    results = []
     for host in evidence.hosts:
         node = evidence.nodes.get(host.node)
         if node is None:
             continue
         uuids = [device.uuid for device in host.devices]
-        if made := outcome(host.node, node.boot_id, "standard", uuids, findings):
-            found.append(made)
-    return found
+        if gate_outcome := outcome(host.node, node.boot_id, "standard", uuids, findings):
+            results.append(gate_outcome)
+    return results

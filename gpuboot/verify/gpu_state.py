@@ -13,8 +13,7 @@ from gpuboot.hosts import fabric
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.verify import dcgm_results, mig_devices
 from gpuboot.verify.dcgm_results import DcgmAnswer
-from gpuboot.verify.devices import Sensor
-from gpuboot.verify.evidence import Gpu, Host
+from gpuboot.verify.devices import Gpu, Host, Sensor
 
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BUS = re.compile(r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d")
@@ -33,7 +32,7 @@ class GpuState:
     """What driver, toolkit and containerd say.
 
     + module: first line of /proc/driver/nvidia/version
-    + known: PCI address -> UUID, as the kernel module has them ("" where it never learned it)
+    + uuids: PCI address -> UUID, as the kernel module has them ("" where it never learned it)
     + answering: GPUs that nvidia-smi answers for
     + silent: PCI address -> what nvidia-smi says of a GPU that does not answer
     + error: what nvidia-smi said instead of an answer
@@ -57,23 +56,23 @@ def parse(lines: Iterable[str]) -> GpuState:
     """The state that the script printed. Raises `FactOutputError`."""
     values = Fields(lines)
     handlers, default = _parse_cri(values.first("cri"))
-    known = [item.partition(" ") for item in values.all("proc")]
+    proc_rows = [item.partition(" ") for item in values.all("proc")]
     unlisted = [item.partition(" ") for item in values.all("silent")]
     rows = [row for row in map(_parse_row, values.all("smi")) if row is not None]
     warnings = [line for line in values.all("smi") if _parse_row(line) is None]
-    named = [row for row in rows if _UUID.fullmatch(row[1]) and row[0].isdigit()]
+    gpu_rows = [row for row in rows if _UUID.fullmatch(row[1]) and row[0].isdigit()]
     fabric_errors = _fabric_errors(values.all("fabric"))
-    row_errors = {sysfs_address(row[3]): _row_error(row) for row in rows if row not in named}
+    row_errors = {sysfs_address(row[3]): _row_error(row) for row in rows if row not in gpu_rows}
     return GpuState(
         driver_text=values.first("module"),
-        uuids={slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in known},
+        uuids={slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in proc_rows},
         gpus=tuple(
             replace(
                 _with_instances(_gpu(row), row[3], values.all("mig"), values.all("mig_id")),
                 fabric_error=fabric_errors.get(row[1], ""),
                 warning=_warning(row[3], warnings),
             )
-            for row in named
+            for row in gpu_rows
         ),
         gpu_errors=row_errors | {slot: text.strip() for slot, _, text in unlisted},
         smi_error=values.first("smi_error"),
@@ -103,10 +102,10 @@ def _warning(bus: str, lines: Iterable[str]) -> str:
     A line without a GPU's address is about all of them.
     """
     address = sysfs_address(bus)
-    named = [(line, _ADDRESS.findall(line.lower())) for line in lines]
+    addressed_lines = [(line, _ADDRESS.findall(line.lower())) for line in lines]
     return "; ".join(
         line.strip()
-        for line, addresses in named
+        for line, addresses in addressed_lines
         if not addresses or any(address.endswith(name) for name in addresses)
     )
 
@@ -137,17 +136,19 @@ def _gpu(columns: Sequence[str]) -> Gpu:
 
 def _with_instances(gpu: Gpu, bus: str, listing: Sequence[str], details: Sequence[str]) -> Gpu:
     """The GPU with its MIG devices, which it may have although it no longer tells its MIG mode."""
-    known = mig_devices.parse_list(listing)
-    if gpu.mig and gpu.uuid not in known:
+    listed_instances = mig_devices.parse_list(listing)
+    if gpu.mig and gpu.uuid not in listed_instances:
         return replace(gpu, fault=gpu.fault or "nvidia-smi -L does not list it and its instances")
-    instances = mig_devices.with_ids(known.get(gpu.uuid, ()), bus, mig_devices.parse_ids(details))
+    instances = mig_devices.with_ids(
+        listed_instances.get(gpu.uuid, ()), bus, mig_devices.parse_ids(details)
+    )
     return replace(gpu, mig=gpu.mig or bool(instances), instances=instances)
 
 
 def sysfs_address(bus_id: str) -> str:
     """nvidia-smi's bus id in sysfs' spelling: 00000000:1C:00.0 gives 0000:1c:00.0."""
-    domain, _, rest = bus_id.lower().partition(":")
-    return f"{int(domain, 16):04x}:{rest}"
+    domain, _, suffix = bus_id.lower().partition(":")
+    return f"{int(domain, 16):04x}:{suffix}"
 
 
 def _parse_cri(text: str) -> tuple[tuple[str, ...], str]:
@@ -157,8 +158,8 @@ def _parse_cri(text: str) -> tuple[tuple[str, ...], str]:
     except ValueError:
         return (), ""
     containerd = info.get("config", {}).get("containerd", {})
-    named = {str(item.get("name", "")) for item in info.get("runtimeHandlers", [])}
-    handlers = sorted((named | set(containerd.get("runtimes", {}))) - {""})
+    handler_names = {str(item.get("name", "")) for item in info.get("runtimeHandlers", [])}
+    handlers = sorted((handler_names | set(containerd.get("runtimes", {}))) - {""})
     return tuple(handlers), str(containerd.get("defaultRuntimeName", ""))
 
 
@@ -169,19 +170,19 @@ def host(node: Node, state: NodeState, gpus: GpuState, driver_requested: str | N
     """
     on_bus = tuple(device.slot for device in state.gpus)
     answering = {gpu.pci: gpu for gpu in gpus.gpus}
-    rest = [
-        Gpu(pci=address, uuid=gpus.uuids.get(address, ""), lost=address in gpus.gpu_errors)
+    silent_gpus = [
+        Gpu(pci=address, uuid=gpus.uuids.get(address, ""), is_lost=address in gpus.gpu_errors)
         for address in on_bus
         if address not in answering
     ]
     errors = [text for slot, text in gpus.gpu_errors.items() if slot in on_bus]
     # an answer that lacks only GPUs that are not the cluster's is whole
-    failed = gpus.smi_error if rest or not answering else ""
+    failed = gpus.smi_error if silent_gpus or not answering else ""
     error = failed or "; ".join(dict.fromkeys(errors))
     return Host(
         node=node.name,
         expected_gpus=node.gpus,
-        gpus=tuple(sorted([*answering.values(), *rest], key=lambda gpu: gpu.pci)),
+        gpus=tuple(sorted([*answering.values(), *silent_gpus], key=lambda gpu: gpu.pci)),
         pci_addresses=on_bus,
         driver_requested=driver_requested,
         driver_installed=state.driver_installed,

@@ -10,7 +10,8 @@ from typing import Any
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify import kube_objects
-from gpuboot.verify.evidence import Host, IsolationResult, KubeNode
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import IsolationResult, KubeNode
 from gpuboot.verify.session import Session, pod_name
 from gpuboot.verify.workload_pods import pod_manifest
 
@@ -29,7 +30,10 @@ _SCRIPT = f"""\
 }} >/dev/termination-log
 exit 0
 """
-_REFUSED = (403, 422)  # by admission: PodSecurity, another policy, a RuntimeClass that is absent
+_REJECTED_STATUSES = (
+    403,
+    422,
+)  # by admission: PodSecurity, another policy, a RuntimeClass that is absent
 _TIMEOUT_S = 90
 _LOOK_EVERY_S = 1.0
 
@@ -52,10 +56,10 @@ def ways(uuid: str) -> list[Way]:
     """All ways that are tried on one node. + uuid: of a device there, "" where none is known"""
     values = {"all": "all", "none": "none", "0": "0", "nvidia.com/gpu=all": "nvidia.com/gpu=all"}
     values |= {"UUID": uuid} if uuid else {}
-    everything = {VARIABLE: "all", "NVIDIA_DRIVER_CAPABILITIES": "all"}
+    all_devices = {VARIABLE: "all", "NVIDIA_DRIVER_CAPABILITIES": "all"}
     return [
         *(Way(f"{VARIABLE}={name}", {VARIABLE: value}) for name, value in values.items()),
-        Way("NVIDIA_DRIVER_CAPABILITIES=all", everything),
+        Way("NVIDIA_DRIVER_CAPABILITIES=all", all_devices),
         Way(ANNOTATION),
         Way(VOLUME, mounted=True),
     ]
@@ -103,8 +107,8 @@ class IsolationProbe:
         """What is tried one after the other, the strictest test first."""
         # without one a pod gets the default runtime, which is nvidia there
         runtime_class = "" if self._settings.runtime.mode == "default" else "nvidia"
-        named = [_Style(runtime_class), _Style(runtime_class, mounted=False)]
-        return named if not runtime_class else [*named, _Style(""), _Style("", mounted=False)]
+        styles = [_Style(runtime_class), _Style(runtime_class, mounted=False)]
+        return styles if not runtime_class else [*styles, _Style(""), _Style("", mounted=False)]
 
     def _create(self, nodes: Sequence[KubeNode], uuids: Mapping[str, str], style: _Style) -> str:
         """The pods of these nodes; why they were refused, or "". Raises other `ClusterError`s."""
@@ -115,7 +119,7 @@ class IsolationProbe:
         try:
             self._session.create([self._manifest(node, style) for node in nodes])
         except ClusterError as error:
-            if error.status not in _REFUSED:
+            if error.status not in _REJECTED_STATUSES:
                 raise
             return str(error)
         return ""
@@ -140,9 +144,9 @@ class IsolationProbe:
             results = [
                 self._result(item, pods.get(item.pod), given_up, last) for item in self._started
             ]
-            done = [item for item in results if item is not None]
-            if len(done) == len(results):
-                return tuple(done)
+            finished = [item for item in results if item is not None]
+            if len(finished) == len(results):
+                return tuple(finished)
             self._session.wait(_LOOK_EVERY_S)
 
     def _result(
@@ -157,17 +161,17 @@ class IsolationProbe:
             return item
         if pod is None:
             return replace(item, error=given_up.get(item.node, "somebody deleted the pod"))
-        tried, messages = self._ways[item.node], kube_objects.termination_messages(pod)
+        tried_ways, messages = self._ways[item.node], kube_objects.termination_messages(pod)
         devices = {
             way.name: tuple(message.removeprefix(MARKER).split())
-            for number, way in enumerate(tried)
+            for number, way in enumerate(tried_ways)
             if (message := messages.get(_name(number), "")).startswith(MARKER)
         }
-        if len(devices) == len(tried):
+        if len(devices) == len(tried_ways):
             return replace(item, devices=devices)
         issue = self._session.issue(pod)
         error = given_up.get(item.node) or issue.error or "a container gave no answer"
-        if not (item.node in given_up or issue.failed or last or len(messages) == len(tried)):
+        if not (item.node in given_up or issue.failed or last or len(messages) == len(tried_ways)):
             return None
         unscheduled = kube_objects.unschedulable(pod)
         return replace(item, devices=devices, error=error, unschedulable=unscheduled)

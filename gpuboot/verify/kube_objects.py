@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpuboot.verify.devices import MIG_PREFIX
 from gpuboot.verify.evidence import GpuPod, KubeNode
+from gpuboot.verify.mig_devices import MIG_PREFIX
 
 Json = Mapping[str, Any]
 
 GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
 # up to driver 460 a MIG device is called MIG-GPU-<UUID of its GPU>/<GI>/<CI>
 _UUID = re.compile(r"\(UUID: ((GPU|MIG)-[^)\s]+)\)")
-_ENDED = {"Succeeded", "Failed"}
+_FINISHED_PHASES = {"Succeeded", "Failed"}
 # policy of containers that answer by their termination message; nobody has to follow their logs
 TELLS_BY_MESSAGE = "FallbackToLogsOnError"
 
@@ -50,7 +50,7 @@ def gpu_pods(items: Iterable[Json]) -> tuple[GpuPod, ...]:
     for item in items:
         claims = requested(item)
         bound = item["spec"].get("nodeName", "")
-        if claims and bound and item.get("status", {}).get("phase") not in _ENDED:
+        if claims and bound and item.get("status", {}).get("phase") not in _FINISHED_PHASES:
             meta = item["metadata"]
             gpus = sum(claims.get(name, 0) for name in GPU_RESOURCES)
             mig = {name: count for name, count in claims.items() if name.startswith(MIG_PREFIX)}
@@ -70,11 +70,11 @@ def requested(pod: Json) -> dict[str, int]:
     """
 
     def limits(container: Json) -> Counter[str]:
-        given = container.get("resources", {}).get("limits", {})
+        resource_limits = container.get("resources", {}).get("limits", {})
         return Counter(
             {
                 name: int(amount)
-                for name, amount in given.items()
+                for name, amount in resource_limits.items()
                 if name in GPU_RESOURCES or name.startswith(MIG_PREFIX)
             }
         )
@@ -93,9 +93,9 @@ def untolerated_taint(item: Json, tolerated: Iterable[str]) -> str:
     + tolerated: taint keys that our pods tolerate. `unschedulable` is left to the caller, who knows
       that the node is cordoned
     """
-    known = {*tolerated, "node.kubernetes.io/unschedulable"}
+    tolerated_keys = {*tolerated, "node.kubernetes.io/unschedulable"}
     for taint in item.get("spec", {}).get("taints", []):
-        if taint["key"] not in known and taint["effect"] in {"NoSchedule", "NoExecute"}:
+        if taint["key"] not in tolerated_keys and taint["effect"] in {"NoSchedule", "NoExecute"}:
             value = f"={taint['value']}" if taint.get("value") else ""
             return f"{taint['key']}{value}:{taint['effect']}"
     return ""
@@ -117,8 +117,8 @@ class DeviceRun:
         """Why it failed; "" when it passed."""
         lines = self.output.strip().splitlines()
         # it writes errors at once, and what it did at its end
-        told = [line for line in lines if "fail" in line.lower()] or lines[-3:]
-        return "" if self.passed else f"vectorAdd ended with {self.code}: {' / '.join(told)}"
+        excerpt = [line for line in lines if "fail" in line.lower()] or lines[-3:]
+        return "" if self.passed else f"vectorAdd ended with {self.code}: {' / '.join(excerpt)}"
 
 
 def device_runs(log: str, uuids: Iterable[str]) -> dict[str, DeviceRun]:
@@ -130,8 +130,8 @@ def device_runs(log: str, uuids: Iterable[str]) -> dict[str, DeviceRun]:
     for uuid in uuids:
         begin = f"{uuid}: "
         own = [line.removeprefix(begin) for line in log.splitlines() if line.startswith(begin)]
-        if own and (ended := re.fullmatch(r"exit (\d+)", own[-1])):
-            runs[uuid] = DeviceRun(int(ended[1]), "\n".join(own[:-1]))
+        if own and (match := re.fullmatch(r"exit (\d+)", own[-1])):
+            runs[uuid] = DeviceRun(int(match[1]), "\n".join(own[:-1]))
     return runs
 
 
@@ -140,9 +140,9 @@ def listed_devices(log: str) -> tuple[str, ...]:
 
     One that holds MIG devices sees their GPUs as well, which it does not hold.
     """
-    listed = dict.fromkeys(uuid for uuid, _ in _UUID.findall(log))
-    instances = tuple(uuid for uuid in listed if uuid.startswith("MIG-"))
-    return instances or tuple(listed)
+    uuids = dict.fromkeys(uuid for uuid, _ in _UUID.findall(log))
+    instances = tuple(uuid for uuid in uuids if uuid.startswith("MIG-"))
+    return instances or tuple(uuids)
 
 
 def parse_vectoradd_log(log: str) -> tuple[tuple[str, ...], bool]:
@@ -211,7 +211,7 @@ def _exit_code(container: Json) -> int:
 def _reason(status: Json) -> str:
     for container in status.get("containerStatuses", []):
         if _exit_code(container):
-            ended = container["state"]["terminated"]
-            message = ended.get("message") or ended.get("reason", "")
-            return f"exit code {ended.get('exitCode')}: {message}".rstrip(": ")
+            terminated = container["state"]["terminated"]
+            message = terminated.get("message") or terminated.get("reason", "")
+            return f"exit code {terminated.get('exitCode')}: {message}".rstrip(": ")
     return str(status.get("message") or status.get("reason") or "")

@@ -29,7 +29,7 @@ class VerificationLock:
 
     + holder: name of this verification
     + progress: takes lines of progress
-    + name: of the Lease; what: its holders are, for a person
+    + name: of the Lease; purpose: its holders are, for a person
 
     Times in the Lease are the API server's, so that nobody's own clock matters.
     """
@@ -40,9 +40,9 @@ class VerificationLock:
         holder: str,
         progress: Callable[[str], None],
         name: str = NAME,
-        what: str = VERIFICATION,
+        purpose: str = VERIFICATION,
     ) -> None:
-        self._name, self._what = name, what
+        self._name, self._purpose = name, purpose
         self._path = f"{LEASES}/{name}"
         self._cluster = cluster
         self._holder = holder
@@ -50,7 +50,7 @@ class VerificationLock:
         self._clock = datetime.min, 0.0  # the API server's time, and ours of that moment
         self._released = threading.Event()
         self._renewing: threading.Thread | None = None
-        self._lost = False
+        self._is_lost = False
 
     def acquire(self, patience_s: float) -> str:
         """Wait for the lock. Returns "", or why it was not granted. Raises `ClusterError`.
@@ -66,10 +66,10 @@ class VerificationLock:
                 continue
             holder = lease["spec"].get("holderIdentity", "")
             if time.monotonic() >= until:
-                began = lease["spec"].get("acquireTime", "")
-                return f"{self._what}, {holder}, has been running since {began}"
+                since = lease["spec"].get("acquireTime", "")
+                return f"{self._purpose}, {holder}, has been running since {since}"
             if holder != last_reported:
-                self._progress(f"waiting for {self._what}, {holder}, to end")
+                self._progress(f"waiting for {self._purpose}, {holder}, to end")
                 last_reported = holder
             time.sleep(_POLL_S)
         self._renewing = threading.Thread(target=self._renew, daemon=True)
@@ -83,19 +83,19 @@ class VerificationLock:
         self._released.set()
         self._renewing.join(timeout=_RENEW_S)
         self._renewing = None
-        if not self.lost():
+        if not self.is_lost():
             self._cluster.send("DELETE", self._path, missing_ok=True)
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether another verification took this one for dead. Raises `ClusterError`.
 
         Reads the Lease, since a machine that slept has not renewed it.
         """
-        if not self._lost:
+        if not self._is_lost:
             lease = self._read()
             holder = lease["spec"].get("holderIdentity") if lease else None
-            self._lost = holder != self._holder
-        return self._lost
+            self._is_lost = holder != self._holder
+        return self._is_lost
 
     def _try_acquire(self) -> bool:
         lease = self._read()
@@ -126,7 +126,7 @@ class VerificationLock:
             try:
                 lease = self._read()
                 if lease is None or lease["spec"].get("holderIdentity") != self._holder:
-                    self._lost = True
+                    self._is_lost = True
                     return
                 self._replace({**lease, "spec": {**lease["spec"], "renewTime": self._now()}})
             except ClusterError:
@@ -153,8 +153,8 @@ class VerificationLock:
         return self._time() - renewed > timedelta(seconds=_EXPIRED_S)
 
     def _time(self) -> datetime:
-        then, at = self._clock
-        return then + timedelta(seconds=time.monotonic() - at)
+        server_time, at = self._clock
+        return server_time + timedelta(seconds=time.monotonic() - at)
 
     def _now(self) -> str:
         return self._time().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

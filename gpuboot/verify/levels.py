@@ -59,7 +59,7 @@ class Scope:
     resume: bool = False
     test_alert: Severity | None = None
 
-    def chosen(self, nodes: Sequence[Node]) -> list[Node]:
+    def selected(self, nodes: Sequence[Node]) -> list[Node]:
         """The nodes with GPUs that it is about."""
         return [
             node
@@ -69,17 +69,17 @@ class Scope:
 
     def names(self, nodes: Sequence[Node]) -> tuple[str, ...]:
         """The names in the cluster of those that it is limited to; none: it is about all."""
-        return tuple(node.name for node in self.chosen(nodes)) if self.nodes else ()
+        return tuple(node.name for node in self.selected(nodes)) if self.nodes else ()
 
     def problems(self, nodes: Sequence[Node]) -> list[Problem]:
         """Names of no node with GPUs."""
         gpu_nodes = [node for node in nodes if node.gpus]
-        known = {name for node in gpu_nodes for name in (node.name, node.host)}
+        known_names = {name for node in gpu_nodes for name in (node.name, node.host)}
         names = ", ".join(sorted(node.name for node in gpu_nodes)) or "none"
         return [
             Problem("", f"{name} is no node with GPUs of this inventory", f"they are: {names}")
             for name in self.nodes
-            if name not in known
+            if name not in known_names
         ]
 
 
@@ -94,11 +94,11 @@ def scope(level: str, nodes: str, resume: str = "", test_alert: str = "") -> Sco
     + resume: any word: go on with deep tests
     + test_alert: severity of a test alert; "": none is sent
     """
-    found = next((item for item in LEVELS if item == level), None)
-    if level and found is None:
+    matched_level = next((item for item in LEVELS if item == level), None)
+    if level and matched_level is None:
         raise ValueError(f"there is no level {level}: it is one of {', '.join(LEVELS)}")
     names = tuple(dict.fromkeys(name.strip() for name in nodes.split(",") if name.strip()))
     severity = next((item for item in SEVERITIES if item == test_alert), None)
     if test_alert and severity is None:
         raise ValueError(f"no severity {test_alert}: it is one of {', '.join(SEVERITIES)}")
-    return Scope(found, names, bool(resume), severity)
+    return Scope(matched_level, names, bool(resume), severity)

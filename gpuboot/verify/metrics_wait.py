@@ -34,23 +34,23 @@ def wait_for_metrics(
     + timeout: how many seconds after the start such open findings are still waited for; once
       granted, they stay granted
     """
-    begun = until = time.monotonic()
+    started = until = time.monotonic()
     news = News(progress)
     while True:
         findings = probe()
         open_ = [item for item in findings if item.status in {"fail", "unknown"}]
         now = time.monotonic()
-        until = max(until, begun + timeout(open_))
+        until = max(until, started + timeout(open_))
         if not open_ or now > until:
             return
-        news(_waiting(open_, len(findings), now - begun, until - now))
+        news(_waiting(open_, len(findings), now - started, until - now))
         time.sleep(_POLL_S)
 
 
-def _waiting(open_: Sequence[Finding], total: int, spent: float, left: float) -> str:
+def _waiting(open_: Sequence[Finding], total: int, elapsed: float, left: float) -> str:
     first = open_[0]
-    where = f"{first.node} " if first.node else ""
+    prefix = f"{first.node} " if first.node else ""
     return (
-        f"metrics: {total - len(open_)} of {total} checks passed after {spent:.0f} s, at most "
-        f"{left:.0f} s more; waiting for {where}{first.link}: {first.detail}"
+        f"metrics: {total - len(open_)} of {total} checks passed after {elapsed:.0f} s, at most "
+        f"{left:.0f} s more; waiting for {prefix}{first.link}: {first.detail}"
     )

@@ -14,7 +14,8 @@ from gpuboot.kubernetes.api import Cluster
 from gpuboot.kubernetes.news import News
 from gpuboot.verify import kube_objects
 from gpuboot.verify.checks import chain, kubernetes, operating_system
-from gpuboot.verify.evidence import Evidence, Host
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding, FindingBuilder
 from gpuboot.verify.heartbeat import Heartbeats
 from gpuboot.verify.session import Session
@@ -43,10 +44,10 @@ def prove(
     Waits until the node offers its GPUs. A node to which no device plugin has come yet is judged by
     its operating system alone. Raises `ClusterError` when the API server does not answer.
     """
-    found = _until_offered(cluster, name, read_host, settings, progress, shared_now)
-    if unproven(found.findings) or not found.offers or not settings.gpu_operator.enabled:
-        return found.findings
-    return [*found.findings, *_try_gpus(cluster, found, settings, progress)]
+    snapshot = _until_offered(cluster, name, read_host, settings, progress, shared_now)
+    if unproven(snapshot.findings) or not snapshot.offers or not settings.gpu_operator.enabled:
+        return snapshot.findings
+    return [*snapshot.findings, *_try_gpus(cluster, snapshot, settings, progress)]
 
 
 def unproven(findings: Sequence[Finding]) -> list[Finding]:
@@ -56,28 +57,28 @@ def unproven(findings: Sequence[Finding]) -> list[Finding]:
 
 def untried(findings: Sequence[Finding]) -> str:
     """Why GPUs of a node that nothing failed on are not proven: "": vectorAdd passed on each."""
-    tried = [item for item in findings if item.link == "workload"]
-    if not tried:
+    workload_findings = [item for item in findings if item.link == "workload"]
+    if not workload_findings:
         return "vectorAdd was not tried: the node offers no GPU"
-    return next((cause([item]) for item in tried if item.status != "pass"), "")
+    return next((cause([item]) for item in workload_findings if item.status != "pass"), "")
 
 
 def cause(findings: Sequence[Finding]) -> str:
     """What keeps a node from being proven, by its findings, which are some."""
-    first, *rest = findings
+    first, *further = findings
     which = f" {first.gpu_uuid}" if first.gpu_uuid else ""
-    more = f" (and {len(rest)} more)" if rest else ""
-    return f"{first.check}{which}: {first.detail}{more}"
+    suffix = f" (and {len(further)} more)" if further else ""
+    return f"{first.check}{which}: {first.detail}{suffix}"
 
 
-def problem(findings: Sequence[Finding], lost: str) -> tuple[str, str] | None:
+def problem(findings: Sequence[Finding], lost_gpus: str) -> tuple[str, str] | None:
     """Cause and remedy where a node is not proven. + lost: GPUs that it had before"""
     if wrong := unproven(findings):
         return cause(wrong), wrong[0].remedy
-    return (lost, "look for XIDs in the kernel log, and at the machine") if lost else None
+    return (lost_gpus, "look for XIDs in the kernel log, and at the machine") if lost_gpus else None
 
 
-class _Found:
+class _Snapshot:
     """One look at host and node."""
 
     def __init__(
@@ -103,43 +104,43 @@ def _until_offered(
     settings: Settings,
     progress: Progress,
     shared_now: bool,
-) -> _Found:
+) -> _Snapshot:
     """After a boot drivers, services and device plugin take a while."""
     until = time.monotonic() + settings.verify.timeout_s
     news = News(progress)
     while True:
-        found = _Found(cluster, name, read_host(), settings, shared_now)
-        wrong = unproven(found.findings)
+        snapshot = _Snapshot(cluster, name, read_host(), settings, shared_now)
+        wrong = unproven(snapshot.findings)
         if not wrong or time.monotonic() > until:
-            return found
+            return snapshot
         news(f"{name}: waiting: {wrong[0].detail}")
         time.sleep(_POLL_S)
 
 
 def _try_gpus(
-    cluster: Cluster, found: _Found, settings: Settings, progress: Progress
+    cluster: Cluster, snapshot: _Snapshot, settings: Settings, progress: Progress
 ) -> list[Finding]:
     """vectorAdd on each GPU that no pod holds."""
-    name, timeout_s = found.node.name, settings.verify.timeout_s
+    name, timeout_s = snapshot.node.name, settings.verify.timeout_s
     session = Session(cluster, progress, timeout_s)
     try:
         if blocked := session.begin(timeout_s):
             builder = FindingBuilder("workload", "vectorAdd by UUID", name)
             return [builder.unknown(blocked, "run again when it has ended")]
         items = cluster.json("/api/v1/pods", {"fieldSelector": f"spec.nodeName={name}"})["items"]
-        held = kube_objects.gpu_pods(items)
+        holders = kube_objects.gpu_pods(items)
         # only this node is asked for, and the scheduler is not: whether it is cordoned is no matter
-        plan = plan_pods([name], {name: replace(found.node, cordoned=False)}, held, {})
+        plan = plan_pods([name], {name: replace(snapshot.node, cordoned=False)}, holders, {})
         workload = Workload(session, settings, progress, Heartbeats(cluster))
-        workload.start(plan, {name: replace(found.node, cordoned=True)})
+        workload.start(plan, {name: replace(snapshot.node, cordoned=True)})
         results = workload.wait()
     finally:
         session.close()
     evidence = Evidence(
-        hosts=(found.host,),
-        nodes={name: found.node},
-        gpu_pods=held,
+        hosts=(snapshot.host,),
+        nodes={name: snapshot.node},
+        gpu_pods=holders,
         workload_results=tuple(results),
     )
-    limits = chain.limits(settings, found.host)
-    return kubernetes.workload(found.host, evidence, limits.slices, limits.strategy)
+    limits = chain.limits(settings, snapshot.host)
+    return kubernetes.workload(snapshot.host, evidence, limits.slices, limits.strategy)

@@ -68,9 +68,9 @@ class PodFeed:
             lines.stop()
 
     def _read(self) -> None:
-        listed = self._cluster.json(self._path)
-        self._version = listed.get("metadata", {}).get("resourceVersion", "")
-        self._pods = {item["metadata"]["name"]: item for item in listed["items"]}
+        listing = self._cluster.json(self._path)
+        self._version = listing.get("metadata", {}).get("resourceVersion", "")
+        self._pods = {item["metadata"]["name"]: item for item in listing["items"]}
         for pod in self._pods.values():
             self._follow_logs(pod)
         self._changed.set()
@@ -119,10 +119,10 @@ class PodFeed:
         while time.monotonic() < until:
             with contextlib.suppress(ClusterError):  # the kubelet may not have the log yet
                 self._read_log(key)
-            ended = key[0] not in self._pods or (
+            is_finished = key[0] not in self._pods or (
                 container_state(self._pods[key[0]], key[1]) == "terminated"
             )
-            if ended or self._stopped.wait(_PAUSE_S):
+            if is_finished or self._stopped.wait(_PAUSE_S):
                 return
 
     def _read_log(self, key: Container) -> None:

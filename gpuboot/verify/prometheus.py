@@ -22,7 +22,7 @@ MEMORY = (FREE, USED, "DCGM_FI_DEV_FB_RESERVED")
 ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 _REMEMBERED = "1h"
 # DCGM's "no value" numbers (dcgm_fields.h: 0x7ffffffffffffff0 and up, 140737488355328.0 and up)
-BLANK = 140737488355328.0
+BLANK_VALUE = 140737488355328.0
 _LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?$")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 
@@ -169,9 +169,9 @@ class Prometheus:
         configuration was loaded: what was stored under another one shows nothing of this one.
         """
         loaded = datetime.fromisoformat(self._api("status/runtimeinfo")["lastConfigTime"])
-        named = f'{{__name__=~"{"|".join(ANCHORS)}",namespace=~"{namespaces}"}}[{_REMEMBERED}]'
+        query = f'{{__name__=~"{"|".join(ANCHORS)}",namespace=~"{namespaces}"}}[{_REMEMBERED}]'
         newest: dict[SeriesKey, float] = {}
-        for series in self.scraped(named):
+        for series in self.scraped(query):
             key = series.labels.get("UUID", ""), series.labels.get("GPU_I_ID", "")
             newest[key] = max(newest.get(key, 0.0), *(time for time, _ in series.points))
         return {key: time for key, time in newest.items() if time > loaded.timestamp()}
@@ -227,7 +227,7 @@ def health_values(samples: Iterable[Sample]) -> tuple[HealthValue, ...]:
             code=sample.labels.get("health_error_code", ""),
         )
         for sample in samples
-        if sample.name in METRICS and sample.labels.get("UUID") and abs(sample.value) < BLANK
+        if sample.name in METRICS and sample.labels.get("UUID") and abs(sample.value) < BLANK_VALUE
     )
 
 
@@ -235,7 +235,7 @@ def _merged(samples: Sequence[Sample], node: str) -> Reading:
     values: dict[str, float] = {}
     for sample in samples:
         # of a shared GPU, FB_USED has a series of each pod's own beside that of the whole
-        if abs(sample.value) < BLANK:
+        if abs(sample.value) < BLANK_VALUE:
             values[sample.name] = max(sample.value, values.get(sample.name, sample.value))
     # an idle GPU uses nothing and a full one has nothing free: only together they are its size
     memory = (

@@ -58,5 +58,5 @@ def remedy(message: str) -> str:
 
     + message: the API server's
     """
-    named = refusal(message)
-    return _REMEDIES[named.kind].format(name=named.name) if named else ""
+    rejection = refusal(message)
+    return _REMEDIES[rejection.kind].format(name=rejection.name) if rejection else ""

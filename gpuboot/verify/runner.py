@@ -18,22 +18,15 @@ from gpuboot.verify.alert_path import AlertDelivery
 from gpuboot.verify.checks import chain
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.control_plane import ControlPlane
-from gpuboot.verify.evidence import (
-    VERIFY_PREFIX,
-    Evidence,
-    ExpectedObjects,
-    GpuPod,
-    Host,
-    KubeNode,
-    ObservedObjects,
-    Reading,
-)
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import VERIFY_PREFIX, Evidence, GpuPod, KubeNode, Reading
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.heartbeat import Heartbeats
 from gpuboot.verify.isolation_probe import IsolationProbe
 from gpuboot.verify.metrics_wait import settle_s, wait_for_metrics
 from gpuboot.verify.service_probe import ServiceProbe
 from gpuboot.verify.session import Session
+from gpuboot.verify.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.verify.workload import Progress, Workload
 from gpuboot.verify.workload_pods import TOLERATED_TAINTS, PodPlan, plan_pods
 
@@ -48,12 +41,12 @@ _MOUNT_UPDATE_S = 120.0
 class VerificationResult:
     """The evidence, the findings, and the versions that the cluster runs.
 
-    + demanded: node -> the links that each of its GPUs has to pass before it is proven
+    + required_links: node -> the links that each of its GPUs has to pass before it is proven
     """
 
     evidence: Evidence
     findings: tuple[Finding, ...]
-    demanded: Mapping[str, tuple[str, ...]]
+    required_links: Mapping[str, tuple[str, ...]]
     versions: dict[str, str] = field(default_factory=dict)
 
 
@@ -82,11 +75,11 @@ def verify(
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         runner = _Runner(cluster, pool, tuple(names), settings, progress)
-        return runner.run(_Asked(read_hosts, expected_objects, control_planes, test_alert))
+        return runner.run(_Inputs(read_hosts, expected_objects, control_planes, test_alert))
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Inputs:
     """What is found out while pods start, as `verify` takes it."""
 
     read_hosts: Callable[[], Sequence[Host]]
@@ -118,18 +111,18 @@ class _Runner:
         self._evidence = Evidence(hosts=(), nodes={}, requested_fields=requested_fields(settings))
         self._durations: dict[str, float] = {}
 
-    def run(self, asked: _Asked) -> VerificationResult:
+    def run(self, inputs: _Inputs) -> VerificationResult:
         try:
-            nodes = self._collect(asked)
+            nodes = self._collect(inputs)
         finally:
             with self._timed("cleanup"):
                 self._session.close()
         evidence = replace(self._evidence, durations=dict(self._durations))
         findings = tuple(chain.evaluate(evidence, self._settings))
-        demanded = chain.demanded(evidence, self._settings)
-        return VerificationResult(evidence, findings, demanded, self._versions(nodes))
+        required_links = chain.required_links(evidence, self._settings)
+        return VerificationResult(evidence, findings, required_links, self._versions(nodes))
 
-    def _collect(self, asked: _Asked) -> dict[str, KubeNode]:
+    def _collect(self, inputs: _Inputs) -> dict[str, KubeNode]:
         """All the evidence; the cluster's nodes."""
         names = self._names if self._settings.verify.level != "quick" else ()  # which get pods
         with self._timed("read cluster"):
@@ -142,34 +135,34 @@ class _Runner:
             nodes, taints = reading.result()
             address.result()
         started = time.monotonic()
-        chosen = plan_pods(names, nodes, gpu_pods, taints)
+        plan = plan_pods(names, nodes, gpu_pods, taints)
         if blocked:
-            chosen = PodPlan({}, {**dict.fromkeys(names, blocked), **chosen.skipped_nodes})
+            plan = PodPlan({}, {**dict.fromkeys(names, blocked), **plan.skipped_nodes})
         self._evidence = replace(
             self._evidence,
             nodes=nodes,
             gpu_pods=gpu_pods,
             idle_series=idle,
-            skipped_nodes=chosen.skipped_nodes,
+            skipped_nodes=plan.skipped_nodes,
         )
         with self._timed("workload"):
-            self._hold_gpus(chosen, nodes, asked)
+            self._hold_gpus(plan, nodes, inputs)
         self._evidence = replace(self._evidence, earlier_names=earlier.result())
         with self._timed("metrics"):
             self._wait_for_metrics(started)
         return nodes
 
-    def _hold_gpus(self, chosen: PodPlan, nodes: dict[str, KubeNode], asked: _Asked) -> None:
+    def _hold_gpus(self, plan: PodPlan, nodes: dict[str, KubeNode], inputs: _Inputs) -> None:
         """The pods; and what is read while they start."""
-        delivery = self._test_alert(asked.test_alert)
+        delivery = self._test_alert(inputs.test_alert)
         script = self._service_probe.script()
-        carriers = self._workload.start(chosen, nodes, script)
-        chosen_nodes = {name: nodes[name] for name in chosen.pods}
+        carriers = self._workload.start(plan, nodes, script)
+        chosen_nodes = {name: nodes[name] for name in plan.pods}
         self._service_probe.start(chosen_nodes, carriers)
         exporters = self._pool.submit(self._collector.exporters)
-        objects = self._pool.submit(self._objects, asked.expected_objects)
+        objects = self._pool.submit(self._objects, inputs.expected_objects)
         answers = self._pool.submit(self._collector.answers)
-        hosts = self._pool.submit(asked.read_hosts)
+        hosts = self._pool.submit(inputs.read_hosts)
         self._isolation_probe.start(chosen_nodes, hosts.result())
         results = self._workload.wait()
         services = self._service_probe.wait(self._workload.lost_nodes)
@@ -177,7 +170,7 @@ class _Runner:
         self._evidence = replace(
             self._evidence,
             hosts=tuple(hosts.result()),
-            control_planes=tuple(asked.control_planes()),
+            control_planes=tuple(inputs.control_planes()),
             exporters_before=exporters.result(),
             expected_objects=expected,
             observed_objects=observed,
@@ -210,10 +203,10 @@ class _Runner:
 
     @staticmethod
     def _with_kubelet_errors(
-        nodes: dict[str, KubeNode], why: Mapping[str, str]
+        nodes: dict[str, KubeNode], reasons: Mapping[str, str]
     ) -> dict[str, KubeNode]:
         return {
-            name: replace(node, kubelet_error=why.get(name, node.kubelet_error))
+            name: replace(node, kubelet_error=reasons.get(name, node.kubelet_error))
             for name, node in nodes.items()
         }
 
@@ -233,8 +226,8 @@ class _Runner:
         news = News(self._progress)
         while True:
             idle = self._collector.series(errors)
-            named = {reading.pod for reading in idle or () if reading.pod}
-            wrong = sorted(name for name in named - keys if not name.startswith(VERIFY_PREFIX))
+            named_pods = {reading.pod for reading in idle or () if reading.pod}
+            wrong = sorted(name for name in named_pods - keys if not name.startswith(VERIFY_PREFIX))
             if not wrong or time.monotonic() > until:
                 return idle
             news(f"waiting until GPU series no longer name {', '.join(wrong)}")
@@ -281,11 +274,11 @@ class _Runner:
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
-        begun = time.monotonic()
+        started = time.monotonic()
         try:
             yield
         finally:
-            self._durations[name] = round(time.monotonic() - begun, 3)
+            self._durations[name] = round(time.monotonic() - started, 3)
 
 
 def simulated(hosts: Sequence[Host]) -> tuple[str, ...]:

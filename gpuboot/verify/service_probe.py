@@ -129,9 +129,9 @@ class ServiceProbe:
             pods = self._session.pods()
             last = time.monotonic() > until
             results = [self._result(item, pods.get(item.pod), last) for item in self._started]
-            done = [item for item in results if item is not None]
-            if len(done) == len(results):
-                return tuple(done)
+            finished = [item for item in results if item is not None]
+            if len(finished) == len(results):
+                return tuple(finished)
             self._session.wait(_LOOK_EVERY_S)
 
     def _replace_failed(self, pods: Mapping[str, kube_objects.Json]) -> None:
@@ -148,8 +148,8 @@ class ServiceProbe:
 
     def _answer(self, item: ServiceProbeResult) -> ServiceProbeResult | None:
         """What a pod's log says; None before it has said all."""
-        found = parse_log(item, self._session.log(item.pod, self._container(item.pod)))
-        return None if found.error and not found.missing_program else found
+        result = parse_log(item, self._session.log(item.pod, self._container(item.pod)))
+        return None if result.error and not result.missing_program else result
 
     def _container(self, pod: str) -> str:
         return self._carried.get(pod, _CONTAINER)
@@ -160,8 +160,8 @@ class ServiceProbe:
         """The pod's result; None while it can still come."""
         if item.error:
             return item
-        if found := self._answer(item):
-            return found
+        if result := self._answer(item):
+            return result
         if pod is None:
             return replace(item, error="somebody deleted the pod")
         issue = self._session.issue(pod)

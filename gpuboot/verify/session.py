@@ -51,10 +51,10 @@ class Namespace:
 OF_VERIFICATION = Namespace()
 
 
-def pod_name(what: str, node: str, number: int | None = None) -> str:
+def pod_name(purpose: str, node: str, number: int | None = None) -> str:
     """Name of a pod that does something on one node, of a number of them."""
     end = "" if number is None else f"-{number}"
-    return f"{what}-{node.replace('.', '-')[:_LONGEST].rstrip('-')}{end}"
+    return f"{purpose}-{node.replace('.', '-')[:_LONGEST].rstrip('-')}{end}"
 
 
 class Session:
@@ -83,12 +83,12 @@ class Session:
         self._events: list[Json] = []
         self._events_read_at = -math.inf
 
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether another verification took this one for dead, and removed its pods.
 
         Raises `ClusterError`.
         """
-        return self._lock.lost()
+        return self._lock.is_lost()
 
     def begin(self, patience_s: float) -> str:
         """Wait for other verifications to end, and remove what killed ones left behind.
@@ -126,8 +126,8 @@ class Session:
             self._feed = PodFeed(self._cluster, self.namespace, self._patience_s)
             self._feed.start()
         if self._feed:
-            for made in concurrently(partial(self._create, pod) for pod in pods):
-                self._feed.add(made)
+            for created_pod in concurrently(partial(self._create, pod) for pod in pods):
+                self._feed.add(created_pod)
 
     def keep(self, secret: dict[str, Any]) -> None:
         """Make a Secret for the pods, which goes with them. Raises `ClusterError`."""
@@ -147,8 +147,10 @@ class Session:
         until = time.monotonic() + _ACCOUNT_S
         while True:
             try:
-                made: Json = self._cluster.send("POST", f"{_NAMESPACES}/{self.namespace}/pods", pod)
-                return made
+                created_pod: Json = self._cluster.send(
+                    "POST", f"{_NAMESPACES}/{self.namespace}/pods", pod
+                )
+                return created_pod
             except ClusterError as error:
                 if error.status != 403 or "serviceaccount" not in str(error):
                     raise

@@ -13,11 +13,13 @@ from gpuboot.verify.findings import Finding
 from gpuboot.verify.gaps import with_gaps
 from gpuboot.verify.runner import VerificationResult
 
-_AWAY = (
+_UNREACHABLE = (
     "run deploys/site.py; where there is a cluster, see kubelet and kube-apiserver on the leader "
     "(`crictl ps -a`)"
 )
-_REFUSED = "the API server answers, and refuses: mend what its message names, then verify again"
+_API_REJECTED = (
+    "the API server answers, and refuses: mend what its message names, then verify again"
+)
 
 
 def stopped(
@@ -31,12 +33,13 @@ def stopped(
     + evidence: of hosts and control planes
     + before: what was found before deep tests were stopped
     """
-    refusal = refusals.remedy(str(error))
-    remedy = refusal or (_AWAY if error.status is None else _REFUSED)
-    refused = error.status is not None
+    is_rejected = error.status is not None
+    remedy = refusals.remedy(str(error)) or (_API_REJECTED if is_rejected else _UNREACHABLE)
     cause = Finding(
-        check="the API server takes what a verification makes" if refused else "API server answers",
-        link="workload" if refused and settings.verify.level != "quick" else "allocatable",
+        check="the API server takes what a verification makes"
+        if is_rejected
+        else "API server answers",
+        link="workload" if is_rejected and settings.verify.level != "quick" else "allocatable",
         node="",
         gpu_uuid=None,
         status="fail",
@@ -51,10 +54,11 @@ def stopped(
             for item in (*operating_system.evaluate(host, mode), *hosts.evaluate(host))
         ]
         # expired certificates are a reason why
-        beside = control_plane.evaluate(evidence, settings)
-        before = VerificationResult(evidence, (*below, *beside), chain.demanded(evidence, settings))
+        control_plane_findings = control_plane.evaluate(evidence, settings)
+        links = chain.required_links(evidence, settings)
+        before = VerificationResult(evidence, (*below, *control_plane_findings), links)
     detail = f"not looked at, because the verification was stopped: {error}"
     findings = with_gaps(
-        [*before.findings, cause], before.evidence.hosts, before.demanded, detail, remedy
+        [*before.findings, cause], before.evidence.hosts, before.required_links, detail, remedy
     )
     return replace(before, findings=tuple(chain.ordered(findings)))

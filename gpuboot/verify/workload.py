@@ -15,7 +15,7 @@ from gpuboot.verify.evidence import KubeNode, WorkloadResult
 from gpuboot.verify.heartbeat import Heartbeats
 from gpuboot.verify.session import Session
 from gpuboot.verify.workload_pods import (
-    NOTHING,
+    NO_SCRIPT,
     GpuContainer,
     PodPlan,
     Script,
@@ -37,12 +37,12 @@ _LISTED_S = 60.0
 class _Trial:
     """A container that was asked for, and its answer: a result for each device that it told.
 
-    + asked_at: monotonic seconds
+    + requested_at: monotonic seconds
     + running_at: likewise, when it was first seen to run
     """
 
     container: GpuContainer
-    asked_at: float
+    requested_at: float
     running_at: float | None = None
     results: Sequence[WorkloadResult] = ()
 
@@ -74,28 +74,30 @@ class Workload:
         self.lost_nodes: dict[str, str] = {}
 
     def start(
-        self, chosen: PodPlan, nodes: Mapping[str, KubeNode], beside: Script = NOTHING
+        self, plan: PodPlan, nodes: Mapping[str, KubeNode], side_script: Script = NO_SCRIPT
     ) -> dict[str, GpuContainer]:
         """Create all pods at once. Raises `ClusterError`.
 
-        + beside: what the first container of each node runs as well
+        + side_script: what the first container of each node runs as well
 
         Returns node -> that container, where there is one.
         """
-        self._plan, self._nodes = chosen, nodes
+        self._plan, self._nodes = plan, nodes
         parts = [
             part
-            for name, free in chosen.pods.items()
+            for name, free in plan.pods.items()
             for part in containers(nodes[name], free, self._settings)
         ]
         first = {part.node: part for part in reversed(parts)}
-        self._create(parts, {part.pod: beside for part in first.values()})
+        self._create(parts, {part.pod: side_script for part in first.values()})
         return first
 
-    def _create(self, parts: Sequence[GpuContainer], beside: Mapping[str, Script]) -> None:
+    def _create(self, parts: Sequence[GpuContainer], side_scripts: Mapping[str, Script]) -> None:
         """The pods of these containers; what the first one of a pod runs as well, by pod."""
         pods = [
-            gpu_pod(list(group), self._nodes[node], self._settings, beside.get(pod, NOTHING))
+            gpu_pod(
+                list(group), self._nodes[node], self._settings, side_scripts.get(pod, NO_SCRIPT)
+            )
             for (node, pod), group in groupby(parts, key=lambda part: (part.node, part.pod))
         ]
         self._session.create(pods)
@@ -124,31 +126,31 @@ class Workload:
     def _results(self) -> Iterator[WorkloadResult]:
         return (result for trial in self._trials for result in trial.results)
 
-    def _report(self, passed: int, spent: float, pods: Mapping[str, kube_objects.Json]) -> None:
+    def _report(self, passed: int, elapsed: float, pods: Mapping[str, kube_objects.Json]) -> None:
         waiting = {trial.container.pod for trial in self._trials if not trial.results}
         issues = (self._session.issue(pods[name]).error for name in pods if name in waiting)
-        why = next(filter(None, issues), "")
+        reason = next(filter(None, issues), "")
         self._progress(
-            f"vectorAdd: {passed} of {self._plan.total} GPUs passed, {spent:.1f} s"
-            + (f"; waiting: {why}" if why else "")
+            f"vectorAdd: {passed} of {self._plan.total} GPUs passed, {elapsed:.1f} s"
+            + (f"; waiting: {reason}" if reason else "")
         )
 
     def _look_at(self, trial: _Trial, pod: kube_objects.Json | None, last: bool) -> None:
         """Note the answer of a container that has one."""
         node = trial.container.node
         self._check_heartbeat(node)
-        spent = time.monotonic() - trial.asked_at
+        elapsed = time.monotonic() - trial.requested_at
         answer = self._given_up(trial.container, pod) or (
-            self._answer(trial.container, pod, spent, last) if pod is not None else ()
+            self._answer(trial.container, pod, elapsed, last) if pod is not None else ()
         )
         final = last or trial.container.isolated or node in self.lost_nodes or pod is None
-        told = sum(result.requested for result in answer if len(result.uuids) == 1)
+        answered = sum(result.requested for result in answer if len(result.uuids) == 1)
         if not answer and pod is not None and self._hangs(trial, pod) and not final:
             self._separate(node, "nvidia-smi -L does not end")
-        elif answer and told < trial.container.count and not final:
+        elif answer and answered < trial.container.count and not final:
             self._separate(node, answer[0].error or "its container saw other devices than it got")
         else:
-            trial.results = [replace(result, seconds=spent) for result in answer]
+            trial.results = [replace(result, seconds=elapsed) for result in answer]
 
     def _hangs(self, trial: _Trial, pod: kube_objects.Json) -> bool:
         """Whether a container has been running for long and has not listed its devices."""
@@ -159,9 +161,9 @@ class Workload:
             return False
         return not kube_objects.listed_devices(self._session.log(trial.container.pod, name))
 
-    def _separate(self, node: str, why: str) -> None:
+    def _separate(self, node: str, reason: str) -> None:
         """Try each device of a node in a pod of its own."""
-        self._progress(f"{node}: {why}; trying each GPU in a pod of its own")
+        self._progress(f"{node}: {reason}; trying each GPU in a pod of its own")
         for pod in {trial.container.pod for trial in self._trials if trial.container.node == node}:
             self._session.delete(pod)
         self._trials = [trial for trial in self._trials if trial.container.node != node]
@@ -172,46 +174,46 @@ class Workload:
     ) -> list[WorkloadResult]:
         """The result of a container that nothing will be heard of."""
         result = _result(container, self._session.namespace)
-        if gone := self.lost_nodes.get(container.node):
-            return [replace(result, error=gone)]
-        if pod is None and self._session.lost():
-            why = "another verification took over: this one was not heard of for too long"
-            return [replace(result, error=why, unschedulable=True)]
+        if loss := self.lost_nodes.get(container.node):
+            return [replace(result, error=loss)]
+        if pod is None and self._session.is_lost():
+            reason = "another verification took over: this one was not heard of for too long"
+            return [replace(result, error=reason, unschedulable=True)]
         if pod is None:
             return [replace(result, error="somebody deleted the pod")]
         return []
 
     def _answer(
-        self, container: GpuContainer, pod: kube_objects.Json, spent: float, last: bool
+        self, container: GpuContainer, pod: kube_objects.Json, elapsed: float, last: bool
     ) -> list[WorkloadResult]:
         """A container's results; none while they can still come."""
         result = _result(container, self._session.namespace)
         issue = self._session.issue(pod)
         if kube_objects.unschedulable(pod):
-            if spent < _UNSCHEDULED_S and not last:
+            if elapsed < _UNSCHEDULED_S and not last:
                 return []
-            why = issue.error or "the scheduler has not considered it yet"
-            return [replace(result, error=why, unschedulable=True)]
+            reason = issue.error or "the scheduler has not considered it yet"
+            return [replace(result, error=reason, unschedulable=True)]
         ending = last or issue.failed
         read = self._session.whole_log if ending else self._session.log
         log = read(container.pod, container.name)
-        listed = kube_objects.listed_devices(log)
-        runs = kube_objects.device_runs(log, listed)
-        if not ending and (not listed or len(runs) < len(listed)):
+        listed_uuids = kube_objects.listed_devices(log)
+        runs = kube_objects.device_runs(log, listed_uuids)
+        if not ending and (not listed_uuids or len(runs) < len(listed_uuids)):
             return []
-        waited = f"no answer within {spent:.0f} s" if not issue.failed else ""
+        waited = f"no answer within {elapsed:.0f} s" if not issue.failed else ""
         tail = " / ".join(log.strip().splitlines()[-3:])
-        why = "; ".join(part for part in (issue.error, waited, tail and f"log: {tail}") if part)
-        if len(listed) != container.count:
-            wrong = "" if len(runs) == len(listed) > 0 else why
+        reason = "; ".join(part for part in (issue.error, waited, tail and f"log: {tail}") if part)
+        if len(listed_uuids) != container.count:
+            wrong = "" if len(runs) == len(listed_uuids) > 0 else reason
             passed = bool(runs) and all(run.passed for run in runs.values())
-            return [replace(result, uuids=listed, passed=passed, error=wrong)]
-        one = replace(result, requested=1)
+            return [replace(result, uuids=listed_uuids, passed=passed, error=wrong)]
+        single_result = replace(result, requested=1)
         return [
-            replace(one, uuids=(uuid,), passed=runs[uuid].passed, error=runs[uuid].error)
+            replace(single_result, uuids=(uuid,), passed=runs[uuid].passed, error=runs[uuid].error)
             if uuid in runs
-            else replace(one, uuids=(uuid,), error=why)
-            for uuid in listed
+            else replace(single_result, uuids=(uuid,), error=reason)
+            for uuid in listed_uuids
         ]
 
     def _check_heartbeat(self, node: str) -> None:

@@ -52,7 +52,7 @@ class Script:
     arguments: tuple[str, ...] = ()
 
 
-NOTHING = Script()
+NO_SCRIPT = Script()
 
 
 @dataclass(frozen=True)
@@ -98,11 +98,15 @@ def plan_pods(
 
 def _free(node: KubeNode, gpu_pods: Iterable[GpuPod]) -> dict[str, int]:
     """How many of a node's GPUs and MIG devices no pod holds, by resource."""
-    held = Counter[str]()
+    held_counts = Counter[str]()
     for pod in gpu_pods:
-        held.update({GPU_RESOURCE: pod.gpus, **pod.mig})
-    offered = {GPU_RESOURCE: node.gpus, **node.mig}
-    return {name: count - held[name] for name, count in offered.items() if count > held[name]}
+        held_counts.update({GPU_RESOURCE: pod.gpus, **pod.mig})
+    offered_counts = {GPU_RESOURCE: node.gpus, **node.mig}
+    return {
+        name: count - held_counts[name]
+        for name, count in offered_counts.items()
+        if count > held_counts[name]
+    }
 
 
 @dataclass(frozen=True)
@@ -143,17 +147,17 @@ def containers(node: KubeNode, free: Mapping[str, int], settings: Settings) -> l
 
 def separate_containers(node: KubeNode, free: Mapping[str, int]) -> list[GpuContainer]:
     """A pod of its own for each free device, so that none can spoil another's answer."""
-    each = [resource for resource, count in free.items() for _ in range(count)]
+    devices = [resource for resource, count in free.items() for _ in range(count)]
     return [
         GpuContainer(node.name, pod_name("vectoradd", node.name, number), "vectoradd", resource)
-        for number, resource in enumerate(each)
+        for number, resource in enumerate(devices)
     ]
 
 
 def replicas(labels: Mapping[str, str]) -> dict[str, int]:
     """Resource -> how many pods may hold the same of its devices, as GPU feature discovery says."""
-    found = {match[1]: value for name, value in labels.items() if (match := _REPLICAS.match(name))}
-    return {name: int(value) for name, value in found.items() if value.isdecimal() and int(value)}
+    counts = {match[1]: value for name, value in labels.items() if (match := _REPLICAS.match(name))}
+    return {name: int(value) for name, value in counts.items() if value.isdecimal() and int(value)}
 
 
 def can_share_a_pod(node: KubeNode, settings: Settings) -> bool:
@@ -173,17 +177,20 @@ def gpu_pod(
     parts: Sequence[GpuContainer],
     node: KubeNode,
     settings: Settings,
-    beside: Script = NOTHING,
+    side_script: Script = NO_SCRIPT,
 ) -> dict[str, Any]:
     """The pod of these containers, which are of one pod.
 
-    + beside: what the first of them runs at the same time
+    + side_script: what the first of them runs at the same time
     """
     return pod_manifest(
         parts[0].pod,
         node,
         settings,
-        [_container(part, settings, NOTHING if i else beside) for i, part in enumerate(parts)],
+        [
+            _container(part, settings, NO_SCRIPT if i else side_script)
+            for i, part in enumerate(parts)
+        ],
         "nvidia" if settings.runtime.mode == "runtimeclass" else "",
     )
 
@@ -248,13 +255,13 @@ def pod_manifest(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _container(part: GpuContainer, settings: Settings, beside: Script) -> dict[str, Any]:
+def _container(part: GpuContainer, settings: Settings, side_script: Script) -> dict[str, Any]:
     # beside comes first: the listing may end the script
-    begin = f"(\n{beside.text}) &\n" if beside.text else ""
+    begin = f"(\n{side_script.text}) &\n" if side_script.text else ""
     script = f"{begin}{_SCRIPT}wait\nexec sleep {_hold_s(settings)}\n"
     return {
         "name": part.name,
-        "command": ["sh", "-c", script, "sh", *beside.arguments],
+        "command": ["sh", "-c", script, "sh", *side_script.arguments],
         # as NVIDIA's images have it: it must see what it asked for, and no more
         "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
         "resources": {"limits": {part.resource: str(part.count)}},

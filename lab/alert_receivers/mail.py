@@ -10,7 +10,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
 from lab.alert_receivers import messages
-from lab.alert_receivers.messages import Refused
+from lab.alert_receivers.messages import RefusedError
 from lab.alert_receivers.web import Journal, Secrets, say
 
 _MAX_MAIL = 10 * 1024 * 1024  # bytes
@@ -68,9 +68,9 @@ class _Authenticator:
         mechanism: str,
         login: LoginPassword,
     ) -> AuthResult:
-        given = login.login + b"\0" + login.password
+        credentials = login.login + b"\0" + login.password
         # not handled: the server then says that user or password are wrong
-        return AuthResult(success=hmac.compare_digest(given, self._expected), handled=False)
+        return AuthResult(success=hmac.compare_digest(credentials, self._expected), handled=False)
 
 
 class _Recorder:
@@ -93,6 +93,6 @@ class _Recorder:
             return "554 5.1.7 bad sender"
         try:
             self._journal.add(messages.email(content, str(envelope.mail_from), envelope.rcpt_tos))
-        except Refused as error:
+        except RefusedError as error:
             return f"554 5.6.0 {error}"
         return "250 ok: taken"

@@ -26,7 +26,7 @@ _LABEL = re.compile(r"  (\w+) = (.*)")
 _MARK = re.compile(r"`(\w+)=([^`]*)`")
 
 
-class Refused(ValueError):
+class RefusedError(ValueError):
     """The service would not take this message. The text says why, as the service would."""
 
 
@@ -72,8 +72,8 @@ def pagerduty(event: Any, key: str) -> Message:
     for link in event.get("links") or []:
         _require(_is_url(link.get("href")), "'links' holds one without an 'href'")
     details = (event.get("payload") or {}).get("custom_details") or {}
-    alerts = [*_listed(details.get("firing"), "firing")]
-    alerts += _listed(details.get("resolved"), "resolved")
+    alerts = [*_alerts_of(details.get("firing"), "firing")]
+    alerts += _alerts_of(details.get("resolved"), "resolved")
     raw = {name: value for name, value in event.items() if name != "routing_key"}
     return Message("pagerduty", "resolved" if action == "resolve" else "firing", tuple(alerts), raw)
 
@@ -133,8 +133,8 @@ def watchdog(payload: Any) -> Message:
     """Alertmanager's webhook message, version 4. Raises `Refused` for anything else."""
     _require(isinstance(payload, dict), "no JSON object")
     _require(payload.get("version") == "4", "no message of Alertmanager's webhook, version 4")
-    listed = payload.get("alerts")
-    _require(isinstance(listed, list) and bool(listed), "no alerts")
+    alert_list = payload.get("alerts")
+    _require(isinstance(alert_list, list) and bool(alert_list), "no alerts")
     alerts = [
         Alert(item["labels"].get("alertname", ""), item["labels"], item["status"])
         for item in payload["alerts"]
@@ -158,7 +158,7 @@ def email(content: bytes, sender: str, recipients: Iterable[str]) -> Message:
     text, subject = "\n".join(plain.get_content().splitlines()), str(mail["Subject"])
     title = _TITLE.match(subject)
     resolved = title is not None and title["what"] == "RESOLVED"
-    firing, _, ended = f"\n{text}\n".partition("\nRESOLVED\n")
+    firing, _, resolved_text = f"\n{text}\n".partition("\nRESOLVED\n")
     raw = {
         "from": sender,
         "to": list(recipients),
@@ -166,11 +166,11 @@ def email(content: bytes, sender: str, recipients: Iterable[str]) -> Message:
         "text": text,
         "html": page.get_content(),
     }
-    alerts = [*_listed(firing, "firing"), *_listed(ended, "resolved")]
+    alerts = [*_alerts_of(firing, "firing"), *_alerts_of(resolved_text, "resolved")]
     return Message("email", "resolved" if resolved else "firing", tuple(alerts), raw)
 
 
-def _listed(text: str | None, status: Status) -> Iterator[Alert]:
+def _alerts_of(text: str | None, status: Status) -> Iterator[Alert]:
     """Alerts of gpuboot's plain text list: indented `label = value` lines below each headline."""
     labels: dict[str, str] = {}
     for line in [*(text or "").splitlines(), ""]:
@@ -187,4 +187,4 @@ def _is_url(value: Any) -> bool:
 
 def _require(condition: bool, refusal: str) -> None:
     if not condition:
-        raise Refused(refusal)
+        raise RefusedError(refusal)

@@ -36,8 +36,8 @@ def main(arguments: list[str]) -> None:
     config = json.loads(Path(arguments[0]).read_text())
     web, mail = make(config)
     mail.start()
-    where = f"https://{config['address']}:{config['https_port']}"
-    print(f"SIMULATED PagerDuty, Slack and dead-man switch on {where},", flush=True)
+    url = f"https://{config['address']}:{config['https_port']}"
+    print(f"SIMULATED PagerDuty, Slack and dead-man switch on {url},", flush=True)
     print(f"mail server on port {config['smtp_port']}", flush=True)
     web.serve_forever()
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from lab.alert_receivers import messages
 from lab.alert_receivers.endpoints import PAGERDUTY
-from lab.alert_receivers.messages import Message, Refused
+from lab.alert_receivers.messages import Message, RefusedError
 
 _MAX_BODY = 512 * 1024  # bytes; PagerDuty's limit
 
@@ -69,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         try:
             message = take(self._json(body))
-        except (Refused, AttributeError, KeyError, TypeError) as error:
+        except (RefusedError, AttributeError, KeyError, TypeError) as error:
             self._refuse(str(error))
             return
         self.journal.add(message)
@@ -90,19 +90,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _json(self, body: bytes) -> Any:
         if self.close_connection and len(body) == _MAX_BODY:
-            raise Refused("the body is too large")
+            raise RefusedError("the body is too large")
         if not self.headers.get("Content-Type", "").startswith("application/json"):
-            raise Refused("the body is not said to be JSON")
+            raise RefusedError("the body is not said to be JSON")
         try:
             return json.loads(body)
         except ValueError as error:
-            raise Refused("invalid_payload") from error
+            raise RefusedError("invalid_payload") from error
 
-    def _refuse(self, why: str) -> None:
+    def _refuse(self, reason: str) -> None:
         if self.path != PAGERDUTY:
-            self._answer(400, "text/plain", why)
+            self._answer(400, "text/plain", reason)
             return
-        body = {"status": "invalid event", "message": "Event object is invalid", "errors": [why]}
+        body = {"status": "invalid event", "message": "Event object is invalid", "errors": [reason]}
         self._answer(400, "application/json", json.dumps(body))
 
     def _answer(self, code: int, kind: str, text: str) -> None:

@@ -75,8 +75,8 @@ def control(deb: Deb, installed_kib: int) -> str:
 
 
 def _description(text: str) -> str:
-    first, *rest = text.strip().splitlines()
-    return "\n".join([first, *(f" {line.strip() or '.'}" for line in rest)])
+    first, *paragraphs = text.strip().splitlines()
+    return "\n".join([first, *(f" {line.strip() or '.'}" for line in paragraphs)])
 
 
 def build_deb(deb: Deb, out: Path) -> Path:
@@ -131,14 +131,14 @@ def _pack(tree: Path, archive: Path) -> None:
     for path in (tree, *tree.rglob("*")):
         if path.is_dir() and not path.is_symlink():
             path.chmod(0o755)  # whatever the umask
-    done = subprocess.run(
+    result = subprocess.run(
         ["dpkg-deb", "-Znone", "--root-owner-group", "--build", str(tree), str(archive)],
         env={**os.environ, "LC_ALL": "C.UTF-8", "SOURCE_DATE_EPOCH": _SOURCE_DATE_EPOCH},
         capture_output=True,
         text=True,
     )
-    if done.returncode != 0:
-        raise ValueError(f"{archive.name}: {done.stderr.strip()}")
+    if result.returncode != 0:
+        raise ValueError(f"{archive.name}: {result.stderr.strip()}")
 
 
 def _mode(dest: str, source: Path | bytes | str) -> int:

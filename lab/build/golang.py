@@ -68,9 +68,9 @@ def go_recipe(
         _build(build, packages, variables, cgo, module)
 
     settings = _settings(program=packages, variable=variables, replace=replace)
-    more = (*settings, f"cgo={cgo}", *inputs, *_sources(packages))
+    recipe_inputs = (*settings, f"cgo={cgo}", *inputs, *_sources(packages))
     outputs = {program: f"bin/{program}" for program in packages}
-    return Recipe(name, outputs, (*common_inputs(module), *more), make, needs, seconds)
+    return Recipe(name, outputs, (*common_inputs(module), *recipe_inputs), make, needs, seconds)
 
 
 def _settings(**tables: Mapping[str, str]) -> list[str]:
@@ -106,9 +106,9 @@ def _build(
     module: Path,
 ) -> None:
     link = [*LINK, *(f"-X {name}={value}" for name, value in variables.items())]
-    made = build.work / ".made"
-    made.mkdir()
-    output = [f"-ldflags={' '.join(link)}", f"-o={made}/"]
+    output_dir = build.work / ".made"
+    output_dir.mkdir()
+    output = [f"-ldflags={' '.join(link)}", f"-o={output_dir}/"]
     arguments = build_arguments()
     if os.environ.get(UPDATE_SUMS):
         arguments = [
@@ -119,11 +119,11 @@ def _build(
         _merge_sums(build.work / "go.sum", module / "go.sum")
     (build.out / "bin").mkdir()
     for program, package in packages.items():
-        shutil.move(made / program_name(package), build.out / "bin" / program)
+        shutil.move(output_dir / program_name(package), build.out / "bin" / program)
 
 
-def _merge_sums(made: Path, common: Path) -> None:
-    lines = {*common.read_text().splitlines(), *made.read_text().splitlines()}
+def _merge_sums(output_dir: Path, common: Path) -> None:
+    lines = {*common.read_text().splitlines(), *output_dir.read_text().splitlines()}
     common.write_text("\n".join(sorted(lines)) + "\n")
 
 
@@ -167,10 +167,10 @@ def module_dir(module: str, version: str = "") -> Path:
     """
     pinned = f"{module}@{version or module_version(module)}"
     command = [str(go()), "mod", "download", "-json", pinned]
-    done = subprocess.run(command, cwd=RECIPES, env=environment(), capture_output=True, text=True)
-    answer = json.loads(done.stdout or "{}")
+    result = subprocess.run(command, cwd=RECIPES, env=environment(), capture_output=True, text=True)
+    answer = json.loads(result.stdout or "{}")
     if "Dir" not in answer:
         raise LabError(
-            f"{pinned} cannot be downloaded: {answer.get('Error') or done.stderr.strip()}"
+            f"{pinned} cannot be downloaded: {answer.get('Error') or result.stderr.strip()}"
         )
     return Path(answer["Dir"])

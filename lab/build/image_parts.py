@@ -12,7 +12,7 @@ from lab.build.images import SYMLINK, Source
 
 Programs = Mapping[str, Path]  # what `lab.build.programs.build_all` returned
 
-NOBODY = "65534"
+NOBODY_UID = "65534"
 SHELL = (
     *("sh", "awk", "cat", "cp", "dirname", "echo", "env", "false", "grep", "head", "hostname"),
     *("ls", "mkdir", "mktemp", "nc", "rm", "sed", "sha256sum", "sleep", "tail", "test", "tr"),
@@ -36,11 +36,11 @@ def python() -> dict[str, Source]:
     """
     library = Path(sysconfig.get_path("stdlib"))
     inside = f"/usr/lib/{library.name}"
-    found = [*library.glob("*.py"), *(library / "lib-dynload").glob("*.so")]
-    found += [path for name in _PACKAGES for path in (library / name).rglob("*.py")]
+    python_files = [*library.glob("*.py"), *(library / "lib-dynload").glob("*.so")]
+    python_files += [path for name in _PACKAGES for path in (library / name).rglob("*.py")]
     files: dict[str, Source] = {"/usr/bin/python3": Path(sys.executable).resolve()}
     files["/usr/bin/date"] = f"{SYMLINK}busybox"
-    for path in sorted(found):
+    for path in sorted(python_files):
         if path.suffix == ".py" or path.name.partition(".")[0] in _EXTENSIONS:
             files[f"{inside}/{path.relative_to(library)}"] = path.resolve()
     return files

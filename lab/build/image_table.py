@@ -10,7 +10,7 @@ from lab.build import image_table_monitoring as monitoring
 from lab.build import image_table_nvidia as nvidia
 from lab.build import software
 from lab.build.golang import module_version
-from lab.build.image_parts import NOBODY, Programs, built_from, shell
+from lab.build.image_parts import NOBODY_UID, Programs, built_from, shell
 from lab.build.images import SYMLINK, Image, Source, write_images
 from lab.build.progress import Progress
 from lab.build.software_kubernetes import EARLIER, KUBERNETES, KubernetesRelease
@@ -48,28 +48,29 @@ def table(programs: Programs) -> list[Image]:
 
 def earlier(programs: Programs) -> list[Image]:
     """Images of the earlier releases that were built, for labs that try an upgrade."""
-    there = {image.name for image in table(programs)}
-    built = [one for one in EARLIER if one.is_built(programs)]
-    images = [image for one in built for image in _of_release(programs, one)]
-    return [image for image in images if image.name not in there]
+    existing = {image.name for image in table(programs)}
+    built = [release for release in EARLIER if release.is_built(programs)]
+    images = [image for release in built for image in _of_release(programs, release)]
+    return [image for image in images if image.name not in existing]
 
 
 def _of_release(programs: Programs, release: KubernetesRelease) -> list[Image]:
     """A release's control plane, and what its kubeadm names besides: of today's software."""
     version = f"v{release.version}"
     origin = f"real, built from the Go module {KUBERNETES}@{version}"
-    named = {"etcd": release.etcd, "coredns/coredns": release.coredns, "pause": release.pause}
-    others = {image.repository: image for image in _kubernetes(programs)}
+    tags = {"etcd": release.etcd, "coredns/coredns": release.coredns, "pause": release.pause}
+    images_by_repository = {image.repository: image for image in _kubernetes(programs)}
     return [
         *_control_plane(programs, version, programs[release.program("kube")], origin),
         *(
             replace(
-                others[repository],
+                images_by_repository[repository],
                 name=f"{REGISTRY}/{repository}:{tag}",
                 origin=f"STAND-IN under this tag, for kubeadm {version}: "
-                f"{others[repository].name}, {others[repository].origin}",
+                f"{images_by_repository[repository].name}, "
+                f"{images_by_repository[repository].origin}",
             )
-            for repository, tag in named.items()
+            for repository, tag in tags.items()
         ),
     ]
 
@@ -80,8 +81,8 @@ def images_dirs(programs: Programs, progress: Progress) -> list[Path]:
     Linking or copying them to the mirror's document root is all that a registry needs.
     """
     folders = [_images_dir("images", table(programs), progress)]
-    if more := earlier(programs):
-        folders.append(_images_dir("images-earlier", more, progress))
+    if earlier_images := earlier(programs):
+        folders.append(_images_dir("images-earlier", earlier_images, progress))
     return folders
 
 
@@ -110,8 +111,8 @@ def _identity(image: Image) -> list[str | bytes | Path]:
     for path, source in sorted(image.files.items()):
         in_store = isinstance(source, Path) and source.is_relative_to(store)
         files += [path, str(source) if in_store else source]
-    rest = (image.name, image.entrypoint, image.origin, image.env, image.user, image.workdir)
-    return [repr((*rest, image.libs)), *files]
+    metadata = (image.name, image.entrypoint, image.origin, image.env, image.user, image.workdir)
+    return [repr((*metadata, image.libs)), *files]
 
 
 def _control_plane(programs: Programs, version: str, kube: Path, origin: str) -> list[Image]:
@@ -194,5 +195,5 @@ def _node_feature_discovery(programs: Programs) -> Image:
         (),
         built_from(software.NFD),
         env={"GRPC_GO_LOG_SEVERITY_LEVEL": "INFO"},
-        user=f"{NOBODY}:{NOBODY}",
+        user=f"{NOBODY_UID}:{NOBODY_UID}",
     )

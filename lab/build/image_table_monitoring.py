@@ -6,7 +6,7 @@ from lab.build import debian_programs as debian
 from lab.build import software
 from lab.build import software_monitoring as built
 from lab.build.golang import module_version
-from lab.build.image_parts import NOBODY, Programs, built_from, links, shell
+from lab.build.image_parts import NOBODY_UID, Programs, built_from, links, shell
 from lab.build.images import Image
 
 KUBE_STATE_METRICS = "v2.20.0"  # what upstream's chart 88.5.3 runs
@@ -43,7 +43,7 @@ def _prometheus(programs: Programs) -> list[Image]:
             {f"/bin/{name}": programs[as_built.get(name, name)] for name in names},
             (f"/bin/{names[0]}",),
             origin,
-            user=NOBODY,
+            user=NOBODY_UID,
             libs=True,
         )
         for image, names, origin in rows
@@ -59,7 +59,7 @@ def _kube_state_metrics(programs: Programs) -> Image:
         },
         ("/kube-state-metrics",),
         "SIMULATED: the lab's own program with some of upstream's series, under their names",
-        user=NOBODY,
+        user=NOBODY_UID,
         libs=True,
     )
 

@@ -131,9 +131,9 @@ def write_image(
         "config": config.describe(CONFIG_TYPE),
         "layers": [layer.describe(LAYER_TYPE)],
     }
-    written = _write_json(manifest, folder / "manifests")
-    shutil.copyfile(written.path, folder / "manifests" / image.tag)
-    return written.digest
+    written_blob = _write_json(manifest, folder / "manifests")
+    shutil.copyfile(written_blob.path, folder / "manifests" / image.tag)
+    return written_blob.digest
 
 
 def config_of(image: Image, diff_id: str) -> dict[str, object]:
@@ -169,8 +169,8 @@ def layer_content(image: Image) -> dict[str, Source]:
 
 def normal(path: str) -> str:
     """`/bin/x` as `/usr/bin/x`: the first is a link to the second in all images here."""
-    top, _, rest = path.lstrip("/").partition("/")
-    return f"/usr/{top}/{rest}" if top in _MERGED and rest else path
+    top, _, remainder = path.lstrip("/").partition("/")
+    return f"/usr/{top}/{remainder}" if top in _MERGED and remainder else path
 
 
 def libraries(sources: Iterable[Source]) -> dict[str, Path]:
@@ -189,8 +189,8 @@ def libraries(sources: Iterable[Source]) -> dict[str, Path]:
     for root in roots:
         folders = library_folders(root)
         for name in GLIBC:
-            by_path[f"{LIBRARIES}/{name}"] = _first(folders, name)
-        by_path[LOADER] = _first(folders, "ld-linux-x86-64.so.2")
+            by_path[f"{LIBRARIES}/{name}"] = _find_first(folders, name)
+        by_path[LOADER] = _find_first(folders, "ld-linux-x86-64.so.2")
         for program in programs:
             for library in linked_with(program, root):
                 by_path[f"{LIBRARIES}/{library.name}"] = library
@@ -202,8 +202,8 @@ def is_dynamic(path: Path) -> bool:
     with path.open("rb") as stream:
         if stream.read(4) != b"\x7fELF":
             return False
-    done = subprocess.run(["readelf", "--dynamic", "--wide", str(path)], capture_output=True)
-    return b"(NEEDED)" in done.stdout
+    result = subprocess.run(["readelf", "--dynamic", "--wide", str(path)], capture_output=True)
+    return b"(NEEDED)" in result.stdout
 
 
 def root_of(program: Path) -> Path:
@@ -221,17 +221,17 @@ def library_folders(root: Path) -> list[Path]:
 
 def linked_with(program: Path, root: Path) -> list[Path]:
     """The libraries that the loader of `root` would load for a program."""
-    loader, *_ = [_first(library_folders(root), "ld-linux-x86-64.so.2")]
+    loader, *_ = [_find_first(library_folders(root), "ld-linux-x86-64.so.2")]
     search = ":".join(str(folder) for folder in library_folders(root))
     command = [str(loader), "--library-path", search, "--list", str(program)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0 or "not found" in done.stdout:
-        raise LabError(f"{program} lacks libraries:\n{done.stdout}{done.stderr}")
-    paths = re.findall(r"=> (/\S+) \(", done.stdout)
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0 or "not found" in result.stdout:
+        raise LabError(f"{program} lacks libraries:\n{result.stdout}{result.stderr}")
+    paths = re.findall(r"=> (/\S+) \(", result.stdout)
     return [Path(path) for path in paths]
 
 
-def _first(folders: Iterable[Path], name: str) -> Path:
+def _find_first(folders: Iterable[Path], name: str) -> Path:
     for folder in folders:
         if (folder / name).exists():
             return folder / name
@@ -243,8 +243,8 @@ def _write_layer(content: Mapping[str, Source], blobs: Path) -> Blob:
     with part.open("wb") as stream, tarfile.open(fileobj=stream, mode="w") as archive:
         for path in sorted({*_folders(content), *content}):
             _add(archive, path, content.get(path, ""))
-    with part.open("rb") as written:
-        digest = f"sha256:{hashlib.file_digest(written, 'sha256').hexdigest()}"
+    with part.open("rb") as layer_file:
+        digest = f"sha256:{hashlib.file_digest(layer_file, 'sha256').hexdigest()}"
     size = part.stat().st_size
     part.rename(blobs / digest)
     return Blob(blobs / digest, digest, size)

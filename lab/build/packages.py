@@ -86,10 +86,12 @@ def kubernetes(builds: Mapping[str, Path], of_minor: str) -> list[Deb]:
     Those beside Kubernetes' own are the same in each; upstream's differ in version.
     """
     releases = {kubernetes_version().removeprefix("v"): ""}
-    releases |= {one.version: one.program("") for one in EARLIER if one.is_built(builds)}
-    ours = [version for version in releases if version.startswith(f"{of_minor}.")]
+    releases |= {
+        release.version: release.program("") for release in EARLIER if release.is_built(builds)
+    }
+    matching = [version for version in releases if version.startswith(f"{of_minor}.")]
     return [
-        *(deb for version in ours for deb in _kubernetes(builds, version, releases[version])),
+        *(deb for version in matching for deb in _kubernetes(builds, version, releases[version])),
         Deb(
             name="kubernetes-cni",
             version=f"{CNI}-1.1",

@@ -67,5 +67,5 @@ def _scripts() -> dict[str, str]:
     scripts = unit_scripts("docker.socket", "docker.service")
     # the socket belongs to this group
     group = "getent group docker >/dev/null || groupadd --system docker\n"
-    head, _, rest = scripts["postinst"].partition("set -e\n")
-    return {**scripts, "postinst": f"{head}set -e\n{group}{rest}"}
+    head, _, remainder = scripts["postinst"].partition("set -e\n")
+    return {**scripts, "postinst": f"{head}set -e\n{group}{remainder}"}

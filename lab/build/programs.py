@@ -38,14 +38,14 @@ def build_all(
     `also`: recipes that only some labs want. Raises
     `LabError` with the end of the log when a build fails. Nothing half-made stays in the store.
     """
-    chosen = [*choose(recipes(), names), *also]
-    folders, missing = _in_store(chosen)
+    selected = [*choose(recipes(), names), *also]
+    folders, missing = _in_store(selected)
     if missing:
         with lock(f"builds-{digest(str(cache_dir()))}"):  # the machine's cores serve one at a time
-            folders, missing = _in_store(chosen)
+            folders, missing = _in_store(selected)
             if missing:
                 _build(missing, folders, progress)
-    return outputs(chosen, folders)
+    return outputs(selected, folders)
 
 
 def choose(available: Sequence[Recipe], names: Sequence[str]) -> list[Recipe]:
@@ -63,10 +63,10 @@ def choose(available: Sequence[Recipe], names: Sequence[str]) -> list[Recipe]:
     return [recipe for recipe in available if recipe.name in selected]
 
 
-def outputs(chosen: Sequence[Recipe], folders: Mapping[str, Path]) -> dict[str, Path]:
-    """Program name -> file, of all `chosen`. Raises `LabError` when two make the same name."""
+def outputs(selected: Sequence[Recipe], folders: Mapping[str, Path]) -> dict[str, Path]:
+    """Program name -> file, of all `selected`. Raises `LabError` when two make the same name."""
     programs: dict[str, Path] = {}
-    for recipe in chosen:
+    for recipe in selected:
         for name, path in recipe.outputs.items():
             if name in programs:
                 raise LabError(f"two builds make {name!r}; the second is {recipe.name}")
@@ -74,11 +74,11 @@ def outputs(chosen: Sequence[Recipe], folders: Mapping[str, Path]) -> dict[str, 
     return programs
 
 
-def _in_store(chosen: Sequence[Recipe]) -> tuple[dict[str, Path], list[Recipe]]:
+def _in_store(selected: Sequence[Recipe]) -> tuple[dict[str, Path], list[Recipe]]:
     """The folders that are there, by recipe, and the recipes that have to be built."""
     folders: dict[str, Path] = {}
     missing: list[Recipe] = []
-    for recipe in chosen:
+    for recipe in selected:
         if all(name in folders for name in recipe.needs) and is_made(recipe, folders):
             folders[recipe.name] = make(recipe, folders)
         else:

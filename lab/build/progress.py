@@ -29,8 +29,8 @@ class BuildTimes:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            known = json.loads(path.read_text())
-            self.seconds = {str(name): float(value) for name, value in known.items()}
+            recorded = json.loads(path.read_text())
+            self.seconds = {str(name): float(value) for name, value in recorded.items()}
         except (OSError, ValueError, AttributeError):
             self.seconds = {}  # only estimates hang on it
 
@@ -51,41 +51,45 @@ class BuildQueue:
         self.estimates = {**estimates, **{n: times.seconds.get(n, e) for n, e in estimates.items()}}
         self.say = say
         self.times = times
-        self.done: dict[str, float] = {}
+        self.seconds_by_step: dict[str, float] = {}
 
     def left(self, current: str = "", running: float = 0.0) -> float:
         """Seconds that the builds not done yet will take, with `current` in its `running`th."""
-        open_names = [name for name in self.names if name not in self.done]
+        open_names = [name for name in self.names if name not in self.seconds_by_step]
         total = sum(self.estimates[name] for name in open_names if name != current)
         return total + max(0.0, self.estimates.get(current, 0.0) - running)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Do one of them, with a line when it starts, every half minute, and when it has ended."""
-        place = f"[{len(self.done) + 1}/{len(self.names)}]"
+        place = f"[{len(self.seconds_by_step) + 1}/{len(self.names)}]"
         estimate, left = duration(self.estimates[name]), duration(self.left())
         self.say(f"{place} {name}: about {estimate}; all that is left: about {left}")
         started = time.monotonic()
-        ended = threading.Event()
-        beat = threading.Thread(target=self._beat, args=(place, name, started, ended), daemon=True)
+        finished = threading.Event()
+        beat = threading.Thread(
+            target=self._beat, args=(place, name, started, finished), daemon=True
+        )
         beat.start()
         try:
             yield
         finally:
-            ended.set()
+            finished.set()
             beat.join()
-        self.done[name] = time.monotonic() - started
-        self.times.record(name, self.done[name])
-        self.say(f"{place} {name}: made in {duration(self.done[name])}")
+        self.seconds_by_step[name] = time.monotonic() - started
+        self.times.record(name, self.seconds_by_step[name])
+        self.say(f"{place} {name}: made in {duration(self.seconds_by_step[name])}")
 
-    def _beat(self, place: str, name: str, started: float, ended: threading.Event) -> None:
-        while not ended.wait(HEARTBEAT):
+    def _beat(self, place: str, name: str, started: float, finished: threading.Event) -> None:
+        while not finished.wait(HEARTBEAT):
             running = time.monotonic() - started
             left = duration(self.left(name, running))
             self.say(f"{place} {name}: {duration(running)} so far; left: about {left}")
 
     def table(self) -> str:
         """Seconds of each build that was done, and their sum, for people to read."""
-        width = max(map(len, (*self.done, "all")))
-        lines = [f"{name:{width}} {seconds:8.1f} s" for name, seconds in self.done.items()]
-        return "\n".join([*lines, f"{'all':{width}} {sum(self.done.values()):8.1f} s"])
+        width = max(map(len, (*self.seconds_by_step, "all")))
+        lines = [
+            f"{name:{width}} {seconds:8.1f} s" for name, seconds in self.seconds_by_step.items()
+        ]
+        return "\n".join([*lines, f"{'all':{width}} {sum(self.seconds_by_step.values()):8.1f} s"])

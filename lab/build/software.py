@@ -132,8 +132,8 @@ def _flanneld(build: BuildContext) -> None:
     lines = (module_dir(FLANNEL) / "main.go").read_text().splitlines(keepends=True)
     dropped = tuple(f'backend/{name}"\n' for name in _NO_BACKENDS)
     (build.work / "flanneld").mkdir()
-    kept = "".join(line for line in lines if not line.endswith(dropped))
-    (build.work / "flanneld/main.go").write_text(kept)
+    retained_lines = "".join(line for line in lines if not line.endswith(dropped))
+    (build.work / "flanneld/main.go").write_text(retained_lines)
 
 
 def _nvidia() -> list[Recipe]:

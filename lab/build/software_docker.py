@@ -76,11 +76,11 @@ def _recipe(
         shutil.copytree(MODULES / folder, build.work, dirs_exist_ok=True)
         _build(build, programs, variables)
 
-    about = repr((build_arguments(), LINK, dict(programs), dict(variables)))
+    description = repr((build_arguments(), LINK, dict(programs), dict(variables)))
     return Recipe(
         name=name,
         outputs={program: f"bin/{program}" for program in programs},
-        inputs=(MODULES / folder, about),
+        inputs=(MODULES / folder, description),
         make=make,
         seconds=seconds,
     )
@@ -90,6 +90,6 @@ def _build(build: BuildContext, programs: Mapping[str, str], variables: Mapping[
     link = " ".join([*LINK, *(f"-X {name}={value}" for name, value in variables.items())])
     (build.out / "bin").mkdir()
     for program, package in programs.items():
-        made = build.work / f".made-{program}" / program_name(package)
-        run_go(build, *build_arguments(), f"-ldflags={link}", f"-o={made}", package)
-        shutil.move(made, build.out / "bin" / program)
+        binary = build.work / f".made-{program}" / program_name(package)
+        run_go(build, *build_arguments(), f"-ldflags={link}", f"-o={binary}", package)
+        shutil.move(binary, build.out / "bin" / program)

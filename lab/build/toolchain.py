@@ -35,8 +35,8 @@ def go() -> Path:
     Raises `LabError` when there is none, or none new enough, and says what was found.
     """
     needed = required()
-    beside = Path(sys.prefix) / "bin" / "go"
-    candidates = [path for path in (shutil.which("go"), beside) if path is not None]
+    sibling = Path(sys.prefix) / "bin" / "go"
+    candidates = [path for path in (shutil.which("go"), sibling) if path is not None]
     too_old = []
     for candidate in dict.fromkeys(map(Path, candidates)):
         if candidate.exists():
@@ -54,7 +54,7 @@ def go() -> Path:
 
 def _version(command: Path) -> tuple[int, ...]:
     # `go version` in a module folder may switch toolchains; GOTOOLCHAIN=local asks this one
-    done = subprocess.run(
+    result = subprocess.run(
         [str(command), "env", "GOVERSION"],
         cwd="/",
         capture_output=True,
@@ -62,7 +62,7 @@ def _version(command: Path) -> tuple[int, ...]:
         env={**os.environ, "GOTOOLCHAIN": "local"},
     )
     try:
-        return parse_version(done.stdout.strip())
+        return parse_version(result.stdout.strip())
     except ValueError:
         return (0,)
 

@@ -20,7 +20,7 @@ from lab.build.golang import module_dir, module_version
 from lab.charts.schema import json_schema
 from lab.state import LabError
 
-HERE = Path(__file__).parent
+CHARTS_DIR = Path(__file__).parent
 CHARTS = ("gpu-operator", "kube-prometheus-stack", "dcgm-exporter")
 
 PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator"
@@ -67,7 +67,7 @@ def assemble(name: str, out: Path) -> Path:
     target = out / name
     if target.exists():
         shutil.rmtree(target)
-    shutil.copytree(HERE / name, target)
+    shutil.copytree(CHARTS_DIR / name, target)
     for part in PARTS[name]:
         _copy(module_dir(part.module) / part.source, target / part.destination)
     if name == "gpu-operator":
@@ -125,6 +125,6 @@ def _set_version(chart_yaml: Path, version: str) -> None:
 
 def images(name: str | None = None) -> tuple[str, ...]:
     """Images that chart `name` (None: all charts) runs with its defaults, from images.txt."""
-    lines = (HERE / "images.txt").read_text().splitlines()
+    lines = (CHARTS_DIR / "images.txt").read_text().splitlines()
     rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
     return tuple(dict.fromkeys(image for chart, image in rows if name in (None, chart)))

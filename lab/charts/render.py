@@ -24,12 +24,12 @@ class HelmError(RuntimeError):
 
 def helm_binary() -> Path | None:
     """Helm to use: GPUBOOT_HELM, else the mirror's, one beside Python, one on PATH; or None."""
-    if named := os.environ.get("GPUBOOT_HELM"):
-        return Path(named)
+    if helm_path := os.environ.get("GPUBOOT_HELM"):
+        return Path(helm_path)
     built = sorted((cache_dir() / "store").glob("helm-*/**/helm"), key=lambda p: p.stat().st_mtime)
-    beside = Path(sys.executable).parent / "helm"
+    sibling = Path(sys.executable).parent / "helm"
     on_path = shutil.which("helm")
-    candidates = [*reversed(built), beside, *([Path(on_path)] if on_path else [])]
+    candidates = [*reversed(built), sibling, *([Path(on_path)] if on_path else [])]
     return next((p for p in candidates if p.is_file() and os.access(p, os.X_OK)), None)
 
 
@@ -47,23 +47,23 @@ def render(
     """
     command = [str(_helm()), "template", release, str(chart), "--namespace", namespace]
     command += ["--values", "-", *(arg for api in api_versions for arg in ("--api-versions", api))]
-    done = subprocess.run(
+    result = subprocess.run(
         command, input=json.dumps(values or {}), capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        raise HelmError(done.stderr.strip())
-    return [doc for doc in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if doc]
+    if result.returncode != 0:
+        raise HelmError(result.stderr.strip())
+    return [doc for doc in yaml.load_all(result.stdout, Loader=yaml.CSafeLoader) if doc]
 
 
 def lint(chart: Path, values: Mapping[str, Any] | None = None) -> str:
     """Helm's own check of the chart; its output. Raises HelmError on findings that are errors."""
-    done = subprocess.run(
+    result = subprocess.run(
         [str(_helm()), "lint", str(chart), "--values", "-"],
         input=json.dumps(values or {}), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    if done.returncode != 0:
-        raise HelmError(done.stdout + done.stderr)
-    return done.stdout
+    if result.returncode != 0:
+        raise HelmError(result.stdout + result.stderr)
+    return result.stdout
 
 
 def find(objects: Iterable[Object], kind: str, name: str) -> Object:

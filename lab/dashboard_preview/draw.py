@@ -82,20 +82,20 @@ def draw(
             f"{hours:g} h until {when}. Data: {source or url}. Drawn by gpuboot's lab, not by "
             "Grafana: queries are the dashboard's own, the looks are not."
         )
-        written = out / f"{uid}.html"
-        written.write_text(page(board, series, times, note, width))
-        yield written
-        picture = _photograph(written, board, width)
+        page_path = out / f"{uid}.html"
+        page_path.write_text(page(board, series, times, note, width))
+        yield page_path
+        picture = _photograph(page_path, board, width)
         if picture:
             yield picture
 
 
-def _photograph(written: Path, board: Object, width: int) -> Path | None:
+def _photograph(page_path: Path, board: Object, width: int) -> Path | None:
     browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
         return None
     rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in board["panels"])
-    picture = written.with_suffix(".png")
+    picture = page_path.with_suffix(".png")
     with tempfile.TemporaryDirectory() as profile:
         subprocess.run(
             [
@@ -107,7 +107,7 @@ def _photograph(written: Path, board: Object, width: int) -> Path | None:
                 f"--user-data-dir={profile}",
                 f"--window-size={width},{rows * UNIT + 80}",
                 f"--screenshot={picture}",
-                written.resolve().as_uri(),
+                page_path.resolve().as_uri(),
             ],
             check=True,
             capture_output=True,

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 from typing import Any
 
 from lab.dashboard_preview.panels import Series, TimeRange
-from lab.dashboard_preview.values import PALETTE, at_threshold, colour, heat, shown, state
+from lab.dashboard_preview.values import PALETTE, at_threshold, colour, format_value, heat, state
 
 Object = dict[str, Any]
 Point = tuple[float, float]
@@ -82,17 +82,19 @@ def lines(
     custom = defaults["custom"]
     stacked = custom["stacking"]["mode"] == "normal"
     unit = defaults["unit"]
-    drawn = (
+    stacked_series = (
         _stack(all_series)
         if stacked
         else [(s, [0.0] * len(s.points), s.points) for s in all_series]
     )
     limits = _limits(defaults)
-    low, high = _range(defaults, [v for _, _, points in drawn for _, v in points], limits)
+    low, high = _range(defaults, [v for _, _, points in stacked_series for _, v in points], limits)
     ticks = list(_ticks(low, high))
     high = max(high, ticks[-1])
-    labels = [shown(tick, unit) for tick in ticks]
-    entries = [_entry(panel, number, series) for number, (series, _, _) in enumerate(drawn)]
+    labels = [format_value(tick, unit) for tick in ticks]
+    entries = [
+        _entry(panel, number, series) for number, (series, _, _) in enumerate(stacked_series)
+    ]
     left = max(map(len, labels)) * _LETTER + 8
     legend = _lines(entries, width - left) if panel["options"]["legend"]["showLegend"] else []
     canvas = Canvas(width, height, left, _BOTTOM + _LEGEND * len(legend), times)
@@ -101,7 +103,7 @@ def lines(
         y = canvas.y(tick)
         canvas.line([(canvas.left, y), (width, y)], "#2c3235")
         canvas.text(canvas.left - 5, y + 4, label, "end")
-    _draw_series(canvas, drawn, entries, times.step, stacked)
+    _draw_series(canvas, stacked_series, entries, times.step, stacked)
     for value, ink in limits:
         ends = [(canvas.left, canvas.y(value)), (width, canvas.y(value))]
         canvas.line(ends, ink, 'stroke-dasharray="6 4"')
@@ -121,9 +123,13 @@ def _entry(panel: Object, number: int, series: Series) -> Entry:
 
 
 def _draw_series(
-    canvas: Canvas, drawn: Sequence[Stacked], entries: Sequence[Entry], step: int, stacked: bool
+    canvas: Canvas,
+    stacked_series: Sequence[Stacked],
+    entries: Sequence[Entry],
+    step: int,
+    stacked: bool,
 ) -> None:
-    for (_, floor, points), (_, ink, dashes) in zip(drawn, entries, strict=True):
+    for (_, floor, points), (_, ink, dashes) in zip(stacked_series, entries, strict=True):
         style = f'stroke-width="1.4" stroke-dasharray="{dashes}"'
         for run in _runs(points, step):
             placed = [(canvas.x(at), canvas.y(value)) for at, value in run]
@@ -167,13 +173,13 @@ def _ticks(low: float, high: float) -> Iterator[float]:
 
 def _stack(all_series: Sequence[Series]) -> list[Stacked]:
     heights: dict[float, float] = {}
-    drawn: list[Stacked] = []
+    stacked_series: list[Stacked] = []
     for series in all_series:
         floor = [heights.get(at, 0.0) for at, _ in series.points]
         top = [(at, value + heights.get(at, 0.0)) for at, value in series.points]
         heights.update(top)
-        drawn.append((series, floor, top))
-    return drawn
+        stacked_series.append((series, floor, top))
+    return stacked_series
 
 
 def _runs(points: Sequence[Point], step: int) -> Iterator[list[Point]]:
@@ -232,8 +238,10 @@ def states(
         y = 4 + number * row
         canvas.text(canvas.left - 6, y + row * 0.45 + 4, series.name, "end", size=min(row, 11))
         for start, end, value in _spans(series.points, times.step):
-            known = state(value, defaults.get("mappings"))
-            ink = known[1] if known else at_threshold(value, defaults.get("thresholds"))
+            mapped_state = state(value, defaults.get("mappings"))
+            ink = (
+                mapped_state[1] if mapped_state else at_threshold(value, defaults.get("thresholds"))
+            )
             canvas.box(canvas.x(start), y, canvas.x(end) - canvas.x(start), row * 0.85, ink)
     canvas.time_axis()
     _legend(canvas, legend)

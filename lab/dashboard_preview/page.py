@@ -8,7 +8,7 @@ from typing import Any
 
 from lab.dashboard_preview.graph import heatmap, lines, states
 from lab.dashboard_preview.panels import Cell, Series, TimeRange, table
-from lab.dashboard_preview.values import at_threshold, shown, state
+from lab.dashboard_preview.values import at_threshold, format_value, state
 
 Object = dict[str, Any]
 UNIT, GAP, MARGIN, COLUMNS = 38, 8, 12, 24  # px: height of a grid unit, gap, margin of the page
@@ -84,16 +84,16 @@ def _body(panel: Object, all_series: Sequence[Series], times: TimeRange, column:
         return f"<div class='none'>{escape(empty)}</div>"
     at = panel["gridPos"]
     width, height = int(at["w"] * column) - GAP - 18, at["h"] * UNIT - GAP - 30
-    if panel["type"] in _DRAWN:
-        return _DRAWN[panel["type"]](panel, all_series, times, width, height)
-    return _WRITTEN[panel["type"]](panel, all_series, width)
+    if panel["type"] in _GRAPH_PANELS:
+        return _GRAPH_PANELS[panel["type"]](panel, all_series, times, width, height)
+    return _TEXT_PANELS[panel["type"]](panel, all_series, width)
 
 
 def _stat(panel: Object, all_series: Sequence[Series], width: int) -> str:
     """The value with its unit, in letters that fit into the panel, as Grafana sizes them."""
     defaults = panel["fieldConfig"]["defaults"]
     ink = at_threshold(all_series[0].last, defaults["thresholds"])
-    words = shown(all_series[0].last, defaults["unit"], defaults.get("decimals"))
+    words = format_value(all_series[0].last, defaults["unit"], defaults.get("decimals"))
     size = min(44, round(width / len(words) / _LETTER_WIDTH))
     return f"<div class='stat' style='color:{ink};font-size:{size}px'>{escape(words)}</div>"
 
@@ -104,7 +104,7 @@ def _bars(panel: Object, all_series: Sequence[Series], width: int) -> str:
     return "".join(
         f"<div class='gauge'><span>{escape(series.name)}</span>"
         f"{_bar(series.last / most, at_threshold(series.last, defaults['thresholds']))}"
-        f"<span>{escape(shown(series.last, defaults['unit']))}</span></div>"
+        f"<span>{escape(format_value(series.last, defaults['unit']))}</span></div>"
         for series in all_series
     )
 
@@ -115,16 +115,17 @@ def _bar(share: float, ink: str = "#73bf69") -> str:
 
 
 def _table(panel: Object, all_series: Sequence[Series], width: int) -> str:
-    made = table(panel, all_series)
-    fields = {heading: _field(panel, heading) for heading in made.headings}
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in made.headings)
+    table_view = table(panel, all_series)
+    fields = {heading: _field(panel, heading) for heading in table_view.headings}
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in table_view.headings)
     rows = "".join(
         "<tr>"
         + "".join(
-            _cell(cell, fields[heading]) for heading, cell in zip(made.headings, row, strict=True)
+            _cell(cell, fields[heading])
+            for heading, cell in zip(table_view.headings, row, strict=True)
         )
         + "</tr>"
-        for row in made.rows
+        for row in table_view.rows
     )
     return f"<table><tr>{head}</tr>{rows}</table>"
 
@@ -144,21 +145,23 @@ def _cell(cell: Cell, field: Object) -> str:
     if isinstance(cell, str):
         ink = " style='color:#6e9fff'" if field.get("links") else ""
         return f"<td{ink}>{escape(cell)}</td>"
-    known = state(cell, field.get("mappings"))
-    if known:
-        return f"<td class='cell' style='background:{known[1]}'>{escape(known[0])}</td>"
-    words = escape(shown(cell, field["unit"], field.get("decimals")))
+    mapped_state = state(cell, field.get("mappings"))
+    if mapped_state:
+        return (
+            f"<td class='cell' style='background:{mapped_state[1]}'>{escape(mapped_state[0])}</td>"
+        )
+    words = escape(format_value(cell, field["unit"], field.get("decimals")))
     if field.get("custom.cellOptions", {}).get("type") == "gauge":
         return f"<td>{_bar(cell)} {words}</td>"
     return f"<td style='color:{at_threshold(cell, field.get('thresholds'))}'>{words}</td>"
 
 
-_DRAWN: dict[str, Callable[[Object, Sequence[Series], TimeRange, int, int], str]] = {
+_GRAPH_PANELS: dict[str, Callable[[Object, Sequence[Series], TimeRange, int, int], str]] = {
     "timeseries": lines,
     "state-timeline": states,
     "heatmap": heatmap,
 }
-_WRITTEN: dict[str, Callable[[Object, Sequence[Series], int], str]] = {
+_TEXT_PANELS: dict[str, Callable[[Object, Sequence[Series], int], str]] = {
     "stat": _stat,
     "bargauge": _bars,
     "table": _table,

@@ -120,9 +120,9 @@ class Table:
 
 def table(panel: Object, all_series: Sequence[Series]) -> Table:
     """A table panel's rows after its transformations."""
-    several = len(panel["targets"]) > 1
+    has_several = len(panel["targets"]) > 1
     rows: Rows = [
-        {**series.labels, f"Value #{series.ref}" if several else "Value": series.last}
+        {**series.labels, f"Value #{series.ref}" if has_several else "Value": series.last}
         for series in all_series
     ]
     for step in panel.get("transformations", []):

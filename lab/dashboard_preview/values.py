@@ -33,7 +33,7 @@ _SI_UNITS = {"watt": "W", "joule": "J", "Bps": "B/s", "hertz": "Hz", "kwatth": "
 _TIMES = {"s": ((86400, "days"), (3600, "hours"), (60, "mins"), (1, "s"))}
 
 
-def shown(value: float, unit: str, decimals: int | None = None) -> str:
+def format_value(value: float, unit: str, decimals: int | None = None) -> str:
     """A value as Grafana writes it. + unit: Grafana's id of the unit"""
     if math.isnan(value):
         return "NaN"
@@ -105,8 +105,8 @@ def heat(share: float) -> str:
     """Colour of a heatmap's cell. + share: 0 to 1"""
     place = min(max(share, 0.0), 1.0) * (len(_VIRIDIS) - 1)
     low = min(int(place), len(_VIRIDIS) - 2)
-    rest = place - low
+    fraction = place - low
     mixed = (
-        round(a + (b - a) * rest) for a, b in zip(_VIRIDIS[low], _VIRIDIS[low + 1], strict=True)
+        round(a + (b - a) * fraction) for a, b in zip(_VIRIDIS[low], _VIRIDIS[low + 1], strict=True)
     )
     return "#" + "".join(f"{part:02x}" for part in mixed)

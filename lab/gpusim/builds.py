@@ -38,14 +38,14 @@ def recipes() -> list[Recipe]:
 
 def commands(out: Path, versions: tuple[str, ...] = DRIVER_VERSIONS) -> dict[str, list[str]]:
     """The compiler's command line for each output, by the output's name in the folder `out`."""
-    made = {
+    command_lines = {
         "nvidia-persistenced": _gcc("driver/persistenced.c", "common/nvml_api.c", "-ldl"),
         "vectorAdd": _gcc("vectoradd/vectoradd.c", "-ldl", "-lm"),
     }
     for version in versions:
         define = f'-DSIM_DRIVER_VERSION="{version}"'
         for library, folder in (("libnvidia-ml", "nvml"), ("libcuda", "cuda")):
-            made[f"{library}.so.{version}"] = _gcc(
+            command_lines[f"{library}.so.{version}"] = _gcc(
                 *LIBRARY_FLAGS,
                 define,
                 f"-Wl,-soname,{library}.so.1",
@@ -53,14 +53,14 @@ def commands(out: Path, versions: tuple[str, ...] = DRIVER_VERSIONS) -> dict[str
                 *STATE_SOURCES,
                 "-lpthread",
             )
-        made[f"nvidia-smi.{version}"] = _gcc(
+        command_lines[f"nvidia-smi.{version}"] = _gcc(
             define, *_sources("smi"), "common/nvml_api.c", *STATE_SOURCES, "-ldl", "-lpthread"
         )
         for name, licence in (("nvidia-open", "Dual MIT/GPL"), ("nvidia", "NVIDIA")):
-            made[f"{name}.ko.{version}"] = _gcc(
+            command_lines[f"{name}.ko.{version}"] = _gcc(
                 "-c", define, f'-DSIM_LICENSE="{licence}"', "driver/kmod.c"
             )
-    return {name: [*command, "-o", str(out / name)] for name, command in made.items()}
+    return {name: [*command, "-o", str(out / name)] for name, command in command_lines.items()}
 
 
 def build(out: Path, versions: tuple[str, ...] = DRIVER_VERSIONS) -> dict[str, Path]:

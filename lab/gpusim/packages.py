@@ -83,18 +83,18 @@ def _full(version: str) -> str:
     return f"{version}-{REVISION}"
 
 
-def _pinning(what: str, version: str) -> Deb:
+def _pinning(pinned: str, version: str) -> Deb:
     """Holds driver packages to a branch ("595") or a full version, by apt's preferences."""
-    pattern = f"{what}.*" if what != version else f"{what}-*"
+    pattern = f"{pinned}.*" if pinned != version else f"{pinned}-*"
     text = (
         f"Explanation: {SIMULATED}\n"
         f"Package: {' '.join(PINNED)}\nPin: version {pattern}\nPin-Priority: 1001\n"
     )
     return Deb(
-        name=f"nvidia-driver-pinning-{what}",
-        version=f"{what}-{REVISION}",
+        name=f"nvidia-driver-pinning-{pinned}",
+        version=f"{pinned}-{REVISION}",
         architecture="all",
-        description=f"Pins NVIDIA driver packages to {what} ({SIMULATED})",
+        description=f"Pins NVIDIA driver packages to {pinned} ({SIMULATED})",
         files={"/etc/apt/preferences.d/nvidia-driver-pinning": text},
         provides="nvidia-driver-pinning",
         conflicts="nvidia-driver-pinning",

@@ -22,16 +22,16 @@ class Life:
     """What a machine was used for, and what a run is expected to do with it.
 
     + name: of its script, and in `scripts/lab --life NAME`
-    + about: what the machine has
-    + refused: a part of the cause that preflight names; "" where gpuboot is deployed
+    + description: what the machine has
+    + refusal: a part of the cause that preflight names; "" where gpuboot is deployed
     + machines: those of a lab that wear it: every one, or those with GPUs
     + packages: of Debian, which it installs
     + docker: it needs Docker's packages
     """
 
     name: str
-    about: str
-    refused: str = ""
+    description: str
+    refusal: str = ""
     machines: Literal["every", "gpus"] = "every"
     packages: tuple[str, ...] = ()
     docker: bool = False
@@ -80,13 +80,13 @@ LIVES = (
     Life(
         "ufw",
         "ufw is active and lets in SSH alone",
-        refused="its firewall drops",
+        refusal="its firewall drops",
         packages=("ufw",),
     ),
-    Life("foreign-cni", "another network's CNI configuration", refused="05-cilium.conflist"),
-    Life("foreign-etcd", "the data of another etcd", refused="/var/lib/etcd"),
-    Life("small-disk", "containerd's folder is a small disk, nearly full", refused="containerd"),
-    Life("moby", "containers by Azure's moby packages", refused="moby"),
+    Life("foreign-cni", "another network's CNI configuration", refusal="05-cilium.conflist"),
+    Life("foreign-etcd", "the data of another etcd", refusal="/var/lib/etcd"),
+    Life("small-disk", "containerd's folder is a small disk, nearly full", refusal="containerd"),
+    Life("moby", "containers by Azure's moby packages", refusal="moby"),
 )
 # what the mirror of used machines has for them, be they worn or not
 PACKAGES = tuple(name for life in LIVES for name in life.packages)
@@ -98,6 +98,6 @@ def lives(names: Sequence[str]) -> list[Life]:
     Raises `LabError` for a name that no life has.
     """
     if unknown := sorted(set(names) - {life.name for life in LIVES}):
-        known = ", ".join(life.name for life in LIVES)
-        raise LabError(f"no life is called {', '.join(unknown)}; there are: {known}")
-    return [life for life in LIVES if (life.name in names if names else not life.refused)]
+        names_text = ", ".join(life.name for life in LIVES)
+        raise LabError(f"no life is called {', '.join(unknown)}; there are: {names_text}")
+    return [life for life in LIVES if (life.name in names if names else not life.refusal)]

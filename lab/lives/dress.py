@@ -24,7 +24,7 @@ def dress(lab: Lab, lives: Sequence[Life], progress: Progress) -> None:
     def wear(machine: Machine) -> None:
         for life in lives:
             if machine in wearers(lab, life) and not (worn := _worn(lab, machine, life)).exists():
-                progress(f"{machine.name}: {life.about}")
+                progress(f"{machine.name}: {life.description}")
                 step(lab, machine, life, "wear")
                 worn.parent.mkdir(exist_ok=True)
                 worn.touch()
@@ -49,18 +49,18 @@ def works(lab: Lab, life: Life) -> None:
 def step(lab: Lab, machine: Machine, life: Life, function: str) -> str:
     """Run a function of the life's script on a machine; return what it prints."""
     script = (FOLDER / "functions.sh").read_text() + life.script.read_text()
-    about = f"mirror={MIRROR_URL} host={lab.host_address} subnet={lab.subnet}"
-    about += f" codename={lab.debian.codename} busybox={_busybox(lab)}"
-    done = subprocess.run(
-        [*machines.ssh_command(lab, machine), f'{about} sh -c "$(cat)" </dev/null'],
+    variables = f"mirror={MIRROR_URL} host={lab.host_address} subnet={lab.subnet}"
+    variables += f" codename={lab.debian.codename} busybox={_busybox(lab)}"
+    result = subprocess.run(
+        [*machines.ssh_command(lab, machine), f'{variables} sh -c "$(cat)" </dev/null'],
         input=f"{script}\n{function}\n",
         capture_output=True,
         text=True,
     )
-    if done.returncode != 0:
-        output = (done.stdout + done.stderr).strip()
+    if result.returncode != 0:
+        output = (result.stdout + result.stderr).strip()
         raise LabError(f"{machine.name}: {function} of the life {life.name} fails:\n{output}")
-    return done.stdout
+    return result.stdout
 
 
 def _busybox(lab: Lab) -> str:

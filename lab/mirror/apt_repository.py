@@ -68,11 +68,13 @@ def withhold(release_dir: Path, index: Path, version: str, key: SigningKey) -> i
     content = ("\n\n".join(left) + "\n\n").encode()
     write_atomically(index, content)
     fields = (release_dir / "Release").read_text().partition("SHA256:")[0].splitlines()
-    named = dict(line.split(": ", 1) for line in fields)
-    date = datetime.strptime(named["Date"], release.DATE).replace(tzinfo=UTC) - timedelta(days=1)
-    named["Date"] = release.date(date)
+    file_fields = dict(line.split(": ", 1) for line in fields)
+    date = datetime.strptime(file_fields["Date"], release.DATE).replace(tzinfo=UTC) - timedelta(
+        days=1
+    )
+    file_fields["Date"] = release.date(date)
     name = index.relative_to(release_dir).as_posix()
-    sign_release(release_dir, release.text(named, {name: content}), key)
+    sign_release(release_dir, release.text(file_fields, {name: content}), key)
     earlier = today - timedelta(days=1).total_seconds()
     for path in (index, *(release_dir / file for file in ("Release", "Release.gpg", "InRelease"))):
         os.utime(path, (earlier, earlier))
@@ -89,10 +91,10 @@ def _scan(directory: Path, pool: Path) -> bytes:
     """The Packages index of what lies in `pool`, with names relative to `directory`."""
     place = pool.relative_to(directory).as_posix()
     command = ["dpkg-scanpackages", "--multiversion", "--hash", "sha256", place]
-    done = subprocess.run(command, cwd=directory, capture_output=True)
-    if done.returncode != 0:
-        raise LabError(f"{' '.join(command)}: {done.stderr.decode().strip()}")
-    return done.stdout
+    result = subprocess.run(command, cwd=directory, capture_output=True)
+    if result.returncode != 0:
+        raise LabError(f"{' '.join(command)}: {result.stderr.decode().strip()}")
+    return result.stdout
 
 
 def sign_release(release_dir: Path, text: str, key: SigningKey) -> Path:

@@ -23,25 +23,25 @@ def install(lab: Lab, parts: list[Part]) -> None:
     if lab.docroot.exists() and stamp.exists() and stamp.read_text() == content:
         return
     stamp.unlink(missing_ok=True)
-    fresh, old = lab.docroot.with_name("mirror.part"), lab.docroot.with_name("mirror.old")
-    for interrupted in (fresh, old):
+    new, old = lab.docroot.with_name("mirror.part"), lab.docroot.with_name("mirror.old")
+    for interrupted in (new, old):
         if interrupted.exists():
             shutil.rmtree(interrupted)
-    fresh.mkdir(parents=True)
+    new.mkdir(parents=True)
     for part in parts:
-        target = fresh / part.target
+        target = new / part.target
         target.mkdir(parents=True, exist_ok=True)
         _link_tree(part.source, target)
-    for repository in lock.served(fresh, lab.debian).values():
-        write_atomically(fresh / repository.key_path, repository.key().public())
-    locked = json.dumps(lock.lock(fresh, lab.debian), indent=2)
-    write_atomically(fresh / "lab.lock.json", f"{locked}\n".encode())
+    for repository in lock.served(new, lab.debian).values():
+        write_atomically(new / repository.key_path, repository.key().public())
+    locked = json.dumps(lock.lock(new, lab.debian), indent=2)
+    write_atomically(new / "lab.lock.json", f"{locked}\n".encode())
     if lab.docroot.exists():
         lab.docroot.rename(old)
-        fresh.rename(lab.docroot)
+        new.rename(lab.docroot)
         shutil.rmtree(old)
     else:
-        fresh.rename(lab.docroot)
+        new.rename(lab.docroot)
     stamp.write_text(content)
 
 
@@ -66,17 +66,17 @@ def parts_of(lab: Lab) -> list[Part]:
     ]
 
 
-def corrupt(lab: Lab, what: str) -> Path:
+def corrupt(lab: Lab, target: str) -> Path:
     """Flip one byte of a served file, and return its path.
 
-    `what` is a path below the docroot; of a folder, its largest file is meant.
+    `target` is a path below the docroot; of a folder, its largest file is meant.
     """
-    path = lab.docroot / what.strip("/")
+    path = lab.docroot / target.strip("/")
     if path.is_dir():
         files = [file for file in path.rglob("*") if file.is_file()]
         path = max(files, key=lambda file: file.stat().st_size, default=path)
     if not path.is_file():
-        raise LabError(f"the mirror has no {what!r}")
+        raise LabError(f"the mirror has no {target!r}")
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 0xFF
     write_atomically(path, bytes(content))  # replaces the hard link, not what the store holds
@@ -98,10 +98,10 @@ def withhold(lab: Lab, name: str, version: str) -> int:
 
 
 def _repository(lab: Lab, name: str) -> Repository:
-    known = lock.served(lab.docroot, lab.debian)
-    if name not in known:
-        raise LabError(f"there is no repository {name!r}; there are: {', '.join(known)}")
-    return known[name]
+    repositories = lock.served(lab.docroot, lab.debian)
+    if name not in repositories:
+        raise LabError(f"there is no repository {name!r}; there are: {', '.join(repositories)}")
+    return repositories[name]
 
 
 def _release_dir(lab: Lab, repository: Repository) -> Path:

@@ -35,7 +35,7 @@ class SigningKey:
         if not (home / "public.asc").exists():
             home.mkdir(parents=True, exist_ok=True)
             home.chmod(0o700)
-            with key._alone() as gpg:
+            with key._exclusive_home() as gpg:
                 if not (home / "public.asc").exists():
                     make = ("--quick-generate-key", uid, "rsa3072", "sign", "0")
                     gpg.run("--passphrase", "", *make)
@@ -46,21 +46,21 @@ class SigningKey:
         """The public key: ASCII-armoured as vendors publish it, or binary as a keyring."""
         if armor:
             return (self.home / "public.asc").read_bytes()
-        with self._alone() as gpg:
+        with self._exclusive_home() as gpg:
             return gpg.run("--export")
 
     def detached(self, content: bytes) -> bytes:
         """An armoured detached signature of `content`."""
-        with self._alone() as gpg:
+        with self._exclusive_home() as gpg:
             return gpg.detached(content)
 
     def clearsigned(self, content: bytes) -> bytes:
         """`content` with an inline signature."""
-        with self._alone() as gpg:
+        with self._exclusive_home() as gpg:
             return gpg.clearsigned(content)
 
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[Home]:
+    def _exclusive_home(self) -> Iterator[Home]:
         # one at a time: two labs that come up together would end each other's agent
         gpg = Home(self.home)
         with _locked(self.home), gpg.agent():

@@ -26,8 +26,12 @@ IMAGES = {
 
 def served(docroot: Path, release: DebianRelease) -> Mapping[str, Repository]:
     """The apt repositories that a document root has, by name."""
-    known = repositories(release)
-    return {name: one for name, one in known.items() if (docroot / one.path).is_dir()}
+    releases = repositories(release)
+    return {
+        name: repository
+        for name, repository in releases.items()
+        if (docroot / repository.path).is_dir()
+    }
 
 
 def lock(docroot: Path, release: DebianRelease) -> dict[str, object]:
@@ -39,7 +43,10 @@ def lock(docroot: Path, release: DebianRelease) -> dict[str, object]:
     versions: dict[str, object] = {"charts": _charts(docroot)}
     if (docroot / "helm").is_dir():
         versions |= _built(docroot)
-    earlier = {one.version: _kubernetes(one.version, one.pause) for one in EARLIER}
+    earlier = {
+        earlier_release.version: _kubernetes(earlier_release.version, earlier_release.pause)
+        for earlier_release in EARLIER
+    }
     previous = {
         "versions": {"kubernetes": earlier[PREVIOUS_MINOR.version]},
         "driver": {"version": DRIVER_VERSIONS[1]},

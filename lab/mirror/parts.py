@@ -86,7 +86,7 @@ def repositories(release: DebianRelease) -> Mapping[str, Repository]:
 def kubernetes_minors() -> list[str]:
     """Minor releases that have a repository of their own: today's, then those of earlier ones."""
     today = packages.minor()
-    return list(dict.fromkeys([today, *(one.minor for one in EARLIER)]))
+    return list(dict.fromkeys([today, *(release.minor for release in EARLIER)]))
 
 
 def _kubernetes(minor: str) -> Repository:
@@ -121,20 +121,21 @@ def make_parts(
     base: Path,
     builds: Builds,
     progress: Progress,
-    more: Iterable[str] = (),
+    extra_packages: Iterable[str] = (),
 ) -> list[Part]:
     """Everything the mirror serves; made as needed.
 
-    + base: the machines' base system; more: Debian packages that not all labs' mirrors have
+    + base: the machines' base system
+    + extra_packages: Debian packages that not all labs' mirrors have
     """
-    known = repositories(release)
+    known_repositories = repositories(release)
     debian = mirrored_debs(release, base, MIRRORED, progress)
-    if names := list(more):
+    if names := list(extra_packages):
         debian += mirrored_debs(release, base, names, progress)
     archives = {deb.name: deb for deb in [*debian, *_built(packages.kernel_headers())]}
-    parts = [_apt(known["debian"], list(archives.values()), progress)]
+    parts = [_apt(known_repositories["debian"], list(archives.values()), progress)]
     for name, debs in _vendor_debs(release, builds).items():
-        parts.append(_apt(known[name], _built(debs), progress))
+        parts.append(_apt(known_repositories[name], _built(debs), progress))
     images = [Part(folder, "v2") for folder in images_dirs(builds, progress)]
     return [*parts, _helm(builds), *_charts(progress), *images]
 
@@ -166,7 +167,14 @@ def _vendor_debs(release: DebianRelease, builds: Builds) -> dict[str, list[Deb]]
         ],
         **{
             kubernetes_repository(minor): packages.kubernetes(builds, minor)
-            for minor in (packages.minor(), *(one.minor for one in EARLIER if one.is_built(builds)))
+            for minor in (
+                packages.minor(),
+                *(
+                    earlier_release.minor
+                    for earlier_release in EARLIER
+                    if earlier_release.is_built(builds)
+                ),
+            )
         },
         "toolkit": packages.toolkit(builds, module),
         "cuda": _driver_debs(release, builds),
@@ -183,9 +191,11 @@ def _built_one(deb: Deb) -> Path:
         f"{dest}={source}@{_stamp(source)}" if isinstance(source, Path) else f"{dest}={source!r}"
         for dest, source in sorted(deb.files.items())
     ]
-    about = repr((deb.filename, deb.version, sorted(deb.scripts.items()), deb.modes, deb.depends))
-    more = repr((deb.description, deb.provides, deb.conflicts, deb.recommends, deb.conffiles))
-    key = digest(about, more, "\n".join(contents), LAB / "build/debs.py")
+    identity = repr(
+        (deb.filename, deb.version, sorted(deb.scripts.items()), deb.modes, deb.depends)
+    )
+    relations = repr((deb.description, deb.provides, deb.conflicts, deb.recommends, deb.conffiles))
+    key = digest(identity, relations, "\n".join(contents), LAB / "build/debs.py")
     folder = stored(f"deb-{deb.name}-{key}", lambda part: _build_into(deb, part))
     return folder / deb.filename
 

@@ -55,10 +55,10 @@ def folder(path: Path, **files: str) -> Path:
 
 
 def test_usage_of_a_unified_hierarchy(tmp_path: Path) -> None:
-    made = folder(
+    group_dir = folder(
         tmp_path / "group", cpu__stat="usage_usec 1437071\nuser_usec 1\n", memory__peak="65011712\n"
     )
-    usage = accounting.Group(made, made).usage()
+    usage = accounting.Group(group_dir, group_dir).usage()
     assert (usage.cpu_s, usage.peak_mib) == (1.437071, 62.0)
 
 

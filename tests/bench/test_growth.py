@@ -23,20 +23,20 @@ def framed(*lines: str) -> str:
     )
 
 
-SAID = framed(
+OUTPUT = framed(
     "hostname\tnode48", "machine_id\t" + "a" * 32, "address\thost0 10.77.1.58/24",
     "default_source\t10.77.1.58", "other\t10.77.1.581 anode48", "clock\t1795357579.812655140",
 ) + "\n" + framed("10.77.1.57 node47", "10.77.1.58 node48")  # fmt: skip
-RECORDED = Recording(LEADER, WORKER, {"node47": {}, "node48": {"digest": ("0\n", SAID + "\n")}})
+RECORDED = Recording(LEADER, WORKER, {"node47": {}, "node48": {"digest": ("0\n", OUTPUT + "\n")}})
 
 
 def test_a_host_answers_with_its_own_name_and_address() -> None:
     second = recording.hosts(RECORDED, 3)[2]
-    said = recording.spoken(SAID, WORKER, second)
-    node, hosts = said.split("\n##gpuboot##.6 ")
+    output = recording.spoken(OUTPUT, WORKER, second)
+    node, hosts = output.split("\n##gpuboot##.6 ")
     lines = answer(f"{node}\n##gpuboot##.6 {hosts.partition(chr(10))[0]}".split("\n")).lines
     assert lines[0] == "hostname\tworker2"
-    assert lines[1] not in (SAID, "machine_id\t" + "a" * 32)
+    assert lines[1] not in (OUTPUT, "machine_id\t" + "a" * 32)
     assert lines[2:] == [
         "address\thost0 10.78.0.2/24", "default_source\t10.78.0.2", "other\t10.77.1.581 anode48",
         f"clock\t{NOW}",
@@ -57,8 +57,8 @@ def test_a_recording_is_told_for_each_host(tmp_path: Path) -> None:
     recording.write(RECORDED, hosts, tmp_path)
     assert (tmp_path / "127.78.0.1" / "digest.code").read_text() == "0\n"
     assert "hostname\tworker1\n" in (tmp_path / "127.78.0.1" / "digest.stdout").read_text()
-    again = recording.read(tmp_path, LEADER, hosts[1])
-    assert set(again.answers["worker1"]) == {"digest"}
+    reread = recording.read(tmp_path, LEADER, hosts[1])
+    assert set(reread.answers["worker1"]) == {"digest"}
 
 
 def test_the_log_tells_connections_and_commands() -> None:
@@ -88,25 +88,30 @@ def runs(code: str, *sizes: int) -> list[dict[str, object]]:
 
 
 def test_the_newest_code_is_shown_and_what_was_not_run() -> None:
-    found = curve.newest([*runs("old", 250), {"kind": "host", "code": "now"}, *runs("now", 2, 10)])
-    table = curve.measured(found).splitlines()
+    growth_curve = curve.newest(
+        [*runs("old", 250), {"kind": "host", "code": "now"}, *runs("now", 2, 10)]
+    )
+    table = curve.measured(growth_curve).splitlines()
     assert table[2].startswith("| 2 | 4.00 (4.00–4.00, of 1) | 1.20")
     assert table[6] == "| 250 |" + " not run |" * 6
     assert "| 2.00 (2.00–2.00, of 1) |" in table[2]  # commands of each host
 
 
 def test_calculated_from_small_sites_and_compared_with_large_ones() -> None:
-    found = curve.newest(runs("now", 2, 10, 48, 1000))
-    rows = curve.calculated(found).splitlines()
+    growth_curve = curve.newest(runs("now", 2, 10, 48, 1000))
+    rows = curve.calculated(growth_curve).splitlines()
     assert rows[3].startswith("| CPU of the controller, s: 1.00 + 0.100 × hosts | 11.0 (not run) |")
     assert rows[3].endswith("| 101 (101) |")
-    series = {one["name"]: one["values"] for one in curve.plots(found)[0]["series"]}
+    series = {
+        plot_series["name"]: plot_series["values"]
+        for plot_series in curve.plots(growth_curve)[0]["series"]
+    }
     assert series["calculated from up to 48 hosts"][-1] == pytest.approx([101] * 3)
     assert series["seconds"][3] is None
 
 
 def test_large_sites_do_not_bend_the_calculated_line() -> None:
-    slow = [{**one, "cpu_s": 1000} for one in runs("now", 1000)]
+    slow = [{**run, "cpu_s": 1000} for run in runs("now", 1000)]
     assert Curve({}).runs == {}
-    found = curve.newest([*runs("now", 2, 48), *slow])
-    assert found.line("cpu_s").slope == pytest.approx(0.1)
+    growth_curve = curve.newest([*runs("now", 2, 48), *slow])
+    assert growth_curve.line("cpu_s").slope == pytest.approx(0.1)

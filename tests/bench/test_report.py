@@ -43,9 +43,9 @@ def rows(text: str) -> dict[str, list[str]]:
 
 
 def test_what_was_not_run_is_shown_as_not_run() -> None:
-    shown = rows(tables.by_hosts(Data(samples("nothing/2/0.2ms"))))
-    assert shown["1 host"] == ["not run"] * 5
-    assert shown["2 hosts"] == [
+    table_rows = rows(tables.by_hosts(Data(samples("nothing/2/0.2ms"))))
+    assert table_rows["1 host"] == ["not run"] * 5
+    assert table_rows["2 hosts"] == [
         "1.02 (1.00–1.04)", "20.4 (20.0–20.8)", "9.18 (9.00–9.36)", "20.0×", "9.00×"
     ]  # fmt: skip
     assert rows(tables.coverage(Data(samples("nothing/1/20ms"))))["nothing to do"] == [
@@ -60,26 +60,26 @@ def test_a_median_of_few_runs_says_so() -> None:
 
 def test_one_run_is_called_one_where_more_are_not_meant() -> None:
     once, often = samples("fresh/48/0.2ms", 1), samples("nothing/48/0.2ms")
-    shown = rows(tables.many(Data([*once, *often])))
-    assert shown["fresh converge"][0] == "1.00 (one run)"
-    assert shown["nothing to do"][0] == "1.02 (1.00–1.04)"
-    assert shown["nothing to do"][3] == "0.08 (0.08–0.08)"
+    table_rows = rows(tables.many(Data([*once, *often])))
+    assert table_rows["fresh converge"][0] == "1.00 (one run)"
+    assert table_rows["nothing to do"][0] == "1.02 (1.00–1.04)"
+    assert table_rows["nothing to do"][3] == "0.08 (0.08–0.08)"
     assert rows(tables.many(Data([])))["fresh converge"] == ["not run"] * 4
 
 
 def test_quantities_are_told_for_each_host() -> None:
     data = Data(samples("nothing/8/0.2ms"))
-    shown = rows(tables.quantity(data, "bytes", "KiB", 1024, per_host=True))["8 hosts"]
-    assert shown == ["0.50 (0.50–0.50)"] * 3
+    table_rows = rows(tables.quantity(data, "bytes", "KiB", 1024, per_host=True))["8 hosts"]
+    assert table_rows == ["0.50 (0.50–0.50)"] * 3
 
 
 def test_a_target_is_met_missed_or_not_run() -> None:
     data = Data(samples("nothing/1/0.2ms"))
-    shown = rows(tables.targets(data))
-    assert shown["faster than Ansible, 1 host"] == ["≥ 25×", "20.0×", "**missed**"]
-    assert shown["faster than Ansible with Mitogen, 1 host"] == ["≥ 8×", "9.00×", "met"]
-    assert shown["CPU time of the controller, 1 host"] == ["≤ 1.5 s", "1.00 s", "met"]
-    assert shown["faster than Ansible, 32 hosts"] == ["≥ 10×", "not run", "not run"]
+    table_rows = rows(tables.targets(data))
+    assert table_rows["faster than Ansible, 1 host"] == ["≥ 25×", "20.0×", "**missed**"]
+    assert table_rows["faster than Ansible with Mitogen, 1 host"] == ["≥ 8×", "9.00×", "met"]
+    assert table_rows["CPU time of the controller, 1 host"] == ["≤ 1.5 s", "1.00 s", "met"]
+    assert table_rows["faster than Ansible, 32 hosts"] == ["≥ 10×", "not run", "not run"]
 
 
 def test_a_ratio_of_two_cells_is_one_of_gpuboot_itself() -> None:
@@ -98,12 +98,12 @@ def test_only_the_code_that_was_measured_last_counts() -> None:
 
 
 def test_a_plot_has_a_gap_where_nothing_was_measured() -> None:
-    drawn = {plot["name"]: plot for plot in report.plots(Data(samples("nothing/2/0.2ms")))}
-    assert drawn["hosts"]["x"] == [1, 2, 8, 32]
-    ansible = drawn["hosts"]["series"][1]
+    plots_by_name = {plot["name"]: plot for plot in report.plots(Data(samples("nothing/2/0.2ms")))}
+    assert plots_by_name["hosts"]["x"] == [1, 2, 8, 32]
+    ansible = plots_by_name["hosts"]["series"][1]
     assert ansible["values"][0] is None
     assert ansible["values"][1] == pytest.approx([20.4, 20.0, 20.8])
-    assert drawn["bytes"]["series"][0]["values"][1] == pytest.approx([2.0, 2.0, 2.0])
+    assert plots_by_name["bytes"]["series"][0]["values"][1] == pytest.approx([2.0, 2.0, 2.0])
 
 
 def test_a_side_that_changed_what_another_had_made_is_named() -> None:

@@ -40,7 +40,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.sides = {name: FakeSide(name) for name in ("gpuboot", "ansible")}
         self.results = Results(folder / "samples.jsonl", "now")
-        self.ran: list[str] = []
+        self.commands: list[str] = []
         self.edited = folder / "edited"
         self.edited.write_text(f"{RIGHT}\n")
 
@@ -49,7 +49,7 @@ class World:
         return Runner(machines.plan(3), sides, self.results, runs, lambda line: None)
 
     def run(self, lab: Lab, controller: object, side: FakeSide, site: Site) -> Measured:
-        self.ran.append(side.name)
+        self.commands.append(side.name)
         if side.repairs:
             self.edited.write_text(f"{RIGHT}\n")
         changed = side.changes.pop(0) if side.changes else {}
@@ -60,34 +60,36 @@ class World:
 
     def timed(self) -> list[tuple[str, int]]:
         records = self.results.records()
-        return [(one["side"], one["round"]) for one in records if one["kind"] == "sample"]
+        return [
+            (record["side"], record["round"]) for record in records if record["kind"] == "sample"
+        ]
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World(tmp_path)
+    new_world = World(tmp_path)
 
     @contextlib.contextmanager
     def controller(lab: Lab, condition: object) -> Iterator[None]:
         yield
 
-    def nothing(*args: Any) -> None:
+    def do_nothing(*args: Any) -> None:
         pass
 
     def site(lab: Lab, count: int) -> Site:
         return Site("bench", tmp_path, tmp_path, tmp_path, machines_of(lab, count))
 
     for name in ("boot", "only", "reset", "keep"):
-        monkeypatch.setattr(machines, name, nothing)
+        monkeypatch.setattr(machines, name, do_nothing)
     monkeypatch.setattr(machines, "has", lambda lab, snapshot: True)
     monkeypatch.setattr(machines, "site", site)
-    monkeypatch.setattr(machines, "edit", made.edit)
-    monkeypatch.setattr(measure, "run", made.run)
+    monkeypatch.setattr(machines, "edit", new_world.edit)
+    monkeypatch.setattr(measure, "run", new_world.run)
     monkeypatch.setattr(network, "controller", controller)
     monkeypatch.setattr(network, "ping", lambda *args: Pinged(0.2, 0.2, 0.3, 0))
     monkeypatch.setattr(Lab, "root", lambda lab, machine: tmp_path)
     monkeypatch.setattr(runner, "EDITED", "/edited")
-    return made
+    return new_world
 
 
 def machines_of(lab: Lab, count: int) -> Any:
@@ -97,7 +99,7 @@ def machines_of(lab: Lab, count: int) -> Any:
 def test_sides_take_turns_after_each_found_nothing_to_do(world: World) -> None:
     assert world.runner().measure([Cell("nothing", 2)], None) == []
     # once to bring the machines up to date, once each to agree; then the timed ones
-    assert world.ran == [
+    assert world.commands == [
         "gpuboot",
         "gpuboot",
         "ansible",
@@ -113,9 +115,9 @@ def test_what_was_measured_is_not_measured_again(world: World) -> None:
     world.runner(runs=1).measure([Cell("nothing", 1)], None)
     world.runner(runs=2).measure([Cell("nothing", 1)], None)
     assert [number for _, number in world.timed()] == [0, 0, 1, 1]
-    world.ran.clear()
+    world.commands.clear()
     world.runner(runs=2).measure([Cell("nothing", 1)], None)
-    assert world.ran == []
+    assert world.commands == []
 
 
 def test_cells_that_no_time_is_left_for_are_told(world: World) -> None:

@@ -54,8 +54,8 @@ node1 : ok=7    changed=0    unreachable=0    failed=1    skipped=5    rescued=0
 
 @pytest.fixture(scope="module")
 def variables() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((ANSIBLE / "group_vars/all.yml").read_text())
-    return found
+    variables_of_all: dict[str, Any] = yaml.safe_load((ANSIBLE / "group_vars/all.yml").read_text())
+    return variables_of_all
 
 
 def test_ansible_tells_which_tasks_changed_which_host(tmp_path: Path) -> None:
@@ -145,12 +145,12 @@ def test_the_playbook_writes_the_same_configuration_of_kubeadm(roles: tuple[Role
     nodes = _nodes(roles)
     task = _task("kubernetes", "Write kubeadm's configuration")
     site = {"cluster": settings.cluster, "versions": lock}
-    written = {
+    rendered = {
         name: NativeEnvironment().from_string(value).render(site=site, nodes=nodes)
         for name, value in task["vars"].items()
     }
     template = task["ansible.builtin.template"]["src"]
-    assert render(template, **written) == init_config(settings, lock, nodes)
+    assert render(template, **rendered) == init_config(settings, lock, nodes)
 
 
 def test_the_playbook_writes_the_same_node_names() -> None:
@@ -159,5 +159,5 @@ def test_the_playbook_writes_the_same_node_names() -> None:
     for node in nodes:
         context = cast(Context, SimpleNamespace(nodes=nodes, node=node))
         lines = Environment().from_string(block).render(nodes=nodes, inventory_hostname=node.name)
-        written = dict(line.split()[::-1] for line in lines.splitlines() if line)
-        assert written == base.known_names(context)
+        host_names = dict(line.split()[::-1] for line in lines.splitlines() if line)
+        assert host_names == base.known_names(context)

@@ -31,11 +31,11 @@ def rows(*runs: dict[str, object]) -> dict[str, list[str]]:
 
 
 def test_a_median_within_its_limit_is_met_and_another_missed() -> None:
-    found = rows(*(run("nothing", value) for value in (4.0, 5.0, 9.0)), run("verify", 4.5))
-    assert found["nothing to do, proof included"] == [
+    table_rows = rows(*(run("nothing", value) for value in (4.0, 5.0, 9.0)), run("verify", 4.5))
+    assert table_rows["nothing to do, proof included"] == [
         "5.0 (4.0–9.0, 3 runs)", "6: met", "1.5 (1.5–1.5, 3 runs)", "3"
     ]  # fmt: skip
-    assert found["`gpuboot verify`"][:2] == ["4.5 (one run)", "4: **missed**"]
+    assert table_rows["`gpuboot verify`"][:2] == ["4.5 (one run)", "4: **missed**"]
 
 
 def test_what_was_not_run_is_said_to_be_so() -> None:
@@ -49,10 +49,10 @@ def test_what_is_measured_already_is_not_measured_again(
     results = Results(tmp_path / whole_site.FILE, "now")
     for _ in range(2):
         results.append("site", row="plan", seconds=3.0, cpu_s=1.0, commands={})
-    called: list[str] = []
-    monkeypatch.setattr(whole_site, "_lab", lambda *words: called.append(words[0]))
+    calls: list[str] = []
+    monkeypatch.setattr(whole_site, "_lab", lambda *words: calls.append(words[0]))
     monkeypatch.setattr(whole_site, "_run", lambda name: (1.0, 1.0, {}))
     whole_site.measure(results, 2, lambda line: None)
-    assert called == []
+    assert calls == []
     whole_site.measure(results, 3, lambda line: None)
-    assert called == ["up", "down"]
+    assert calls == ["up", "down"]

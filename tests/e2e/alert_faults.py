@@ -15,7 +15,7 @@ class Fault:
     + alert: the alert that must arrive, with the labels that people act on
     + receiver: at which receiver, by severity
     + action: its label `gpu_action`
-    + besides: alerts that the fault may raise as well, since they are true too
+    + accompanying: alerts that the fault may raise as well, since they are true too
     """
 
     name: str
@@ -26,24 +26,24 @@ class Fault:
     alert: str
     receiver: str
     action: str
-    besides: tuple[str, ...] = ()
+    accompanying: tuple[str, ...] = ()
 
 
 # Ten faults on six GPUs, all at once: where two share a GPU, neither's alert silences the other's.
 # A lost GPU silences its node's warnings, so that node has nothing but critical faults.
 FAULTS = (
     Fault("GPU fell off the bus", "gpu1", None, "lost 1", "clear", "GPULost", "pagerduty",
-          "reboot", besides=("GPUDeviceUnhealthy",)),
+          "reboot", accompanying=("GPUDeviceUnhealthy",)),
     Fault("uncorrectable ECC error", "gpu1", 1, "ecc_dbe 1", "repair", "GPUUncorrectableECC",
-          "pagerduty", "reset", besides=("GPUHealthFail", "GPUHealthWarn")),
+          "pagerduty", "reset", accompanying=("GPUHealthFail", "GPUHealthWarn")),
     Fault("row remap failed", "gpu1", 1, "row_remap_failure 1", "repair", "GPURowRemapFailure",
-          "pagerduty", "replace", besides=("GPUHealthFail",)),
+          "pagerduty", "replace", accompanying=("GPUHealthFail",)),
     Fault("fatal XID", "gpu2", 0, "xid 79", "repair", "GPUXidFatal", "pagerduty", "reboot",
-          besides=("GPUHealthFail", "GPUDeviceUnhealthy")),
+          accompanying=("GPUHealthFail", "GPUDeviceUnhealthy")),
     Fault("too hot", "gpu2", 1, "temperature 85", "clear", "GPUThermalMarginLow", "slack",
           "investigate"),
     Fault("driver asks for a reset", "gpu2", 1, "recovery_action 1", "reset", "GPURecoveryAction",
-          "pagerduty", "reset", besides=("GPUHealthFail",)),
+          "pagerduty", "reset", accompanying=("GPUHealthFail",)),
     Fault("health watch fails", "gpu2", 2, "health_pcie 20", "clear", "GPUHealthFail",
           "pagerduty", "investigate"),
     Fault("NVLink fabric not up", "gpu2", 2, "fabric_status 2", "clear", "GPUFabricNotReady",

@@ -26,8 +26,8 @@ class Request:
 
     kind: str
     number: int
-    begun: float
-    ended: float
+    start: float
+    end: float
     status: int
 
     @property
@@ -41,16 +41,16 @@ def ready(site: Lab) -> dict[str, bool]:
 
 def healthy(site: Lab, machine: str) -> bool:
     """Whether every member of etcd answers, asked on a machine."""
-    said = site.ssh(
+    output = site.ssh(
         machine,
         "curl -s --max-time 5 http://127.0.0.1:2381/health; kubectl get --raw /readyz; true",
     )
-    return '"health":"true"' in said and said.endswith("ok")
+    return '"health":"true"' in output and output.endswith("ok")
 
 
 def power(site: Lab, machine: str, switch: str) -> None:
-    done = site.lab("power", "--name", site.name, machine, switch)
-    assert done.code == 0, done.told
+    result = site.lab("power", "--name", site.name, machine, switch)
+    assert result.code == 0, result.details
 
 
 def begin(site: Lab) -> str:
@@ -65,23 +65,23 @@ def begin(site: Lab) -> str:
 
 def bears_the_loss(site: Lab, machine: str, token: str) -> None:
     """A control plane loses power: few requests fail, and no acknowledged write is lost."""
-    found = requests_during(site, machine, token)
-    failed = [item for item in found if item.failed]
-    print(f"{machine}: {told(found)}")
-    assert len(failed) <= FAILING * len(found), told(found)
+    requests = requests_during(site, machine, token)
+    failed = [item for item in requests if item.failed]
+    print(f"{machine}: {summarize(requests)}")
+    assert len(failed) <= FAILING * len(requests), summarize(requests)
     if failed:
-        took = max(item.ended for item in failed) - min(item.begun for item in failed)
-        assert took <= FAILING_S, told(found)
+        elapsed = max(item.end for item in failed) - min(item.start for item in failed)
+        assert elapsed <= FAILING_S, summarize(requests)
     until(lambda: all(healthy(site, name) for name in CONTROLS), f"{machine} is back")
     until(lambda: all(ready(site).values()), "all nodes are Ready")
-    listed = json.loads(site.kubectl("-n", "requests", "get", "configmaps", "-o", "json"))
-    kept = {item["metadata"]["name"] for item in listed["items"]}
+    configmaps = json.loads(site.kubectl("-n", "requests", "get", "configmaps", "-o", "json"))
+    stored = {item["metadata"]["name"] for item in configmaps["items"]}
     acknowledged = {
-        f"{machine}-{item.number}" for item in found
+        f"{machine}-{item.number}" for item in requests
         if item.kind == "write" and not item.failed
     }  # fmt: skip
     assert acknowledged
-    assert acknowledged <= kept
+    assert acknowledged <= stored
 
 
 def requests_during(site: Lab, machine: str, token: str) -> list[Request]:
@@ -105,20 +105,20 @@ def requests_during(site: Lab, machine: str, token: str) -> list[Request]:
         out, _ = client.communicate(timeout=SECONDS + 60)
     rows = [line.split() for line in out.splitlines()]
     return [
-        Request(kind, int(number), float(begun), float(ended), int(status))
-        for kind, number, begun, ended, status in rows
+        Request(kind, int(number), float(start), float(end), int(status))
+        for kind, number, start, end, status in rows
     ]
 
 
-def told(found: list[Request]) -> str:
+def summarize(requests: list[Request]) -> str:
     """What a person wants to know of them."""
-    failed = [item for item in found if item.failed]
-    slow = max(item.ended - item.begun for item in found)
-    lines = [f"{len(failed)} of {len(found)} requests failed; the slowest took {slow:.1f} s"]
-    start = min(item.begun for item in found)
+    failed = [item for item in requests if item.failed]
+    slow = max(item.end - item.start for item in requests)
+    lines = [f"{len(failed)} of {len(requests)} requests failed; the slowest took {slow:.1f} s"]
+    start = min(item.start for item in requests)
     lines += [
-        f"{item.kind} {item.number} at {item.begun - start:.1f} s for "
-        f"{item.ended - item.begun:.1f} s: {item.status}"
+        f"{item.kind} {item.number} at {item.start - start:.1f} s for "
+        f"{item.end - item.start:.1f} s: {item.status}"
         for item in failed
     ]
     return "\n".join(lines)

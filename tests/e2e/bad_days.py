@@ -44,8 +44,8 @@ class Day:
 
     + node: whose findings do not pass; "": the cluster's
     + link: of the proof chain, at which they do not
-    + says: words of the detail or remedy that a person needs, as a pattern
-    + others: further nodes that may fail for the same reason
+    + message: words of the detail or remedy that a person needs, as a pattern
+    + other_nodes: further nodes that may fail for the same reason
     + code: 1 where findings fail; 2 where nobody can tell, which is no pass
     + simulated: what stands in for the real fault; "" where it is the real one
     """
@@ -53,10 +53,10 @@ class Day:
     name: str
     node: str
     link: str
-    says: str
+    message: str
     inject: Step
     undo: Step
-    others: frozenset[str] = frozenset()
+    other_nodes: frozenset[str] = frozenset()
     code: int = 1
     simulated: str = ""
 
@@ -107,7 +107,7 @@ DAYS = (
         "no endpoints available",
         replicas(0),
         replicas(1),
-        others=frozenset({"", "gpu2"}),
+        other_nodes=frozenset({"", "gpu2"}),
         code=2,
     ),
     Day(

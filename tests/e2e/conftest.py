@@ -47,15 +47,15 @@ class Run:
     @property
     def changes(self) -> list[str]:
         """The operations that changed something, by name, of a successful run with `--json`."""
-        assert self.applied, self.told
+        assert self.applied, self.details
         results = json.loads(self.out)["results"]
         assert results["totals"]["error"] == 0
-        changed = [one["name"] for one in results["operations"] if one["success"]]
+        changed = [operation["name"] for operation in results["operations"] if operation["success"]]
         assert bool(changed) is bool(results["totals"]["success"])
         return changed
 
     @property
-    def told(self) -> str:
+    def details(self) -> str:
         """What tells a person why it failed: `text` without steps that did nothing."""
         lines = (line for line in self.text.splitlines() if not _IDLE.search(line))
         return "\n".join(lines)[-12000:]
@@ -81,19 +81,19 @@ class Lab:
         argv: Sequence[str],
         timeout: int = RUN_TIMEOUT_S,
         settings: Mapping[str, Any] | None = None,
-        given: str = "",
+        stdin: str = "",
     ) -> Run:
         """Run it to its end. + given: what it reads from standard input"""
-        done = subprocess.run(
+        result = subprocess.run(
             argv,
             cwd=ROOT,
             env=self.environment(settings),
-            input=given,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=timeout,
         )
-        return Run(done.returncode, done.stdout, done.stderr)
+        return Run(result.returncode, result.stdout, result.stderr)
 
     def environment(self, settings: Mapping[str, Any] | None = None) -> dict[str, str]:
         """What a command has to know to work with this lab, by name of the variable."""
@@ -109,16 +109,16 @@ class Lab:
         return self.command(["scripts/lab", *arguments], timeout)
 
     def ssh(self, machine: str, script: str, user: str = "root") -> str:
-        done = self.lab("ssh", "--name", self.name, "--user", user, machine, script)
-        assert done.code == 0, f"{machine}: {script}\n{done.told}"
-        return done.out
+        result = self.lab("ssh", "--name", self.name, "--user", user, machine, script)
+        assert result.code == 0, f"{machine}: {script}\n{result.details}"
+        return result.out
 
-    def kubectl(self, *arguments: str, given: str = "") -> str:
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """What `kubectl` prints. + given: for its standard input, as with `apply -f -`"""
         command = ["scripts/lab", "kubectl", "--name", self.name, *arguments]
-        done = self.command(command, given=given)
-        assert done.code == 0, f"kubectl {arguments}\n{done.text}"
-        return done.out
+        result = self.command(command, stdin=stdin)
+        assert result.code == 0, f"kubectl {arguments}\n{result.text}"
+        return result.out
 
     def reboot(self, machine: str) -> None:
         """Reboot it, and wait until it can be logged in to."""
@@ -126,11 +126,11 @@ class Lab:
         before = self.lab(*read).out
         self.ssh(machine, "systemctl --no-block reboot")
 
-        def again() -> bool:
-            done = self.lab(*read)
-            return done.code == 0 and done.out != before
+        def has_rebooted() -> bool:
+            result = self.lab(*read)
+            return result.code == 0 and result.out != before
 
-        until(again, f"{machine} has rebooted")
+        until(has_rebooted, f"{machine} has rebooted")
 
     def renew(self, daemon_set: str, machine: str) -> None:
         """Restart the pod of a GPU Operator's DaemonSet on a machine."""
@@ -156,8 +156,8 @@ class Lab:
 
     def verify(self, settings: Mapping[str, Any] | None = None) -> tuple[Run, dict[str, Any]]:
         """`gpuboot verify`, and the report it wrote."""
-        done = self.command(["gpuboot", "verify", "inventories/lab.py"], settings=settings)
-        return done, json.loads((self.reports / "latest/verify.json").read_text())
+        result = self.command(["gpuboot", "verify", "inventories/lab.py"], settings=settings)
+        return result, json.loads((self.reports / "latest/verify.json").read_text())
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:
         service = "kube-prometheus-stack-prometheus:9090"
@@ -172,7 +172,7 @@ class Lab:
         """Versions of Kubernetes: of the kubelets, and of the control plane's images."""
         nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
         pods = json.loads(self.kubectl("get", "pods", "-n", "kube-system", "-o", "json"))["items"]
-        images = [one["image"] for pod in pods for one in pod["spec"]["containers"]]
+        images = [container["image"] for pod in pods for container in pod["spec"]["containers"]]
         return {
             "kubelet": {node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes},
             "images": {image.rpartition(":")[2] for image in images if "/kube-" in image},
@@ -200,33 +200,35 @@ class Lab:
         }
 
 
-def refused(done: Run, *parts: str) -> None:
+def assert_refused(result: Run, *parts: str) -> None:
     """The run failed, and said all of `parts` and a remedy."""
-    assert done.code == 1, done.told
-    missing = [part for part in (*parts, "remedy") if part not in done.text]
-    assert not missing, f"not said: {missing}\n{done.told}"
+    assert result.code == 1, result.details
+    missing = [part for part in (*parts, "remedy") if part not in result.text]
+    assert not missing, f"not said: {missing}\n{result.details}"
 
 
-def until(look: Callable[[], Any], what: str, within_s: float = SETTLES_WITHIN_S) -> Any:
+def until(look: Callable[[], Any], description: str, within_s: float = SETTLES_WITHIN_S) -> Any:
     """What `look` returns as soon as it is true."""
     end = time.monotonic() + within_s
-    while not (found := look()):
+    while not (value := look()):
         if time.monotonic() > end:
-            pytest.fail(f"not within {within_s} s: {what}")
+            pytest.fail(f"not within {within_s} s: {description}")
         time.sleep(3)
-    return found
+    return value
 
 
 @contextmanager
-def fresh(name: str, *arguments: str, settings: Mapping[str, Any] | None = None) -> Iterator[Lab]:
+def fresh_lab(
+    name: str, *arguments: str, settings: Mapping[str, Any] | None = None
+) -> Iterator[Lab]:
     """A lab of a test's own, made by `scripts/lab ARGUMENTS` from nothing, and taken down again."""
     lab = Lab(name, settings or {})
     # ended by a signal the tests take their labs down as well
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     lab.lab("down", "--name", name)
     try:
-        done = lab.lab("--name", name, *arguments, timeout=3600)
-        assert done.code == 0, f"scripts/lab {arguments} failed\n{done.told}\n{_details()}"
+        result = lab.lab("--name", name, *arguments, timeout=3600)
+        assert result.code == 0, f"scripts/lab {arguments} failed\n{result.details}\n{_details()}"
         yield lab
     finally:
         if "GPUBOOT_KEEP_LAB" not in os.environ:
@@ -258,19 +260,19 @@ def lab() -> Iterator[Lab]:
 
     Its alerts hold for seconds instead of minutes.
     """
-    with fresh("test", settings={"alerts": {"rules": HOLD_FOR}}) as running:
+    with fresh_lab("test", settings={"alerts": {"rules": HOLD_FOR}}) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def site(request: pytest.FixtureRequest) -> Iterator[Lab]:
     """A lab of a module's own: its `LAB` is the lab's name and the arguments of `scripts/lab`."""
-    with fresh(*request.module.LAB) as running:
+    with fresh_lab(*request.module.LAB) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def lock(site: Lab) -> dict[str, Any]:
     """What the mirror of `site` has: its versions, and settings with those before."""
-    found: dict[str, Any] = json.loads((home(site.name) / "mirror/lab.lock.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((home(site.name) / "mirror/lab.lock.json").read_text())
+    return document

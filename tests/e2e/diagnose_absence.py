@@ -9,7 +9,7 @@ from tests.e2e.diagnose_faults import Fault, Step, kubectl, on, steps
 
 _PAUSE = "registry.k8s.io/pause:3.10"
 _MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
-_HELD = {"metadata": {"finalizers": ["example.com/hold"]}}
+_FINALIZERS = {"metadata": {"finalizers": ["example.com/hold"]}}
 _BINDING = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
     "kind": "ClusterRoleBinding",
@@ -121,13 +121,13 @@ _REFUSING = (
 
 
 def _applied(*items: Any) -> Step:
-    given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    return kubectl("apply", "-f", "-", given=given)
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    return kubectl("apply", "-f", "-", stdin=manifest)
 
 
 def _deleted(*items: Any) -> Step:
-    given = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-    return kubectl("delete", "-f", "-", "--ignore-not-found", given=given)
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    return kubectl("delete", "-f", "-", "--ignore-not-found", stdin=manifest)
 
 
 ABSENCE_FAULTS = (
@@ -150,7 +150,7 @@ ABSENCE_FAULTS = (
         steps(
             kubectl("create", "namespace", "stuck"),
             kubectl("-n", "stuck", "create", "configmap", "held"),
-            kubectl("-n", "stuck", "patch", "configmap", "held", "-p", json.dumps(_HELD)),
+            kubectl("-n", "stuck", "patch", "configmap", "held", "-p", json.dumps(_FINALIZERS)),
             kubectl("delete", "namespace", "stuck", "--wait=false"),
         ),
         kubectl(

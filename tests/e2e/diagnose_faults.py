@@ -22,13 +22,13 @@ def on(machine: str, script: str) -> Step:
     return lambda lab: lab.ssh(machine, script)
 
 
-def kubectl(*arguments: str, given: str = "") -> Step:
-    return lambda lab: lab.kubectl(*arguments, given=given)
+def kubectl(*arguments: str, stdin: str = "") -> Step:
+    return lambda lab: lab.kubectl(*arguments, stdin=stdin)
 
 
-def steps(*those: Step) -> Step:
+def steps(*parts: Step) -> Step:
     """All of them, one after the other."""
-    return lambda lab: [step(lab) for step in those]
+    return lambda lab: [step(lab) for step in parts]
 
 
 def replicas(count: int) -> Step:
@@ -61,14 +61,14 @@ class Fault:
 
     + causes: ids that must be named, all of them
     + simulated: what stands in for the real fault; "" where it is the real one
-    + alone: told only where nothing else explains it, so the cluster has to be well before
+    + single: told only where nothing else explains it, so the cluster has to be well before
     """
 
     causes: tuple[str, ...]
     inject: Step
     undo: Step
     simulated: str = ""
-    alone: bool = False
+    single: bool = False
 
     def __str__(self) -> str:
         return "+".join(self.causes)
@@ -77,10 +77,10 @@ class Fault:
 def bent(machine: str, file: str, script: str, *units: str) -> tuple[Step, Step]:
     """Change a file of a machine (`$file` in the script), and put it back as it was."""
     copy = f"/root/{file.rpartition('/')[2]}.before"
-    again = "".join(f"; systemctl restart {unit}" for unit in units)
+    restarts = "".join(f"; systemctl restart {unit}" for unit in units)
     return (
-        on(machine, f"set -e; file={file}; cp -p $file {copy}; {script}{again}"),
-        on(machine, f"cat {copy} >{file}{again}"),
+        on(machine, f"set -e; file={file}; cp -p $file {copy}; {script}{restarts}"),
+        on(machine, f"cat {copy} >{file}{restarts}"),
     )
 
 
@@ -123,7 +123,7 @@ HOST_FAULTS = (
         ("node-not-ready",),
         on("gpu2", "systemctl kill -s STOP kubelet; sleep 45"),
         on("gpu2", "systemctl kill -s CONT kubelet"),
-        alone=True,
+        single=True,
     ),
     Fault(
         ("pod-network-missing",),
@@ -231,7 +231,7 @@ HOST_FAULTS = (
         ("driver-not-loaded",),
         on("gpu1", "systemctl stop nvidia-persistenced && modprobe -r nvidia"),
         _renewed("gpu1", "modprobe nvidia && systemctl start nvidia-persistenced"),
-        alone=True,
+        single=True,
     ),
     Fault(
         ("gpu-failed",),

@@ -27,7 +27,7 @@ _TWICE = (
 )
 
 
-class _Kept:
+class _SavedObject:
     """An object that is changed or deleted by hand, and made again as it was."""
 
     def __init__(self, *which: str, old: str = "", new: str = "") -> None:
@@ -45,7 +45,7 @@ class _Kept:
         data = self.before["data"]
         changed = {key: text.replace(self.old, self.new) for key, text in data.items()}
         assert changed != data, f"{self.old} is not in {self.which}"
-        lab.kubectl("replace", "-f", "-", given=json.dumps({**self.before, "data": changed}))
+        lab.kubectl("replace", "-f", "-", stdin=json.dumps({**self.before, "data": changed}))
 
     def delete(self, lab: Lab) -> None:
         self._read(lab)
@@ -53,7 +53,7 @@ class _Kept:
 
     def restore(self, lab: Lab) -> None:
         lab.kubectl(
-            "apply", "--server-side", "--force-conflicts", "-f", "-", given=json.dumps(self.before)
+            "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(self.before)
         )
 
 
@@ -63,30 +63,30 @@ def _selector(words: str) -> str:
     return json.dumps([{"op": "replace", "path": path, "value": json.loads(words)}])
 
 
-def _again(lab: Lab) -> None:
+def _restart_exporter(lab: Lab) -> None:
     lab.renew("nvidia-dcgm-exporter", "gpu2")
 
 
-_COLLECTORS = _Kept(
+_COLLECTORS = _SavedObject(
     *_GPUS,
     "configmap",
     "gpuboot-dcgm-metrics",
     old="DCGM_FI_DEV_GPU_TEMP,",
     new="DCGM_FI_DEV_NO_SUCH_FIELD, gauge, none.\nDCGM_FI_DEV_GPU_TEMP,",
 )
-_MONITOR = _Kept(*_GPUS, "servicemonitor", "nvidia-dcgm-exporter")
+_MONITOR = _SavedObject(*_GPUS, "servicemonitor", "nvidia-dcgm-exporter")
 
 
 def _operators(count: int) -> Step:
     return kubectl(*_GPUS, "scale", _OPERATOR, f"--replicas={count}")
 
 
-def _patched(what: str, path: str, value: object) -> tuple[Step, Step]:
+def _patched(target: str, path: str, value: object) -> tuple[Step, Step]:
     """Change a workload of the GPU Operator, and go back to its revision before."""
     patch = json.dumps([{"op": "add", "path": path, "value": value}])
     return (
-        kubectl(*_GPUS, "patch", what, "--type=json", "-p", patch),
-        kubectl(*_GPUS, "rollout", "undo", what),
+        kubectl(*_GPUS, "patch", target, "--type=json", "-p", patch),
+        kubectl(*_GPUS, "rollout", "undo", target),
     )
 
 
@@ -119,8 +119,8 @@ OPERAND_FAULTS = (
     ),
     Fault(
         ("exporter-stale-collectors", "exporter-unknown-counter"),
-        steps(_COLLECTORS.change, _again),
-        steps(_COLLECTORS.restore, _again),
+        steps(_COLLECTORS.change, _restart_exporter),
+        steps(_COLLECTORS.restore, _restart_exporter),
     ),
     Fault(
         ("exporter-probe-killed",),

@@ -13,7 +13,7 @@ _NEVER = "registry.k8s.io/pause:never"
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _CERTS = "/etc/containerd/certs.d"
 _PROXY = "/etc/systemd/system/containerd.service.d/99-fault.conf"
-_LOST = "Failed to initialize NVML: Unknown Error"
+_NVML_ERROR = "Failed to initialize NVML: Unknown Error"
 MACHINES = ("cp1", "gpu1", "gpu2")
 # what a stub resolver of the node writes: in a pod that is the pod itself
 _OWN_RESOLVER = (
@@ -107,10 +107,10 @@ def _volume(kind: str, **source: str) -> dict[str, Any]:
     return {"name": "data", kind: source}
 
 
-def _made(*pods: dict[str, Any]) -> tuple[Step, Step]:
+def _create_pods(*pods: dict[str, Any]) -> tuple[Step, Step]:
     """Make these pods in a namespace of their own, and take it away."""
     return (
-        kubectl("apply", "-f", "-", given=_list(_space("faults"), *pods)),
+        kubectl("apply", "-f", "-", stdin=_list(_space("faults"), *pods)),
         kubectl("delete", "namespace", "faults", "--timeout=120s"),
     )
 
@@ -141,51 +141,51 @@ def _registries() -> tuple[Step, Step]:
         "printf 'HTTP/1.1 401 Unauthorized\\r\\nConnection: close\\r\\n\\r\\n' >/root/401 && "
         f"{serve} auth socat TCP-LISTEN:9401,fork,reuseaddr OPEN:/root/401,rdonly",
     )
-    pods, gone = _made(
+    pods, remove = _create_pods(
         *(_pod(name.partition(".")[0], image=f"{name}/own:1", nodeName="gpu1") for name in hosts)
     )
     end = on(
-        "gpu1", f"systemctl stop ca auth; rm -r {' '.join(f'{_CERTS}/{one}' for one in hosts)}"
+        "gpu1", f"systemctl stop ca auth; rm -r {' '.join(f'{_CERTS}/{host}' for host in hosts)}"
     )
-    return steps(begin, pods), steps(gone, end)
+    return steps(begin, pods), steps(remove, end)
 
 
 _EVERYBODY = "--group=system:unauthenticated"
 POD_FAULTS = (
     Fault(
         ("pod-crash-loop",),
-        _made(_pod("looping", image=_SAMPLE, command=["sh", "-c", "exit 3"]))[0],
-        _made()[1],
-        alone=True,
+        _create_pods(_pod("looping", image=_SAMPLE, command=["sh", "-c", "exit 3"]))[0],
+        _create_pods()[1],
+        single=True,
     ),
     Fault(
         (
             *("pending-resource", "pending-affinity", "pending-gate", "pending-volume"),
             *("pending-quota", "pending-port", "volume-mount"),
         ),
-        kubectl("apply", "-f", "-", given=_waiting()),
+        kubectl("apply", "-f", "-", stdin=_waiting()),
         kubectl("delete", "namespace", "faults", "limited", "--timeout=120s"),
     ),
     Fault(
         ("pending-taint", "operand-desired-zero"),
         steps(
             _tainted("team=ml:NoSchedule", "gpu1")[0],
-            _made(_pod("kept-away", nodeSelector={"kubernetes.io/hostname": "gpu1"}))[0],
+            _create_pods(_pod("kept-away", nodeSelector={"kubernetes.io/hostname": "gpu1"}))[0],
         ),
-        steps(_made()[1], _tainted("team=ml:NoSchedule", "gpu1")[1]),
+        steps(_create_pods()[1], _tainted("team=ml:NoSchedule", "gpu1")[1]),
     ),
     Fault(
         ("control-plane-taint",),
         steps(
             _tainted(f"{_CONTROL_PLANE}=:NoSchedule", "gpu1", "gpu2")[0],
-            _made(_pod("kept-away"))[0],
+            _create_pods(_pod("kept-away"))[0],
         ),
-        steps(_made()[1], _tainted(f"{_CONTROL_PLANE}=:NoSchedule", "gpu1", "gpu2")[1]),
+        steps(_create_pods()[1], _tainted(f"{_CONTROL_PLANE}=:NoSchedule", "gpu1", "gpu2")[1]),
     ),
     Fault(
         ("pending-cordon",),
-        steps(kubectl("cordon", "gpu1", "gpu2"), _made(_pod("kept-away"))[0]),
-        steps(_made()[1], kubectl("uncordon", "gpu1", "gpu2")),
+        steps(kubectl("cordon", "gpu1", "gpu2"), _create_pods(_pod("kept-away"))[0]),
+        steps(_create_pods()[1], kubectl("uncordon", "gpu1", "gpu2")),
     ),
     Fault(
         ("open-rights",),
@@ -207,25 +207,25 @@ POD_FAULTS = (
                 f"Environment=HTTPS_PROXY=http://127.0.0.1:9\\n' >{_PROXY} && "
                 "systemctl daemon-reload && systemctl restart containerd",
             ),
-            _made(_pod("proxied", image="registry.example/own:1", nodeName="gpu1"))[0],
+            _create_pods(_pod("proxied", image="registry.example/own:1", nodeName="gpu1"))[0],
         ),
         steps(
-            _made()[1],
+            _create_pods()[1],
             on("gpu1", f"rm {_PROXY}; systemctl daemon-reload; systemctl restart containerd"),
         ),
     ),
     Fault(
         ("gpus-lost-in-containers",),
-        _made(
+        _create_pods(
             _pod(
                 "training",
                 image=_SAMPLE,
                 gpus="1",
-                command=["sh", "-c", f"echo {_LOST}; sleep 3600"],
+                command=["sh", "-c", f"echo {_NVML_ERROR}; sleep 3600"],
                 terminationGracePeriodSeconds=0,
             )
         )[0],
-        _made()[1],
+        _create_pods()[1],
         simulated="a pod that prints what nvidia-smi says in a container that lost its GPUs",
     ),
     Fault(
@@ -235,12 +235,15 @@ POD_FAULTS = (
     ),
     Fault(
         ("dns-loop",),
-        steps(*(on(one, _OWN_RESOLVER) for one in MACHINES), *_ANEW),
-        steps(*(on(one, "cat /root/resolv.before >/etc/resolv.conf") for one in MACHINES), *_ANEW),
+        steps(*(on(machine, _OWN_RESOLVER) for machine in MACHINES), *_ANEW),
+        steps(
+            *(on(machine, "cat /root/resolv.before >/etc/resolv.conf") for machine in MACHINES),
+            *_ANEW,
+        ),
     ),
     Fault(
         ("api-from-pods",),
-        steps(*(on(one, _NO_WAY) for one in ("gpu1", "gpu2")), *_ANEW),
-        steps(*(on(one, "nft delete table ip fault") for one in ("gpu1", "gpu2")), *_ANEW),
+        steps(*(on(machine, _NO_WAY) for machine in ("gpu1", "gpu2")), *_ANEW),
+        steps(*(on(machine, "nft delete table ip fault") for machine in ("gpu1", "gpu2")), *_ANEW),
     ),
 )

@@ -27,7 +27,7 @@ WAY_FAULTS = (
             "ip route add unreachable $(cat /root/unreached)/32",
         ),
         on("gpu1", "ip route del unreachable $(cat /root/unreached)/32"),
-        alone=True,
+        single=True,
     ),
     Fault(
         ("api-name",),

@@ -23,7 +23,7 @@ _BACK_S = 5.0  # how long a machine is without power
 _STARTS = re.compile(r"--> Starting operation: (.+?)\s*$")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
-How = Literal["SIGKILL", "power cut"]
+KillMethod = Literal["SIGKILL", "power cut"]
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class Killed:
 
 
 def kill_at(
-    lab: Lab, point: KillPoint, how: How, settings: Mapping[str, Any] | None = None
+    lab: Lab, point: KillPoint, method: KillMethod, settings: Mapping[str, Any] | None = None
 ) -> Killed:
     """Start a run and kill it at this point, or cut the power of a machine that is at work then.
 
     After a power cut the run goes on without that machine until it ends by itself.
     """
-    machine = point.hosts[-1] if how == "power cut" else ""
+    machine = point.hosts[-1] if method == "power cut" else ""
     with subprocess.Popen(
         ["pyinfra", "inventories/lab.py", "deploys/site.py", "-y", "-v"],
         cwd=ROOT,
@@ -136,7 +136,7 @@ class Copies:
             subprocess.run([*machines.ssh_command(self.lab, machine), "sync"], check=True)
         self._off()
         for machine in self.lab.machines:
-            _copy(self.lab.root(machine), self._kept(machine))
+            _copy(self.lab.root(machine), self._backup_path(machine))
         self._on()
 
     def put_back(self) -> None:
@@ -144,10 +144,10 @@ class Copies:
         self._off()
         for machine in self.lab.machines:
             shutil.rmtree(self.lab.root(machine))
-            _copy(self._kept(machine), self.lab.root(machine))
+            _copy(self._backup_path(machine), self.lab.root(machine))
         self._on()
 
-    def _kept(self, machine: Machine) -> Path:
+    def _backup_path(self, machine: Machine) -> Path:
         return self.lab.root(machine).with_name("kept")
 
     def _off(self) -> None:
@@ -155,11 +155,11 @@ class Copies:
             machines.power_off(self.lab, machine)
 
     def _on(self) -> None:
-        quiet: Progress = lambda line: None  # noqa: E731
+        progress: Progress = lambda line: None  # noqa: E731
         for machine in self.lab.machines:
             machines.power_on(self.lab, machine)
         for machine in self.lab.machines:
-            machines.wait_for_ssh(self.lab, machine, quiet)
+            machines.wait_for_ssh(self.lab, machine, progress)
 
 
 def _copy(source: Path, target: Path) -> None:

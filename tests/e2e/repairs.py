@@ -52,30 +52,36 @@ BOOT = "cat /proc/sys/kernel/random/boot_id"
 
 def act(site: Lab, **limits: Any) -> tuple[Run, list[dict[str, Any]]]:
     """One run of the timer, and the steps that it told. + limits: laid over `LIMITS`"""
-    done = site.command(ACT, settings={"remediate": {**LIMITS, **limits}})
-    assert "Traceback" not in done.text, done.text
-    lines = [json.loads(line) for line in done.out.splitlines()]
+    result = site.command(ACT, settings={"remediate": {**LIMITS, **limits}})
+    assert "Traceback" not in result.text, result.text
+    lines = [json.loads(line) for line in result.out.splitlines()]
     for line in lines:
         print(f"{line['time']} {line['node']}: {line['from']} -> {line['to']}: {line['why']}")
-    print(done.err[done.err.find("Disconnecting") :])
-    return done, lines
+    print(result.err[result.err.find("Disconnecting") :])
+    return result, lines
 
 
 def acting(site: Lab, node: str, state: str, **limits: Any) -> list[dict[str, Any]]:
     """Runs, one after the other, until a node came to a state; all steps that they told."""
-    told: list[dict[str, Any]] = []
+    transitions: list[dict[str, Any]] = []
 
-    def there() -> bool:
-        told.extend(act(site, **limits)[1])
-        return state in path(told, node)
+    def reached() -> bool:
+        transitions.extend(act(site, **limits)[1])
+        return state in path(transitions, node)
 
-    until(there, f"{node} {state}", REPAIR_S)
-    return told
+    until(reached, f"{node} {state}", REPAIR_S)
+    return transitions
 
 
-def path(told: list[dict[str, Any]], node: str) -> list[str]:
+def path(transitions: list[dict[str, Any]], node: str) -> list[str]:
     """The states that a node came to, each once."""
-    return list(dict.fromkeys(one["to"] for one in told if one["node"] == node and one["to"]))
+    return list(
+        dict.fromkeys(
+            transition["to"]
+            for transition in transitions
+            if transition["node"] == node and transition["to"]
+        )
+    )
 
 
 def inject(site: Lab, machine: str, key: str, value: int = 1, gpu: int = 0) -> None:
@@ -90,32 +96,32 @@ def firing(site: Lab, alert: str, node: str) -> None:
 
 
 def item(site: Lab, node: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(site.kubectl("get", "node", node, "-o", "json"))
-    return found
+    document: dict[str, Any] = json.loads(site.kubectl("get", "node", node, "-o", "json"))
+    return document
 
 
 def repair(site: Lab, node: str) -> dict[str, Any]:
     """What its annotation says; {} where there is none."""
-    found: dict[str, Any] = json.loads(
+    annotation: dict[str, Any] = json.loads(
         item(site, node)["metadata"].get("annotations", {}).get(STATE, "{}")
     )
-    return found
+    return annotation
 
 
 def out(site: Lab, node: str) -> tuple[bool, bool]:
     """Whether it has the taint, and whether it is cordoned."""
     spec = item(site, node)["spec"]
-    tainted = any(one["key"] == TAINT for one in spec.get("taints", ()))
+    tainted = any(taint["key"] == TAINT for taint in spec.get("taints", ()))
     return tainted, bool(spec.get("unschedulable"))
 
 
 def in_service(site: Lab, *nodes: str) -> None:
     """Nothing is left of a repair, once the alerts of it have ended."""
 
-    def gone() -> bool:
+    def is_clear() -> bool:
         return act(site)[0].code == 0
 
-    until(gone, "nothing to look at", REPAIR_S)
+    until(is_clear, "nothing to look at", REPAIR_S)
     for node in nodes:
         assert out(site, node) == (False, False)
         assert repair(site, node) == {}
@@ -129,15 +135,19 @@ def untouched(site: Lab, *nodes: str) -> None:
 
 def events(site: Lab, node: str) -> list[str]:
     """Reasons of the Events that repairs made of a node."""
-    found = json.loads(
+    all_events = json.loads(
         site.kubectl("get", "events", "-n", "default", "--field-selector",
                      f"involvedObject.kind=Node,involvedObject.name={node}", "-o", "json")
     )["items"]  # fmt: skip
-    ours = [one for one in found if one["source"].get("component") == "gpuboot-remediate"]
-    return [one["reason"] for one in sorted(ours, key=lambda one: one["firstTimestamp"])]
+    own_events = [
+        event for event in all_events if event["source"].get("component") == "gpuboot-remediate"
+    ]
+    return [
+        event["reason"] for event in sorted(own_events, key=lambda event: event["firstTimestamp"])
+    ]
 
 
-def killed(site: Lab, seen: set[tuple[str, str]]) -> bool:
+def killed(site: Lab, killed_steps: set[tuple[str, str]]) -> bool:
     """A run that is killed with its first new step; False: it ended by itself before."""
     with subprocess.Popen(
         ACT,
@@ -153,9 +163,9 @@ def killed(site: Lab, seen: set[tuple[str, str]]) -> bool:
         for text in running.stdout:
             line = json.loads(text)
             step = (line["to"], line["why"])
-            if step in seen:
+            if step in killed_steps:
                 continue  # of the one before, which could not tell whether it was told
-            seen.add(step)
+            killed_steps.add(step)
             print(f"killed with {line['to']}: {line['why']}")
             if line["to"] in ("draining", "repairing", "validating"):
                 time.sleep(2)  # in the midst of work

@@ -33,11 +33,11 @@ RESTARTS = {
 
 # etcd's disk is not simulated: it is this computer's, and slow where other labs are being made
 NOT_SIMULATED = "EtcdSlowDisk"
-OURS = f'ALERTS{{gpu_action!="",alertname!="{NOT_SIMULATED}"}}'
+OWN_ALERTS = f'ALERTS{{gpu_action!="",alertname!="{NOT_SIMULATED}"}}'
 
 
 @dataclass
-class Told:
+class AlertOutcome:
     """What arrived about one fault. Seconds count from its injection, and from its undoing."""
 
     fault: Fault
@@ -68,7 +68,7 @@ class Journal:
             for alert in record["alerts"]
         ]
 
-    def about(self, fault: Fault, uuid: str | None, status: str) -> list[dict[str, Any]]:
+    def alerts_for(self, fault: Fault, uuid: str | None, status: str) -> list[dict[str, Any]]:
         """The messages that tell of the fault's own alert, at its receiver."""
         return [
             alert
@@ -82,7 +82,7 @@ class Journal:
 
 
 @pytest.fixture(scope="module")
-def quiet(lab: Lab) -> Iterator[Lab]:
+def quiet_lab(lab: Lab) -> Iterator[Lab]:
     """The lab while nobody is told of anything; repaired afterwards."""
     _until_quiet(lab)
     yield lab
@@ -90,53 +90,55 @@ def quiet(lab: Lab) -> Iterator[Lab]:
         _gpu_sim(lab, machine, "repair")
 
 
-def test_every_fault_is_told_as_it_should_be_and_nothing_else(quiet: Lab) -> None:
-    uuids = _uuids(quiet)
-    journal = Journal.of(quiet)
-    told = _inject_and_clear(quiet, journal, uuids)
-    _write_table(quiet, told)
-    for item in told:
+def test_every_fault_is_told_as_it_should_be_and_nothing_else(quiet_lab: Lab) -> None:
+    uuids = _uuids(quiet_lab)
+    journal = Journal.of(quiet_lab)
+    outcomes = _inject_and_clear(quiet_lab, journal, uuids)
+    _write_table(quiet_lab, outcomes)
+    for item in outcomes:
         assert item.labels["gpu_action"] == item.fault.action, item
         assert item.labels["alertname"] == item.fault.alert
     assert _unexpected(journal, uuids) == []
-    shown = quiet.lab("alerts", "--name", quiet.name)
-    assert shown.code == 0, shown.text
-    assert all(fault.alert in shown.out for fault in FAULTS)
+    result = quiet_lab.lab("alerts", "--name", quiet_lab.name)
+    assert result.code == 0, result.text
+    assert all(fault.alert in result.out for fault in FAULTS)
 
 
-def test_rules_are_healthy_and_nothing_fires_afterwards(quiet: Lab) -> None:
-    _until_quiet(quiet)
-    done, report = quiet.verify()
-    assert done.code == 0, done.told
+def test_rules_are_healthy_and_nothing_fires_afterwards(quiet_lab: Lab) -> None:
+    _until_quiet(quiet_lab)
+    result, report = quiet_lab.verify()
+    assert result.code == 0, result.details
     rules = [item for item in report["findings"] if item["link"] == "rules"]
     assert rules
     assert {item["status"] for item in rules} == {"pass"}
 
 
-def _inject_and_clear(lab: Lab, journal: Journal, uuids: dict[tuple[str, int], str]) -> list[Told]:
-    told = {fault: Told(fault) for fault in FAULTS}
+def _inject_and_clear(
+    lab: Lab, journal: Journal, uuids: dict[tuple[str, int], str]
+) -> list[AlertOutcome]:
+    outcomes = {fault: AlertOutcome(fault) for fault in FAULTS}
     started = {fault: _inject(lab, fault) for fault in FAULTS}
 
     def fired() -> bool:
-        for item in told.values():
-            found = journal.about(item.fault, _uuid(item.fault, uuids), "firing")
-            if item.fired_s is None and found:
+        for item in outcomes.values():
+            alerts = journal.alerts_for(item.fault, _uuid(item.fault, uuids), "firing")
+            if item.fired_s is None and alerts:
                 item.fired_s = time.monotonic() - started[item.fault]
-                item.labels = found[0]["labels"] | {"alertname": found[0]["name"]}
-        return all(item.fired_s is not None for item in told.values())
+                item.labels = alerts[0]["labels"] | {"alertname": alerts[0]["name"]}
+        return all(item.fired_s is not None for item in outcomes.values())
 
-    _wait(fired, FIRES_WITHIN_S, lambda: _missing(told.values(), "fired_s", journal))
+    _wait(fired, FIRES_WITHIN_S, lambda: _missing(outcomes.values(), "fired_s", journal))
     cleared = {fault: _clear(lab, fault) for fault in FAULTS}
 
     def resolved() -> bool:
-        for item in told.values():
-            found = journal.about(item.fault, _uuid(item.fault, uuids), "resolved")
-            if item.resolved_s is None and found:
+        for item in outcomes.values():
+            alerts = journal.alerts_for(item.fault, _uuid(item.fault, uuids), "resolved")
+            if item.resolved_s is None and alerts:
                 item.resolved_s = time.monotonic() - cleared[item.fault]
-        return all(item.resolved_s is not None for item in told.values())
+        return all(item.resolved_s is not None for item in outcomes.values())
 
-    _wait(resolved, RESOLVES_WITHIN_S, lambda: _missing(told.values(), "resolved_s", journal))
-    return list(told.values())
+    _wait(resolved, RESOLVES_WITHIN_S, lambda: _missing(outcomes.values(), "resolved_s", journal))
+    return list(outcomes.values())
 
 
 def _inject(lab: Lab, fault: Fault) -> float:
@@ -145,8 +147,8 @@ def _inject(lab: Lab, fault: Fault) -> float:
 
 
 def _gpu_sim(lab: Lab, machine: str, *words: str) -> None:
-    done = lab.lab("fault", "--name", lab.name, machine, *words)
-    assert done.code == 0, done.text
+    result = lab.lab("fault", "--name", lab.name, machine, *words)
+    assert result.code == 0, result.text
 
 
 def _clear(lab: Lab, fault: Fault) -> float:
@@ -159,10 +161,10 @@ def _clear(lab: Lab, fault: Fault) -> float:
 
 def _unexpected(journal: Journal, uuids: dict[tuple[str, int], str]) -> list[str]:
     """What arrived of our own alerts that no injected fault explains."""
-    known = {
+    expected = {
         (name, fault.machine, uuid)
         for fault in FAULTS
-        for name in (fault.alert, *fault.besides)
+        for name in (fault.alert, *fault.accompanying)
         for uuid in (_uuid(fault, uuids), None)
     }
     return sorted(
@@ -173,7 +175,7 @@ def _unexpected(journal: Journal, uuids: dict[tuple[str, int], str]) -> list[str
             and "gpu_action" in alert["labels"]
             and alert["name"] != NOT_SIMULATED
             and (alert["name"], alert["labels"].get("node"), alert["labels"].get("UUID"))
-            not in known
+            not in expected
         }
     )
 
@@ -183,44 +185,48 @@ def _uuid(fault: Fault, uuids: dict[tuple[str, int], str]) -> str | None:
 
 
 def _uuids(lab: Lab) -> dict[tuple[str, int], str]:
-    found = lab.prometheus("DCGM_FI_DEV_GPU_TEMP")
+    samples = lab.prometheus("DCGM_FI_DEV_GPU_TEMP")
     return {
         (item["metric"]["node"], int(item["metric"]["gpu"])): item["metric"]["UUID"]
-        for item in found
+        for item in samples
     }
 
 
 def _until_quiet(lab: Lab) -> None:
     """Wait until none of our alerts fires or is about to."""
-    _wait(lambda: not lab.prometheus(OURS), RESOLVES_WITHIN_S, lambda: str(lab.prometheus(OURS)))
+    _wait(
+        lambda: not lab.prometheus(OWN_ALERTS),
+        RESOLVES_WITHIN_S,
+        lambda: str(lab.prometheus(OWN_ALERTS)),
+    )
 
 
-def _wait(done: Any, limit_s: int, explain: Any) -> None:
+def _wait(condition: Any, limit_s: int, explain: Any) -> None:
     until = time.monotonic() + limit_s
-    while not done():
+    while not condition():
         assert time.monotonic() < until, f"not within {limit_s} s: {explain()}"
         time.sleep(POLL_S)
 
 
-def _missing(told: Any, what: str, journal: Journal) -> str:
-    names = [item.fault.name for item in told if getattr(item, what) is None]
-    seen = sorted(
+def _missing(outcomes: Any, attribute: str, journal: Journal) -> str:
+    names = [item.fault.name for item in outcomes if getattr(item, attribute) is None]
+    arrived = sorted(
         {f"{alert['receiver']} {alert['status']} {alert['name']}" for alert in journal.alerts()}
     )
-    return f"{what} of {names}; what arrived: {seen}"
+    return f"{attribute} of {names}; what arrived: {arrived}"
 
 
-def _write_table(lab: Lab, told: Sequence[Told]) -> None:
+def _write_table(lab: Lab, outcomes: Sequence[AlertOutcome]) -> None:
     """The measured times, for people: alerts.md in the folder of the tests' reports."""
     lines = [
         "| fault | where | alert | receiver | action | arrived | resolved |",
         "|---|---|---|---|---|---|---|",
     ]
-    for item in told:
+    for item in outcomes:
         fault = item.fault
-        where = fault.machine if fault.gpu is None else f"{fault.machine}/{fault.gpu}"
+        location = fault.machine if fault.gpu is None else f"{fault.machine}/{fault.gpu}"
         lines.append(
-            f"| {fault.name} | {where} | {fault.alert} | {fault.receiver} | "
+            f"| {fault.name} | {location} | {fault.alert} | {fault.receiver} | "
             f"{item.labels.get('gpu_action')} | {item.fired_s:.0f} s | {item.resolved_s:.0f} s |"
         )
     lab.reports.mkdir(parents=True, exist_ok=True)

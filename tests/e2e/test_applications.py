@@ -60,14 +60,14 @@ def training(site: Lab) -> str:
     """The pod's name, while it trains on two GPUs that draw `WATTS`."""
     site.ssh("gpu1", "apt-get install -y -qq --no-install-recommends python3 >/dev/null")
     for gpu, watts in enumerate(WATTS):
-        done = site.lab("fault", "--name", site.name, "gpu1", "set", str(gpu), "power_mw",
+        result = site.lab("fault", "--name", site.name, "gpu1", "set", str(gpu), "power_mw",
                         str(1000 * watts))  # fmt: skip
-        assert done.code == 0, done.text
+        assert result.code == 0, result.text
     until(
         lambda: value(site, 'sum(DCGM_FI_DEV_POWER_USAGE{node="gpu1"})') == sum(WATTS),
         "the watts in Prometheus",
     )
-    site.kubectl("apply", "-f", "-", given=yaml.safe_dump_all(objects()))
+    site.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(objects()))
 
     def running() -> str:
         pods = json.loads(site.kubectl("get", "pods", "-n", "ml", "-o", "json"))["items"]
@@ -79,23 +79,23 @@ def training(site: Lab) -> str:
 
 def value(lab: Lab, query: str) -> float | None:
     """The value of the only series; None where there is none."""
-    found = lab.prometheus(query)
-    assert len(found) <= 1, found
-    return float(found[0]["value"][1]) if found else None
+    samples = lab.prometheus(query)
+    assert len(samples) <= 1, samples
+    return float(samples[0]["value"][1]) if samples else None
 
 
 def counted(lab: Lab, pod: str) -> tuple[float, float]:
     """When the program was asked for its own counter, and what it said."""
     page = lab.kubectl("get", "--raw", f"/api/v1/namespaces/ml/pods/{pod}:9464/proxy/metrics")
-    [found] = re.findall(r'^ml_samples_total\{phase="training"\} (\S+)$', page, re.MULTILINE)
-    return time.monotonic(), float(found)
+    [count] = re.findall(r'^ml_samples_total\{phase="training"\} (\S+)$', page, re.MULTILINE)
+    return time.monotonic(), float(count)
 
 
 def test_what_prometheus_records_is_what_the_program_counted(site: Lab, training: str) -> None:
-    began, before = counted(site, training)
+    start, before = counted(site, training)
     time.sleep(WATCHED_S)
-    ended, after = counted(site, training)
-    own = (after - before) / (ended - began)
+    end, after = counted(site, training)
+    own = (after - before) / (end - start)
     assert 0 < own <= 65  # 64 samples a step, a pause of a second after each; by two clocks
     recorded = value(site, f"namespace_pod:samples:rate5m{{{POD}}}")
     assert recorded == pytest.approx(own, rel=0.1)
@@ -112,9 +112,9 @@ def test_samples_are_joined_with_the_gpus_of_their_pod(site: Lab, training: str)
         until(lambda query=query: value(site, query), record)  # type: ignore[misc]
         assert value(site, query) == expected
     rate = f"namespace_pod:samples:rate5m{{{POD}}}"
-    for what, divisor in (("gpu", 2), ("joule", sum(WATTS))):
-        each = f"namespace_pod:samples_per_{what}:rate5m{{{POD}}}"
-        assert value(site, f"{rate} / on (namespace, pod, phase) {each}") == (
+    for unit, divisor in (("gpu", 2), ("joule", sum(WATTS))):
+        series = f"namespace_pod:samples_per_{unit}:rate5m{{{POD}}}"
+        assert value(site, f"{rate} / on (namespace, pod, phase) {series}") == (
             pytest.approx(divisor, rel=0.02)
         )
 
@@ -125,7 +125,7 @@ def test_log_lines_name_the_gpus_that_the_pod_holds(site: Lab, training: str) ->
     gpus = site.prometheus(f"group by (UUID) (DCGM_FI_DEV_GPU_TEMP{{{POD}}})")
     for line in lines:
         assert (line["node"], line["namespace"], line["pod"]) == ("gpu1", "ml", training)
-        assert set(line["gpu_uuid"].split(",")) == {one["metric"]["UUID"] for one in gpus}
+        assert set(line["gpu_uuid"].split(",")) == {gpu["metric"]["UUID"] for gpu in gpus}
         assert len(gpus) == 2
 
 

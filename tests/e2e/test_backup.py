@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuboot.kubernetes.backup import PROGRAM, SERVICE, TIMER
-from tests.e2e.conftest import Lab, Run, fresh, refused, until
+from tests.e2e.conftest import Lab, Run, assert_refused, fresh_lab, until
 from tests.e2e.workloads import database
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -36,28 +36,28 @@ done
 @pytest.fixture(scope="module")
 def site() -> Iterator[Lab]:
     """One machine that is control plane and worker, deployed."""
-    with fresh("test-backup", "--single") as lab:
+    with fresh_lab("test-backup", "--single") as lab:
         yield lab
 
 
 def restore(site: Lab, *data: str, confirmed: bool = True) -> Run:
-    given = [*data, *([f"gpuboot_restore=gpuboot-{site.name}"] if confirmed else [])]
-    options = [part for item in given for part in ("--data", item)]
+    data_options = [*data, *([f"gpuboot_restore=gpuboot-{site.name}"] if confirmed else [])]
+    options = [part for item in data_options for part in ("--data", item)]
     return site.command(["pyinfra", INVENTORY, "deploys/restore.py", "-y", *options])
 
 
-def kept(site: Lab) -> list[str]:
+def backups(site: Lab) -> list[str]:
     return site.ssh(NODE, f"ls {FOLDER}").split()
 
 
 def links(site: Lab) -> dict[str, str]:
     report = json.loads((site.reports / "latest/verify.json").read_text())
-    found: dict[str, str] = report["links"]
-    return found
+    result: dict[str, str] = report["links"]
+    return result
 
 
 def test_the_first_run_leaves_a_backup_and_a_timer(site: Lab) -> None:
-    (first,) = kept(site)
+    (first,) = backups(site)
     assert first.endswith("-first")
     assert site.ssh(NODE, f"systemctl is-active {TIMER}; systemctl is-enabled {TIMER}").split() == [
         "active",
@@ -65,15 +65,15 @@ def test_the_first_run_leaves_a_backup_and_a_timer(site: Lab) -> None:
     ]
     assert site.ssh(NODE, f"find {FOLDER} -perm /077").split() == []
     site.ssh(NODE, f"systemctl start {SERVICE}")
-    assert [name.rpartition("-")[2] for name in kept(site)] == ["first", "timer"]
-    done, _ = site.verify()
-    assert done.code == 0, done.told
+    assert [name.rpartition("-")[2] for name in backups(site)] == ["first", "timer"]
+    result, _ = site.verify()
+    assert result.code == 0, result.details
     assert (links(site)["backup"], links(site)["certificates"]) == ("pass", "pass")
 
 
 def test_a_restore_asks_first(site: Lab) -> None:
-    done = restore(site, confirmed=False)
-    refused(done, "this restores the cluster", kept(site)[-1], "etcd is at revision")
+    result = restore(site, confirmed=False)
+    assert_refused(result, "this restores the cluster", backups(site)[-1], "etcd is at revision")
 
 
 def test_objects_are_as_they_were_at_the_backup(site: Lab) -> None:
@@ -83,9 +83,9 @@ def test_objects_are_as_they_were_at_the_backup(site: Lab) -> None:
     site.kubectl("create", "configmap", "after", "--from-literal=a=1")
     site.kubectl("patch", "configmap", "before", "-p", '{"data":{"a":"new"}}')
     site.kubectl("delete", "namespace", "deleted")
-    done = restore(site)
-    assert done.code == 0, done.told
-    assert "PROVEN" in done.text
+    result = restore(site)
+    assert result.code == 0, result.details
+    assert "PROVEN" in result.text
     data = json.loads(site.kubectl("get", "configmap", "before", "-o", "json"))["data"]
     assert data == {"a": "old"}
     assert "deleted" in site.kubectl("get", "namespaces", "-o", "name")
@@ -95,7 +95,7 @@ def test_objects_are_as_they_were_at_the_backup(site: Lab) -> None:
 
 
 def test_a_deleted_claim_comes_back_with_its_data_or_is_named(site: Lab) -> None:
-    site.kubectl("apply", "-f", "-", given=database("team", "orders", "scratch"))
+    site.kubectl("apply", "-f", "-", stdin=database("team", "orders", "scratch"))
     rollout = ("-n", "team", "rollout", "status", "deploy/database", "--timeout=240s")
     site.kubectl(*rollout)
 
@@ -110,14 +110,14 @@ def test_a_deleted_claim_comes_back_with_its_data_or_is_named(site: Lab) -> None
     removed = site.ssh(NODE, f"ls {VOLUMES}/.removed").split()
     assert [name.rpartition("_")[2] for name in removed] == ["orders", "scratch"]
     site.ssh(NODE, f"rm -r {VOLUMES}/.removed/*_scratch")
-    asked = restore(site, confirmed=False)
-    refused(asked, "these claims come back with their data", "team/orders (node1: ")
-    refused(asked, "these claims come back WITHOUT their data", "team/scratch (node1: ")
-    done = restore(site)
-    assert done.code == 1, done.told
-    assert "PROVEN" in done.text
-    assert "claim team/scratch (node1: " in done.text
-    assert "claim team/orders" not in done.text
+    refusal = restore(site, confirmed=False)
+    assert_refused(refusal, "these claims come back with their data", "team/orders (node1: ")
+    assert_refused(refusal, "these claims come back WITHOUT their data", "team/scratch (node1: ")
+    result = restore(site)
+    assert result.code == 1, result.details
+    assert "PROVEN" in result.text
+    assert "claim team/scratch (node1: " in result.text
+    assert "claim team/orders" not in result.text
     site.kubectl(*rollout)
     assert inside("cat /data/orders/rows") == "paid"
     assert inside("ls /data/scratch") == ""
@@ -126,24 +126,26 @@ def test_a_deleted_claim_comes_back_with_its_data_or_is_named(site: Lab) -> None
 
 
 def test_certificates_that_expire_soon_are_renewed_after_a_backup(site: Lab) -> None:
-    done = site.deploy("--json", settings={"cluster": {"renew_certificates_days": 300}})
-    assert done.changes == []  # they last 364 days
+    result = site.deploy("--json", settings={"cluster": {"renew_certificates_days": 300}})
+    assert result.changes == []  # they last 364 days
     site.ssh(NODE, SHORT.replace("60s", "240h"))
-    done = site.deploy("--json")
-    assert "Kubernetes | Renew certificates that expire soon (kubeadm certs renew)" in done.changes
-    assert kept(site)[-1].endswith("-certificates")
+    result = site.deploy("--json")
+    assert (
+        "Kubernetes | Renew certificates that expire soon (kubeadm certs renew)" in result.changes
+    )
+    assert backups(site)[-1].endswith("-certificates")
     assert site.deploy("--json").changes == []
 
 
 def test_a_cluster_whose_certificates_have_expired_comes_back(site: Lab) -> None:
     site.ssh(NODE, SHORT)
     time.sleep(65)
-    done, report = site.verify()
-    assert done.code == 1
-    assert [item for item in report["findings"] if "expired: " in item["detail"]], done.told
-    done = site.deploy()
-    assert done.code == 0, done.told
-    assert "PROVEN" in done.text
+    result, report = site.verify()
+    assert result.code == 1
+    assert [item for item in report["findings"] if "expired: " in item["detail"]], result.details
+    result = site.deploy()
+    assert result.code == 0, result.details
+    assert "PROVEN" in result.text
     assert site.ssh(NODE, "kubectl get --raw /readyz") == "ok"
     assert site.deploy("--json").changes == []
 
@@ -151,22 +153,22 @@ def test_a_cluster_whose_certificates_have_expired_comes_back(site: Lab) -> None
 def test_a_machine_that_was_installed_anew_gets_its_cluster_back(site: Lab, tmp_path: Path) -> None:
     site.kubectl("create", "configmap", "precious", "--from-literal=a=1")
     site.ssh(NODE, f"{PROGRAM} manual")
-    name = kept(site)[-1]
-    away = tmp_path / name
-    away.mkdir()
+    name = backups(site)[-1]
+    copy_folder = tmp_path / name
+    copy_folder.mkdir()
     for file in ("about.json", "etcd.db", "pki.tar"):
         text = site.ssh(NODE, f"od -An -v -t x1 {FOLDER}/{name}/{file}")
-        (away / file).write_bytes(bytes.fromhex("".join(text.split())))
+        (copy_folder / file).write_bytes(bytes.fromhex("".join(text.split())))
     cluster = f"gpuboot_reset=gpuboot-{site.name}"
-    done = site.command(["pyinfra", INVENTORY, "deploys/reset.py", "-y", "--data", cluster])
-    assert done.code == 0, done.told
+    result = site.command(["pyinfra", INVENTORY, "deploys/reset.py", "-y", "--data", cluster])
+    assert result.code == 0, result.details
     site.ssh(NODE, f"rm -rf {FOLDER} /var/lib/etcd*")
-    done = site.command(["pyinfra", INVENTORY, "deploys/host_layers.py", "-y"])
-    assert done.code == 0, done.told
-    done = restore(site, f"gpuboot_backup={away}")
-    assert done.code == 0, done.told
+    result = site.command(["pyinfra", INVENTORY, "deploys/host_layers.py", "-y"])
+    assert result.code == 0, result.details
+    result = restore(site, f"gpuboot_backup={copy_folder}")
+    assert result.code == 0, result.details
     assert "configmap/precious" in site.kubectl("get", "configmaps", "-o", "name")
-    done = site.deploy()
-    assert done.code == 0, done.told
-    assert "PROVEN" in done.text
+    result = site.deploy()
+    assert result.code == 0, result.details
+    assert "PROVEN" in result.text
     assert site.deploy("--json").changes == []

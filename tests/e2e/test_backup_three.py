@@ -13,7 +13,7 @@ import pytest
 
 from gpuboot.kubernetes.backup import PROGRAM, TIMER
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET
-from tests.e2e.conftest import Lab, refused, until
+from tests.e2e.conftest import Lab, assert_refused, until
 from tests.e2e.test_backup import FOLDER, INVENTORY, SHORT
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -21,7 +21,7 @@ LAB = ("test-three", "--control-planes", "3", "--gpus", "1")
 CONTROLS = ("cp1", "cp2", "cp3")
 
 
-def kept(site: Lab, machine: str) -> list[str]:
+def backups(site: Lab, machine: str) -> list[str]:
     return site.ssh(machine, f"ls {FOLDER}").split()
 
 
@@ -36,8 +36,8 @@ def members(site: Lab, machine: str) -> int:
     container = f"$({crictl} ps -q --state running --name '^etcd$')"
     etcdctl = f"etcdctl --cacert={pki}/ca.crt --cert={pki}/server.crt --key={pki}/server.key"
     ask = f"{crictl} exec {container} {etcdctl} endpoint health --cluster -w json"
-    said = site.ssh(machine, f"{ask} 2>/dev/null; true")
-    return sum(item["health"] for item in json.loads(said or "[]"))
+    output = site.ssh(machine, f"{ask} 2>/dev/null; true")
+    return sum(item["health"] for item in json.loads(output or "[]"))
 
 
 def short(site: Lab, validity: str) -> None:
@@ -51,30 +51,30 @@ def short(site: Lab, validity: str) -> None:
 
 def test_each_control_plane_has_a_backup_and_a_timer(site: Lab) -> None:
     for machine in CONTROLS:
-        (first,) = kept(site, machine)
+        (first,) = backups(site, machine)
         assert first.endswith("-first")
         assert site.ssh(machine, f"systemctl is-active {TIMER}").strip() == "active"
-    done, report = site.verify()
-    assert done.code == 0, done.told
-    found = [item for item in report["findings"] if item["link"] == "backup"]
-    assert [item["status"] for item in found] == ["pass"] * 3
+    result, report = site.verify()
+    assert result.code == 0, result.details
+    findings = [item for item in report["findings"] if item["link"] == "backup"]
+    assert [item["status"] for item in findings] == ["pass"] * 3
 
 
 def test_all_members_are_restored_from_the_backup_of_one(site: Lab) -> None:
     site.kubectl("create", "configmap", "before", "--from-literal=a=old")
     site.ssh("cp2", f"{PROGRAM} manual")
-    newest = kept(site, "cp2")[-1]
+    newest = backups(site, "cp2")[-1]
     site.kubectl("patch", "configmap", "before", "-p", '{"data":{"a":"new"}}')
     site.kubectl("create", "configmap", "after")
-    done = restore(site)
-    assert done.code == 0, done.told
-    assert "PROVEN" in done.text
+    result = restore(site)
+    assert result.code == 0, result.told
+    assert "PROVEN" in result.text
     for machine in CONTROLS:
-        assert newest in kept(site, machine)
+        assert newest in backups(site, machine)
         assert "etcd.before-" in site.ssh(machine, "ls /var/lib")
         # each API server asks the etcd beside it
-        found = json.loads(site.ssh(machine, "kubectl get configmaps -o json"))["items"]
-        names = {item["metadata"]["name"]: item.get("data") for item in found}
+        configmaps = json.loads(site.ssh(machine, "kubectl get configmaps -o json"))["items"]
+        names = {item["metadata"]["name"]: item.get("data") for item in configmaps}
         assert names["before"] == {"a": "old"}
         assert "after" not in names
     assert members(site, "cp1") == 3
@@ -83,7 +83,7 @@ def test_all_members_are_restored_from_the_backup_of_one(site: Lab) -> None:
 
 def test_a_restore_leaves_no_member_out(site: Lab) -> None:
     site.lab("power", "--name", site.name, "cp3", "off")
-    refused(restore(site), "cp3 cannot be reached, and would come back")
+    assert_refused(restore(site), "cp3 cannot be reached, and would come back")
     site.lab("power", "--name", site.name, "cp3", "on")
     until(lambda: members(site, "cp1") == 3, "cp3 is back")
 
@@ -91,12 +91,12 @@ def test_a_restore_leaves_no_member_out(site: Lab) -> None:
 def test_certificates_are_renewed_on_one_after_the_other(site: Lab) -> None:
     short(site, "240h")
     until(lambda: members(site, "cp1") == 3, "etcd has its short certificates")
-    done = site.deploy()
-    assert done.code == 0, done.told
-    assert "Renew certificates that expire soon (kubeadm certs renew)" in done.text
-    assert "PROVEN" in done.text
+    result = site.deploy()
+    assert result.code == 0, result.details
+    assert "Renew certificates that expire soon (kubeadm certs renew)" in result.text
+    assert "PROVEN" in result.text
     for machine in CONTROLS:
-        assert kept(site, machine)[-1].endswith("-certificates")
+        assert backups(site, machine)[-1].endswith("-certificates")
     assert members(site, "cp1") == 3
     assert site.deploy("--json").changes == []
 
@@ -104,8 +104,8 @@ def test_certificates_are_renewed_on_one_after_the_other(site: Lab) -> None:
 def test_three_whose_certificates_have_all_expired_come_back_in_one_run(site: Lab) -> None:
     short(site, "60s")
     time.sleep(65)
-    done = site.deploy()
-    assert done.code == 0, done.told
-    assert "PROVEN" in done.text
+    result = site.deploy()
+    assert result.code == 0, result.details
+    assert "PROVEN" in result.text
     assert members(site, "cp1") == 3
     assert site.deploy("--json").changes == []

@@ -28,24 +28,24 @@ def verified(lab: Lab, *prefix: str) -> tuple[Run, list[dict[str, Any]]]:
     """One verification that must end in time, without a traceback, and with a report of its own."""
     latest = lab.reports / "latest"
     before = latest.resolve()
-    begun = time.monotonic()
-    done = lab.command([*prefix, *VERIFY])
-    took = time.monotonic() - begun
-    assert latest.resolve() != before, done.told
-    assert "Traceback" not in done.text, done.text
-    assert took < WITHIN_S
+    start = time.monotonic()
+    result = lab.command([*prefix, *VERIFY])
+    elapsed = time.monotonic() - start
+    assert latest.resolve() != before, result.details
+    assert "Traceback" not in result.text, result.text
+    assert elapsed < WITHIN_S
     report = json.loads((latest / "verify.json").read_text())
     findings: list[dict[str, Any]] = report["findings"]
-    print(f"{took:.0f} s, exit code {done.code}, {report['verdict']}")
+    print(f"{elapsed:.0f} s, exit code {result.code}, {report['verdict']}")
     for item in failed(findings):
         print(f"  {item['node']} {item['gpu_uuid'] or '-'} {item['link']}: {item['detail']}")
-    return done, findings
+    return result, findings
 
 
 def failed(findings: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
-    found = [item for item in findings if item["status"] == "fail"]
-    assert all(item["remedy"] for item in found)
-    return found
+    failures = [item for item in findings if item["status"] == "fail"]
+    assert all(item["remedy"] for item in failures)
+    return failures
 
 
 def open_(findings: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -56,8 +56,8 @@ def open_(findings: Collection[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def uuid(lab: Lab, machine: str, gpu: int) -> str:
     """Of a simulated GPU; see lab/gpusim/hardware."""
-    listed = lab.ssh(machine, "grep -m1 uuid_seed /var/lib/gpu-sim/hardware.conf")
-    seed = int(listed.split("=")[1].strip(), 0)
+    output = lab.ssh(machine, "grep -m1 uuid_seed /var/lib/gpu-sim/hardware.conf")
+    seed = int(output.split("=")[1].strip(), 0)
     return f"GPU-{seed:08x}-5157-4c6c-8abc-{gpu:012d}"
 
 
@@ -71,12 +71,12 @@ def test_faults_of_gpus_are_told_of_each_gpu(site: Lab) -> None:
         words = ("set", str(fault.gpu), *fault.key.split())
         assert site.lab("fault", "--name", site.name, fault.machine, *words).code == 0
     time.sleep(15)  # a scrape of the exporter
-    done, findings = verified(site)
-    assert done.code == 1
+    result, findings = verified(site)
+    assert result.code == 1
     for fault in GPU_FAULTS:
         links = {item["link"] for item in failed(findings) if item["gpu_uuid"] == uuids[fault]}
         assert links & fault.links if fault.links else not links, (fault, links)
-        assert not fault.links or uuids[fault] in done.text
+        assert not fault.links or uuids[fault] in result.text
     for machine in ("gpu1", "gpu2"):
         assert site.lab("fault", "--name", site.name, machine, "repair").code == 0
         for daemon_set in ("nvidia-dcgm-exporter", "nvidia-device-plugin-daemonset"):
@@ -88,21 +88,25 @@ def test_faults_of_gpus_are_told_of_each_gpu(site: Lab) -> None:
 def test_a_bad_day_is_named(site: Lab, day: Day) -> None:
     try:
         day.inject(site)
-        done, findings = verified(site)
+        result, findings = verified(site)
     finally:
         day.undo(site)
         settled(site)
-    assert done.code == day.code, done.told
-    found = failed(findings) if day.code == 1 else open_(findings)
-    assert {item["node"] for item in found} <= {day.node, *day.others}
-    named = [item for item in found if (item["node"], item["link"]) == (day.node, day.link)]
-    assert any(re.search(day.says, item["detail"] + item["remedy"]) for item in named), found
+    assert result.code == day.code, result.details
+    open_findings = failed(findings) if day.code == 1 else open_(findings)
+    assert {item["node"] for item in open_findings} <= {day.node, *day.other_nodes}
+    matches = [
+        item for item in open_findings if (item["node"], item["link"]) == (day.node, day.link)
+    ]
+    assert any(re.search(day.message, item["detail"] + item["remedy"]) for item in matches), (
+        open_findings
+    )
 
 
 def test_a_slow_way_to_the_api_server_changes_no_verdict(site: Lab) -> None:
-    with controller(state.load(site.name), FAR) as here:
-        done, findings = verified(site, *here.prefix())
-    assert done.code == 0, done.told
+    with controller(state.load(site.name), FAR) as remote:
+        result, findings = verified(site, *remote.prefix())
+    assert result.code == 0, result.details
     assert not failed(findings)
 
 
@@ -115,15 +119,15 @@ def test_a_node_that_is_powered_off_meanwhile_is_named(site: Lab) -> None:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    begun = time.monotonic()
+    start = time.monotonic()
     assert running.stdout is not None
     for line in running.stdout:
         if "reading 2 GPU nodes" in line:
             break
-    here = state.load(site.name)
-    machines.power_off(here, here.get("gpu2"))  # a command of its own would come too late
+    lab_state = state.load(site.name)
+    machines.power_off(lab_state, lab_state.get("gpu2"))  # a command of its own would come too late
     text, _ = running.communicate(timeout=WITHIN_S)
-    print(f"{time.monotonic() - begun:.0f} s, exit code {running.returncode}")
+    print(f"{time.monotonic() - start:.0f} s, exit code {running.returncode}")
     assert running.returncode == 1, text
     assert "Traceback" not in text
     report = json.loads((site.reports / "latest/verify.json").read_text())

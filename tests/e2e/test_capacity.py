@@ -34,18 +34,20 @@ def pods(lab: Lab) -> Iterator[None]:
     """A pod that holds one of two GPUs, and one that asks for more than its node has."""
     texts = [POD.format(name="holds", node="gpu1", gpus=1),
              POD.format(name="waits", node="gpu2", gpus=5)]  # fmt: skip
-    lab.kubectl("apply", "-f", "-", given="---".join(texts))
+    lab.kubectl("apply", "-f", "-", stdin="---".join(texts))
     lab.kubectl("wait", "--for=condition=Ready", "pod/holds", "--timeout=120s")
     yield
     lab.kubectl("delete", "pod", "holds", "waits", "--now", "--ignore-not-found")
 
 
-def capacity(lab: Lab, *more: str) -> dict[str, Any]:
+def capacity(lab: Lab, *arguments: str) -> dict[str, Any]:
     """What it says: of a young cluster always with exit code 2."""
-    done = lab.command(["gpuboot", "capacity", "inventories/lab.py", "--json", *more], timeout=180)
-    assert done.out, done.text
-    assert done.code == 2
-    document: dict[str, Any] = json.loads(done.out)
+    result = lab.command(
+        ["gpuboot", "capacity", "inventories/lab.py", "--json", *arguments], timeout=180
+    )
+    assert result.out, result.text
+    assert result.code == 2
+    document: dict[str, Any] = json.loads(result.out)
     assert document["exit_code"] == 2
     return document
 
@@ -53,8 +55,8 @@ def capacity(lab: Lab, *more: str) -> dict[str, Any]:
 def rows(document: dict[str, Any]) -> dict[str, tuple[int, int, dict[str, int]]]:
     """Held, usable and stranded by node."""
     assert document["fit"], document["fit_refusal"]
-    return {one["node"]: (one["held"], one["usable"], one["stranded"])
-            for one in document["fit"]["nodes"]}  # fmt: skip
+    return {node["node"]: (node["held"], node["usable"], node["stranded"])
+            for node in document["fit"]["nodes"]}  # fmt: skip
 
 
 SMALL = ("--cpu-per-gpu", "0.1", "--memory-per-gpu", "0.1")
@@ -84,7 +86,7 @@ def test_what_fits_is_what_no_pod_holds(lab: Lab, pods: None) -> None:
 def test_gpus_beside_too_few_cores_are_stranded(lab: Lab, pods: None) -> None:
     _, usable, stranded = rows(capacity(lab, "--cpu-per-gpu", "1000"))["gpu2"]
     assert usable == 0
-    assert [re.sub(r"[\d.]+", "N", why) for why in stranded] == ["CPU used up (N cores left)"]
+    assert [re.sub(r"[\d.]+", "N", reason) for reason in stranded] == ["CPU used up (N cores left)"]
     assert list(stranded.values()) == [4]
 
 

@@ -38,9 +38,9 @@ spec:
 
 
 @pytest.fixture(scope="module")
-def held(lab: Lab) -> Iterator[None]:
+def held_gpus(lab: Lab) -> Iterator[None]:
     """A pod held two GPUs of gpu1 for some minutes, and gpu2 was cordoned meanwhile."""
-    lab.kubectl("apply", "-f", "-", given=OBJECTS)
+    lab.kubectl("apply", "-f", "-", stdin=OBJECTS)
     try:
         lab.kubectl("cordon", "gpu2")
         until(
@@ -56,17 +56,17 @@ def held(lab: Lab) -> Iterator[None]:
 
 def cost(lab: Lab, *arguments: str) -> dict[str, Any]:
     command = ["gpuboot", "cost", *arguments, "--format", "json"]
-    done = lab.command(command, timeout=120, settings=SETTINGS)
-    assert done.code == 0, done.text
-    document: dict[str, Any] = json.loads(done.out)
+    result = lab.command(command, timeout=120, settings=SETTINGS)
+    assert result.code == 0, result.text
+    document: dict[str, Any] = json.loads(result.out)
     return document
 
 
-def test_the_report_names_pods_and_adds_up(lab: Lab, held: None, tmp_path: Path) -> None:
-    kept = tmp_path / "answers.json"
-    found = cost(lab, "inventories/lab.py", "--since", SPAN, "--by", "team,namespace,pod",
-                 "--save", str(kept))  # fmt: skip
-    rows = {(row["team"], row["namespace"], row["pod"]): row for row in found["rows"]}
+def test_the_report_names_pods_and_adds_up(lab: Lab, held_gpus: None, tmp_path: Path) -> None:
+    answers_file = tmp_path / "answers.json"
+    report = cost(lab, "inventories/lab.py", "--since", SPAN, "--by", "team,namespace,pod",
+                 "--save", str(answers_file))  # fmt: skip
+    rows = {(row["team"], row["namespace"], row["pod"]): row for row in report["rows"]}
     row = rows["research", "billed", "holder"]
     hours = 2 * HELD_FOR_S / 3600
     assert row["gpu_hours"] == pytest.approx(hours, abs=2 * 120 / 3600)
@@ -76,18 +76,18 @@ def test_the_report_names_pods_and_adds_up(lab: Lab, held: None, tmp_path: Path)
         pytest.approx(row["gpu_hours"])
     )
     assert row["energy_kwh"] > 0
-    assert all(abs(one["difference"]) < 1e-6 for one in found["conservation"])
-    promised = sum(float(one["value"][1]) for one in lab.prometheus("node:gpu_expected:count"))
-    whole = found["conservation"][-1]
-    assert whole["installed_gpu_hours"] == pytest.approx(promised * 8 / 60)
-    assert found["reasons"]["closed"] > 0
-    again = cost(lab, "--from", str(kept), "--by", "team,namespace,pod")
-    assert again["rows"] == found["rows"]
+    assert all(abs(entry["difference"]) < 1e-6 for entry in report["conservation"])
+    expected = sum(float(entry["value"][1]) for entry in lab.prometheus("node:gpu_expected:count"))
+    total = report["conservation"][-1]
+    assert total["installed_gpu_hours"] == pytest.approx(expected * 8 / 60)
+    assert report["reasons"]["closed"] > 0
+    replayed = cost(lab, "--from", str(answers_file), "--by", "team,namespace,pod")
+    assert replayed["rows"] == report["rows"]
 
 
 def test_a_time_that_prometheus_has_forgotten(lab: Lab) -> None:
     command = ["gpuboot", "cost", "inventories/lab.py", "--since", "900d"]
-    done = lab.command(command, timeout=120, settings=SETTINGS)
-    assert done.code == 2
-    assert "Prometheus keeps" in done.err
-    assert "remedy: --since" in done.err
+    result = lab.command(command, timeout=120, settings=SETTINGS)
+    assert result.code == 2
+    assert "Prometheus keeps" in result.err
+    assert "remedy: --since" in result.err

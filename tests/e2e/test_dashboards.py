@@ -102,8 +102,8 @@ def busy(lab: Lab) -> Iterator[Query]:
         ready = ("wait", "--for=condition=Ready", "pod/holder", "--timeout=120s")
         lab.kubectl(*ready, "-n", NAMESPACE)
         for fault in FAULTS:
-            done = lab.lab("fault", "--name", lab.name, "gpu1", "set", *fault)
-            assert done.code == 0, done.text
+            result = lab.lab("fault", "--name", lab.name, "gpu1", "set", *fault)
+            assert result.code == 0, result.text
         with prometheus(state.load(lab.name)) as url:
             _settle(url)
             now = time.time()
@@ -128,19 +128,19 @@ def _settle(url: str) -> None:
 
 def _values(board: dict[str, Any], ask: Query) -> dict[str, str]:
     """Each variable with all values that Grafana would offer; without any, what All stands for."""
-    chosen = defaults(board)
+    selected = defaults(board)
     for variable in board["templating"]["list"]:
         if variable["type"] != "query":
             continue
         query = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
         assert query
-        series, label = interpolate(query[1], chosen), query[2]
-        found = [labels[label] for labels, _ in ask(f"group by ({label}) ({series})", True)]
-        if found:
+        series, label = interpolate(query[1], selected), query[2]
+        values = [labels[label] for labels, _ in ask(f"group by ({label}) ({series})", True)]
+        if values:
             # as Grafana writes several values: a regular expression inside PromQL's quotes
-            pattern = "|".join(re.escape(value).replace("\\", "\\\\") for value in found)
-            chosen[variable["name"]] = f"({pattern})"
-    return chosen
+            pattern = "|".join(re.escape(value).replace("\\", "\\\\") for value in values)
+            selected[variable["name"]] = f"({pattern})"
+    return selected
 
 
 @pytest.mark.parametrize("uid", dashboards(parse_settings({})))

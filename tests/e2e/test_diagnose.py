@@ -27,28 +27,28 @@ TIMES = ROOT / "reports" / "diagnose"
 
 def diagnosed(lab: Lab, *options: str) -> tuple[float, dict[str, Any]]:
     """Seconds that `gpuboot diagnose` took, and what it found."""
-    begun = time.monotonic()
-    done = lab.command(["gpuboot", "diagnose", "inventories/lab.py", "--json", *options])
-    took = time.monotonic() - begun
-    assert done.code in (0, 1), done.told
-    found: dict[str, Any] = json.loads(done.out)
-    assert done.code == (1 if found["causes"] else 0)
-    return took, found
+    start = time.monotonic()
+    result = lab.command(["gpuboot", "diagnose", "inventories/lab.py", "--json", *options])
+    elapsed = time.monotonic() - start
+    assert result.code in (0, 1), result.details
+    diagnosis: dict[str, Any] = json.loads(result.out)
+    assert result.code == (1 if diagnosis["causes"] else 0)
+    return elapsed, diagnosis
 
 
-def ids(found: dict[str, Any]) -> list[str]:
-    return [one["id"] for one in found["causes"]]
+def ids(diagnosis: dict[str, Any]) -> list[str]:
+    return [cause["id"] for cause in diagnosis["causes"]]
 
 
 def healthy(lab: Lab) -> None:
     """Nothing is found, as soon as what was undone has settled."""
     end = time.monotonic() + SETTLES_S
-    while (found := diagnosed(lab)[1])["causes"] or found["unread"]:
-        assert time.monotonic() < end, json.dumps(found, indent=1)
+    while (diagnosis := diagnosed(lab)[1])["causes"] or diagnosis["unread"]:
+        assert time.monotonic() < end, json.dumps(diagnosis, indent=1)
         time.sleep(5)
 
 
-def note(fault: Fault, injected_s: float, took_s: float, found: dict[str, Any]) -> None:
+def note(fault: Fault, injected_s: float, took_s: float, diagnosis: dict[str, Any]) -> None:
     """A line for people who compare: what was broken, what was named, how long it took."""
     TIMES.mkdir(parents=True, exist_ok=True)
     line = {
@@ -56,7 +56,9 @@ def note(fault: Fault, injected_s: float, took_s: float, found: dict[str, Any]) 
         "simulated": fault.simulated,
         "diagnose_s": round(took_s, 1),
         "since_injected_s": round(injected_s, 1),
-        "named": [(one["id"], one["confidence"], one["follows"]) for one in found["causes"]],
+        "named": [
+            (cause["id"], cause["confidence"], cause["follows"]) for cause in diagnosis["causes"]
+        ],
     }
     with Path(TIMES / "times.jsonl").open("a", encoding="utf-8") as stream:
         stream.write(json.dumps(line) + "\n")
@@ -85,9 +87,9 @@ def type_commands(lab: Lab, cause: dict[str, Any]) -> None:
         for part in re.split(r"; (?=ssh )", item["command"]):
             beyond = re.match(r"ssh (\S+) (.*)", part)
             machine, text = (beyond[1], beyond[2]) if beyond else (item["on"], part)
-            done = lab.lab("ssh", "--name", lab.name, machine, f"set -eo pipefail; {text}")
+            result = lab.lab("ssh", "--name", lab.name, machine, f"set -eo pipefail; {text}")
             # a reader that has seen enough closes the pipe
-            assert done.code in (0, 141), f"{cause['id']}: {machine}$ {text}\n{done.text}"
+            assert result.code in (0, 141), f"{cause['id']}: {machine}$ {text}\n{result.text}"
 
 
 def test_a_healthy_cluster_yields_nothing(site: Lab) -> None:
@@ -98,21 +100,21 @@ def test_a_healthy_cluster_yields_nothing(site: Lab) -> None:
     "fault", [*POD_FAULTS, *ABSENCE_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS, *WAY_FAULTS], ids=str
 )
 def test_a_fault_is_named(site: Lab, fault: Fault) -> None:
-    if fault.alone:
+    if fault.single:
         healthy(site)
     fault.inject(site)
     injected = time.monotonic()
     try:
         while True:
-            took, found = diagnosed(site)
-            if set(fault.causes) <= set(ids(found)):
+            elapsed, diagnosis = diagnosed(site)
+            if set(fault.causes) <= set(ids(diagnosis)):
                 break
-            assert time.monotonic() - injected < 2 * WITHIN_S, json.dumps(found, indent=1)
-        note(fault, time.monotonic() - injected, took, found)
-        assert took < WITHIN_S
+            assert time.monotonic() - injected < 2 * WITHIN_S, json.dumps(diagnosis, indent=1)
+        note(fault, time.monotonic() - injected, elapsed, diagnosis)
+        assert elapsed < WITHIN_S
         text = site.command(["gpuboot", "diagnose", "inventories/lab.py"])
         (TIMES / f"{fault}.txt").write_text(text.out, encoding="utf-8")
-        for cause in found["causes"]:
+        for cause in diagnosis["causes"]:
             if cause["id"] in set(fault.causes) - set(NOT_TYPED):
                 type_commands(site, cause)
     finally:
@@ -124,6 +126,6 @@ def test_what_was_undone_is_named_no_more(site: Lab) -> None:
 
 
 def test_a_bundle_of_the_site(site: Lab, tmp_path: Path) -> None:
-    done = site.command(["gpuboot", "bundle", "inventories/lab.py", "--to", str(tmp_path)])
-    assert done.code == 0, done.told
+    result = site.command(["gpuboot", "bundle", "inventories/lab.py", "--to", str(tmp_path)])
+    assert result.code == 0, result.details
     assert list(tmp_path.glob("*.tar.gz"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import Lab, fresh, until
+from tests.e2e.conftest import Lab, fresh_lab, until
 
 pytestmark = pytest.mark.lab
 
@@ -18,7 +18,7 @@ COMMAND = ["pyinfra", "inventories/lab_docker.py", "deploys/standalone.py", "-y"
 @pytest.fixture(scope="module")
 def docker() -> Iterator[Lab]:
     """One machine that has GPUs and watches them."""
-    with fresh("dockertest", "--docker") as running:
+    with fresh_lab("dockertest", "--docker") as running:
         yield running
 
 
@@ -70,9 +70,9 @@ def test_what_others_wrote_for_dockerd_holds_and_nonsense_is_refused(docker: Lab
     assert config["features"] == {"time-namespaces": False}  # the lab's package wrote it
     docker.ssh("node1", f"cp {path} /root/kept; echo '{{\"no-such-key\": 1}}' > {path}")
     try:
-        refused = docker.command(COMMAND)
-        assert refused.code == 1
-        assert "dockerd does not accept the configuration, nothing was changed" in refused.text
+        rejected = docker.command(COMMAND)
+        assert rejected.code == 1
+        assert "dockerd does not accept the configuration, nothing was changed" in rejected.text
         assert json.loads(docker.ssh("node1", f"cat {path}")) == {"no-such-key": 1}
         assert docker.ssh("node1", "docker info --format '{{.DefaultRuntime}}'") == "nvidia\n"
     finally:
@@ -82,8 +82,8 @@ def test_what_others_wrote_for_dockerd_holds_and_nonsense_is_refused(docker: Lab
 def test_a_lost_gpu_is_found_by_gpuboot_verify(docker: Lab) -> None:
     docker.ssh("node1", "gpu-sim set 1 lost 1")
     try:
-        done = docker.command(["gpuboot", "verify", "inventories/lab_docker.py"])
-        assert done.code == 1, done.text
+        result = docker.command(["gpuboot", "verify", "inventories/lab_docker.py"])
+        assert result.code == 1, result.text
         report = json.loads((docker.reports / "latest/verify.json").read_text())
         assert [row["status"] for row in report["gpus"]] == ["pass", "fail"]
     finally:

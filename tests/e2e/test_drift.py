@@ -20,17 +20,17 @@ HELM = "helm --kubeconfig /etc/kubernetes/admin.conf"
 
 def planned(lab: Lab) -> list[str]:
     """The lines that tell what a run would change."""
-    done = lab.dry()
-    assert done.code == 0, done.told
-    plan = done.err.split("Preparing operation files...")[1].splitlines()
+    result = lab.dry()
+    assert result.code == 0, result.details
+    plan = result.err.split("Preparing operation files...")[1].splitlines()
     return [line.strip() for line in plan if line.strip()[:2] in ("+ ", "- ", "~ ")]
 
 
 def repaired(lab: Lab, *operations: str) -> None:
     """A run changes something in just these operations, and the next one nothing."""
     changed = lab.deploy("--json").changes
-    wanted = [item for item in changed if any(name in item for name in operations)]
-    assert len(wanted) == len(operations), changed
+    matching = [item for item in changed if any(name in item for name in operations)]
+    assert len(matching) == len(operations), changed
     assert lab.deploy("--json").changes == []
     assert planned(lab) == []
 
@@ -56,13 +56,15 @@ def test_objects_that_were_deleted_come_back(site: Lab) -> None:
     site.kubectl("-n", "monitoring", "delete", "service", f"{STACK}-prometheus")
     site.kubectl("-n", "kube-system", "delete", "deployment", "coredns")
     site.kubectl("delete", "clusterrolebinding", ROTATION)
-    told = planned(site)
-    assert "~ Deployment kube-system/coredns: deleted → created again" in told
-    assert f"~ ClusterRoleBinding {ROTATION}: deleted → created again" in told
-    assert "~ ServiceMonitor gpu-operator/nvidia-dcgm-exporter: deleted → created again" in told
-    assert f"~ Service monitoring/{STACK}-prometheus: deleted → created again" in told
-    assert f"+ ConfigMap monitoring/{board}: created" in told
-    assert len(told) == 5
+    plan_lines = planned(site)
+    assert "~ Deployment kube-system/coredns: deleted → created again" in plan_lines
+    assert f"~ ClusterRoleBinding {ROTATION}: deleted → created again" in plan_lines
+    assert (
+        "~ ServiceMonitor gpu-operator/nvidia-dcgm-exporter: deleted → created again" in plan_lines
+    )
+    assert f"~ Service monitoring/{STACK}-prometheus: deleted → created again" in plan_lines
+    assert f"+ ConfigMap monitoring/{board}: created" in plan_lines
+    assert len(plan_lines) == 5
     repaired(
         site,
         *("Deploy gpu-operator", f"Deploy {STACK}", "Apply rules, dashboards"),
@@ -81,24 +83,26 @@ def test_what_was_added_and_changed_in_our_objects_is_put_back(site: Lab) -> Non
     group = [{"op": "add", "path": "/spec/groups/-", "value": {"name": "mine", "rules": []}}]
     site.kubectl("-n", "monitoring", "patch", rule, "--type=json", "-p", json.dumps(group))
     site.kubectl("-n", "monitoring", "label", "configmap", board, "team=ml")
-    told = planned(site)
-    assert f"- ConfigMap monitoring/{board}: data.mine.json was {{}}" in told
-    assert len(told) == 2
-    assert 'spec.groups[{"name":"mine"}] was added by hand' in told[1]
+    plan_lines = planned(site)
+    assert f"- ConfigMap monitoring/{board}: data.mine.json was {{}}" in plan_lines
+    assert len(plan_lines) == 2
+    assert 'spec.groups[{"name":"mine"}] was added by hand' in plan_lines[1]
     repaired(site, "Apply rules, dashboards", "Reload Prometheus rules")
-    kept = json.loads(site.kubectl("-n", "monitoring", "get", "configmap", board, "-o", "json"))
-    assert "mine.json" not in kept["data"]
-    assert kept["metadata"]["labels"]["team"] == "ml"  # not ours
+    configmap = json.loads(
+        site.kubectl("-n", "monitoring", "get", "configmap", board, "-o", "json")
+    )
+    assert "mine.json" not in configmap["data"]
+    assert configmap["metadata"]["labels"]["team"] == "ml"  # not ours
 
 
 def test_operators_that_were_scaled_to_zero_run_again(site: Lab) -> None:
     operators = {"monitoring": f"{STACK}-operator", "gpu-operator": "gpu-operator"}
     for namespace, name in operators.items():
         site.kubectl("-n", namespace, "scale", f"deployment/{name}", "--replicas=0")
-    told = planned(site)
+    plan_lines = planned(site)
     for namespace, name in operators.items():
-        assert f"~ Deployment {namespace}/{name}: spec.replicas 0 → 1" in told
-    assert len(told) == 2
+        assert f"~ Deployment {namespace}/{name}: spec.replicas 0 → 1" in plan_lines
+    assert len(plan_lines) == 2
     repaired(site, "Deploy gpu-operator", f"Deploy {STACK}")
     for namespace, name in operators.items():
         ready = ("-o", "jsonpath={.status.readyReplicas}")
@@ -112,8 +116,10 @@ def test_values_that_were_changed_by_hand_are_named_and_put_back(site: Lab) -> N
         f"{HELM} upgrade {STACK} {chart} -n monitoring --reuse-values"
         " --set prometheus.prometheusSpec.retention=1d --force-conflicts",
     )
-    told = planned(site)
-    assert any("prometheus.prometheusSpec.retention 1d → " in line for line in told), told
+    plan_lines = planned(site)
+    assert any("prometheus.prometheusSpec.retention 1d → " in line for line in plan_lines), (
+        plan_lines
+    )
     repaired(site, f"Deploy {STACK}")
 
 
@@ -121,8 +127,8 @@ def test_a_kubelet_s_configuration_that_was_edited_is_written_again(site: Lab) -
     file = "/var/lib/kubelet/config.yaml"
     before = site.ssh("gpu1", f"cat {file}")
     site.ssh("gpu1", f"echo maxPods: 77 >>{file}")
-    (told,) = planned(site)
-    assert told == (
+    (plan_line,) = planned(site)
+    assert plan_line == (
         f"~ kubelet's configuration of gpu1: {file} changed by hand → as kubeadm writes it"
     )
     repaired(site, "Reconfigure the nodes")
@@ -131,8 +137,10 @@ def test_a_kubelet_s_configuration_that_was_edited_is_written_again(site: Lab) -
 
 def test_a_definition_that_was_deleted_comes_back_with_its_objects(site: Lab) -> None:
     site.kubectl("delete", "customresourcedefinition", MONITOR)
-    told = planned(site)
-    assert any(line.startswith(f"~ custom resources of {STACK}: deleted") for line in told), told
+    plan_lines = planned(site)
+    assert any(line.startswith(f"~ custom resources of {STACK}: deleted") for line in plan_lines), (
+        plan_lines
+    )
     changed = site.deploy("--json").changes
     assert any("Apply the first custom resources" in name for name in changed), changed
     assert planned(site) == []
@@ -158,10 +166,10 @@ printf '{{"data":{{"release":"%s"}}}}' "$record" >/root/record
 kubectl -n monitoring patch "$name" --type=merge --patch-file /root/record
 kubectl -n monitoring label --overwrite "$name" status={status}; rm /root/record""",
     )
-    told = planned(site)
-    assert f"~ Helm release {STACK}: status {status} → deployed" in told
+    plan_lines = planned(site)
+    assert f"~ Helm release {STACK}: status {status} → deployed" in plan_lines
     changed = site.deploy("--json").changes
     assert any(f"Deploy {STACK}" in name for name in changed), changed
     assert site.deploy("--json").changes == []
-    listed = json.loads(site.ssh("cp1", f"{HELM} list -n monitoring -o json"))
-    assert [item["status"] for item in listed] == ["deployed"]
+    releases = json.loads(site.ssh("cp1", f"{HELM} list -n monitoring -o json"))
+    assert [item["status"] for item in releases] == ["deployed"]

@@ -56,11 +56,11 @@ def machine(bins: Path, tmp_path: Path) -> Machine:
 
 @pytest.fixture
 def exporter(program: Path, machine: Machine) -> Iterator[Exporter]:
-    made = start(program, machine, csv=collectors_csv([field.name for field in FIELDS]))
-    assert made.process.poll() is None
-    yield made
-    made.process.terminate()
-    made.process.wait(timeout=10)
+    stand_in = start(program, machine, csv=collectors_csv([field.name for field in FIELDS]))
+    assert stand_in.process.poll() is None
+    yield stand_in
+    stand_in.process.terminate()
+    stand_in.process.wait(timeout=10)
 
 
 def test_every_field_of_the_product_is_served_or_is_none_of_an_h100(exporter: Exporter) -> None:
@@ -141,7 +141,7 @@ def test_each_fault_moves_its_series_and_only_of_its_gpu(
     exporter.wait(lambda: exporter.gpu("DCGM_FI_DEV_FB_USED") == 80500)
     series = exporter.scrape()
     for fault, name, value in GAUGES:
-        assert [has["gpu"] for has, found in series[name] if found == value] == ["0"], fault
+        assert [has["gpu"] for has, actual in series[name] if actual == value] == ["0"], fault
     machine.sim("repair", 0)
 
     def as_the_other() -> bool:
@@ -195,13 +195,13 @@ def test_xids_count_from_one_and_only_a_restart_forgets_them(
     health = "DCGM_EXP_GPU_HEALTH_STATUS"
     assert exporter.gpu(health, 1, health_watch="ALL") == 20
     assert exporter.gpu(health, 1, health_watch="MEM") == 10
-    again = start(program, machine, csv=collectors_csv())
+    restarted = start(program, machine, csv=collectors_csv())
     try:
-        assert again.gpu(total, 1) is None
-        assert again.gpu(health, 1, health_watch="ALL") == 0
+        assert restarted.gpu(total, 1) is None
+        assert restarted.gpu(health, 1, health_watch="ALL") == 0
     finally:
-        again.process.terminate()
-        again.process.wait(timeout=10)
+        restarted.process.terminate()
+        restarted.process.wait(timeout=10)
 
 
 def test_health_watches_judge_state_trend_and_faults(machine: Machine, exporter: Exporter) -> None:
@@ -214,8 +214,8 @@ def test_health_watches_judge_state_trend_and_faults(machine: Machine, exporter:
 
     def as_expected() -> bool:
         rows = exporter.scrape()["DCGM_EXP_GPU_HEALTH_STATUS"]
-        found = {has["health_watch"]: value for has, value in rows if has["gpu"] == "0"}
-        return all(found[watch] == status for watch, status in expected.items())
+        statuses = {has["health_watch"]: value for has, value in rows if has["gpu"] == "0"}
+        return all(statuses[watch] == status for watch, status in expected.items())
 
     exporter.wait(as_expected)
 
@@ -249,10 +249,10 @@ def test_it_agrees_with_nvidia_smi(machine: Machine, exporter: Exporter) -> None
     ["DCGM_FI_DEV_SM_OCCUPANCY, gauge, no such field", "DCGM_FI_DEV_GPU_TEMP, gauge, hot, hotter"],
 )
 def test_it_exits_over_a_bad_counters_file(program: Path, machine: Machine, line: str) -> None:
-    made = start(program, machine, csv=f"{line}\n")
-    assert made.process.wait(timeout=10) == 1
-    assert made.process.stderr is not None
-    assert "SIMULATED" in made.process.stderr.read()
+    stand_in = start(program, machine, csv=f"{line}\n")
+    assert stand_in.process.wait(timeout=10) == 1
+    assert stand_in.process.stderr is not None
+    assert "SIMULATED" in stand_in.process.stderr.read()
 
 
 def test_loading_the_counters_again_resets_the_totals(machine: Machine, exporter: Exporter) -> None:
@@ -280,8 +280,8 @@ def test_tls_and_a_password_as_the_web_config_file_says(
         f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {key}\n"
         f"basic_auth_users:\n  prometheus: {password}\n"
     )
-    made = start(program, machine, f"--web-config-file={config}", csv=collectors_csv())
-    url = f"https://{made.address}/metrics"
+    stand_in = start(program, machine, f"--web-config-file={config}", csv=collectors_csv())
+    url = f"https://{stand_in.address}/metrics"
     trust = ssl.create_default_context(cafile=str(certificate))
     try:
         with pytest.raises(urllib.error.HTTPError, match="401"):
@@ -291,5 +291,5 @@ def test_tls_and_a_password_as_the_web_config_file_says(
         with urllib.request.urlopen(request, context=trust, timeout=10) as answer:
             assert "DCGM_FI_DEV_GPU_TEMP" in answer.read().decode()
     finally:
-        made.process.terminate()
-        made.process.wait(timeout=10)
+        stand_in.process.terminate()
+        stand_in.process.wait(timeout=10)

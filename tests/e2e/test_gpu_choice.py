@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import Lab, fresh
+from tests.e2e.conftest import Lab, fresh_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 INVENTORY = "tests/e2e/inventories/one_gpu/lab.py"
@@ -16,7 +16,7 @@ ADDRESS = "0000:10:00.0"  # of the GPU that stays out
 
 @pytest.fixture(scope="module")
 def single() -> Iterator[Lab]:
-    with fresh("test-gpu-choice", "--single", "--no-deploy") as lab:
+    with fresh_lab("test-gpu-choice", "--single", "--no-deploy") as lab:
         yield lab
 
 
@@ -32,14 +32,14 @@ def allocatable(lab: Lab) -> str:
 
 
 def test_one_gpu_is_the_cluster_s_and_the_other_is_left_alone(single: Lab) -> None:
-    done = single.deploy(inventory=INVENTORY)
-    assert done.code == 0, done.told
-    assert f"node1: left alone: {ADDRESS}" in done.text
-    assert "1 of 1 GPUs proven" in done.text
+    result = single.deploy(inventory=INVENTORY)
+    assert result.code == 0, result.details
+    assert f"node1: left alone: {ADDRESS}" in result.text
+    assert "1 of 1 GPUs proven" in result.text
     [uuid] = gpus(single)
     devices = single.ssh("node1", "nvidia-ctk cdi list 2>/dev/null").split()
-    named = [name for name in devices if name.startswith("nvidia.com/gpu=GPU-")]
-    assert named == [f"nvidia.com/gpu={uuid}"]
+    gpu_names = [name for name in devices if name.startswith("nvidia.com/gpu=GPU-")]
+    assert gpu_names == [f"nvidia.com/gpu={uuid}"]
     assert allocatable(single) == "1"
     assert single.deploy("--json", inventory=INVENTORY).changes == []
 
@@ -48,6 +48,6 @@ def test_it_stays_out_after_a_boot(single: Lab) -> None:
     before = gpus(single)
     single.reboot("node1")
     assert gpus(single) == before
-    done = single.deploy(inventory=INVENTORY)
-    assert done.code == 0, done.told
-    assert "1 of 1 GPUs proven" in done.text
+    result = single.deploy(inventory=INVENTORY)
+    assert result.code == 0, result.details
+    assert "1 of 1 GPUs proven" in result.text

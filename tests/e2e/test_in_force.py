@@ -32,10 +32,10 @@ def test_what_is_kubeadm_s_is_put_back(site: Lab) -> None:
     site.ssh("cp1", f"sed -i 's/    - --leader-elect=true/&\\n{added}/' {MANAGER}")
     site.ssh("gpu1", f"sed -i 's/\"$/ --max-pods=20\"/' {FLAGS}; systemctl restart kubelet")
     until(lambda: pods_of(site, "gpu1") == 20, "gpu1's kubelet runs with 20 pods")
-    found = drift(site)
-    assert found.code == 1, found.text
-    assert "--node-monitor-grace-period=5m0s" in found.out
-    assert f"kubelet's flags in {FLAGS}: was --max-pods=20" in found.out
+    result = drift(site)
+    assert result.code == 1, result.text
+    assert "--node-monitor-grace-period=5m0s" in result.out
+    assert f"kubelet's flags in {FLAGS}: was --max-pods=20" in result.out
     changes = site.deploy("--json").changes
     assert any("Keep static pods as kubeadm makes them" in name for name in changes), changes
     assert any("Reconfigure the nodes" in name for name in changes), changes
@@ -57,14 +57,14 @@ def test_what_is_somebody_s_is_named_and_stays(site: Lab) -> None:
     until(lambda: pods_of(site, "gpu1") == 30, "gpu1's kubelet runs with 30 pods")
     try:
         for _ in ("before a run", "after it"):
-            found = drift(site)
-            assert found.code == 1, found.text
+            result = drift(site)
+            assert result.code == 1, result.text
             for part in (
                 "maxPods is 30, expected 110 (by /etc/default/kubelet:1",
                 f"{SYSCTLS}:1 sets",
                 "ClusterRoleBinding everybody gives system:unauthenticated",
             ):
-                assert part in found.out
+                assert part in result.out
             assert site.deploy("--json").changes == []
     finally:
         site.kubectl("delete", "clusterrolebinding", "everybody")
@@ -84,8 +84,8 @@ def test_a_node_that_nobody_measures_fails_the_proof(site: Lab) -> None:
     assert "nodeSelector.kubernetes.io/hostname" in drift(site).out
 
     def failed() -> bool:
-        found = site.command(["gpuboot", "verify", "inventories/lab.py"])
-        return "Prometheus has no target node-exporter of it" in found.text
+        result = site.command(["gpuboot", "verify", "inventories/lab.py"])
+        return "Prometheus has no target node-exporter of it" in result.text
 
     until(failed, "the proof names cp1")
     assert any("kube-prometheus-stack" in name for name in site.deploy("--json").changes)

@@ -33,18 +33,22 @@ def pod(name: str, **spec: Any) -> str:
         "command": ["sh", "-c", "ls -d /dev/nvidia[0-9]* 2>/dev/null; exec sleep 36000"],
         "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
     }
-    one = {**container, "name": "one", "resources": {"limits": {"nvidia.com/gpu": 1}}}
-    beside = {**container, "name": "beside"}
-    made = {
+    gpu_container = {**container, "name": "one", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    sidecar = {**container, "name": "beside"}
+    manifest = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name},
-        "spec": {"containers": [one, beside], "terminationGracePeriodSeconds": 0, **spec},
+        "spec": {
+            "containers": [gpu_container, sidecar],
+            "terminationGracePeriodSeconds": 0,
+            **spec,
+        },
     }
-    return json.dumps(made)
+    return json.dumps(manifest)
 
 
-def seen(site: Lab, name: str, container: str) -> list[str]:
+def visible_gpus(site: Lab, name: str, container: str) -> list[str]:
     """The GPUs that a container of a running pod has listed."""
     running = ("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
     site.kubectl(*running)
@@ -74,26 +78,28 @@ def close(site: Lab) -> list[str]:
 
 def test_a_pod_sees_what_it_asked_for_and_no_more(site: Lab) -> None:
     assert isolation(site)["status"] == "pass"
-    site.kubectl("apply", "-f", "-", given=pod("first"))
-    site.kubectl("apply", "-f", "-", given=pod("second"))
-    first, second = seen(site, "first", "one"), seen(site, "second", "one")
+    site.kubectl("apply", "-f", "-", stdin=pod("first"))
+    site.kubectl("apply", "-f", "-", stdin=pod("second"))
+    first, second = visible_gpus(site, "first", "one"), visible_gpus(site, "second", "one")
     assert sorted([*first, *second]) == ["/dev/nvidia0", "/dev/nvidia1"]
-    assert seen(site, "first", "beside") == []
+    assert visible_gpus(site, "first", "beside") == []
     site.kubectl("delete", "pod", "first", "second")
 
 
 @pytest.mark.parametrize("name", ["nvidia", "nvidia-cdi", "nvidia-legacy"])
 def test_every_runtime_class_starts_pods_and_gives_no_more(site: Lab, name: str) -> None:
-    site.kubectl("apply", "-f", "-", given=pod(name, runtimeClassName=name))
-    assert len(seen(site, name, "one")) == 1
-    assert seen(site, name, "beside") == []
+    site.kubectl("apply", "-f", "-", stdin=pod(name, runtimeClassName=name))
+    assert len(visible_gpus(site, name, "one")) == 1
+    assert visible_gpus(site, name, "beside") == []
     site.kubectl("delete", "pod", name)
 
 
 def test_a_node_of_an_earlier_version_is_closed_without_a_restart(site: Lab) -> None:
     accept(site, VARIABLE)
-    site.kubectl("apply", "-f", "-", given=pod("open"))
-    assert seen(site, "open", "beside") == ["/dev/nvidia0", "/dev/nvidia1"], "the leak is real"
+    site.kubectl("apply", "-f", "-", stdin=pod("open"))
+    assert visible_gpus(site, "open", "beside") == ["/dev/nvidia0", "/dev/nvidia1"], (
+        "the leak is real"
+    )
     finding = isolation(site)
     assert finding["status"] == "fail"
     assert "/dev/nvidia0" in finding["detail"]

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ROOT, Lab, Run, fresh
-from tests.e2e.kill_points import Copies, How, Killed, KillPoint, found_in, kill_at
+from tests.e2e.conftest import ROOT, Lab, Run, fresh_lab
+from tests.e2e.kill_points import Copies, Killed, KillMethod, KillPoint, found_in, kill_at
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -42,16 +42,16 @@ class Scene:
 
 def record(lab: Lab) -> Mapping[str, Any]:
     """What a run that nobody kills notes of itself."""
-    done = lab.deploy()
-    assert done.code == 0, done.told
-    noted: dict[str, Any] = json.loads((lab.reports / "latest/run.json").read_text())
-    return noted
+    result = lab.deploy()
+    assert result.code == 0, result.details
+    run_record: dict[str, Any] = json.loads((lab.reports / "latest/run.json").read_text())
+    return run_record
 
 
 @pytest.fixture
 def bare() -> Iterator[Scene]:
     """A control plane and two GPU nodes, bare."""
-    with fresh("test-kill-first", "--gpus", "1,1", "--no-deploy") as lab:
+    with fresh_lab("test-kill-first", "--gpus", "1,1", "--no-deploy") as lab:
         copies = Copies(lab.name)
         yield Scene(lab, copies, found_in(record(lab)), "first deploy")
 
@@ -59,14 +59,14 @@ def bare() -> Iterator[Scene]:
 @pytest.fixture
 def older() -> Iterator[Scene]:
     """The same with earlier releases of Kubernetes and driver, a ConfigMap, a person's cordon."""
-    with fresh("test-kill-upgrade", "--gpus", "1,1", "--previous-release") as lab:
+    with fresh_lab("test-kill-upgrade", "--gpus", "1,1", "--previous-release") as lab:
         lab.kubectl("create", "configmap", "kept", "--from-literal=by=etcd")
         lab.kubectl("cordon", "cp1")
         copies = Copies(lab.name)
         yield Scene(lab, copies, found_in(record(lab)), "upgrade")
 
 
-def chosen(points: list[KillPoint]) -> Iterator[tuple[int, KillPoint, How]]:
+def select_points(points: list[KillPoint]) -> Iterator[tuple[int, KillPoint, KillMethod]]:
     """Number, point and way to kill; every third is a power cut of a machine.
 
     $GPUBOOT_KILL_POINTS, e.g. 4-9, leaves out all others.
@@ -77,80 +77,82 @@ def chosen(points: list[KillPoint]) -> Iterator[tuple[int, KillPoint, How]]:
             yield number, point, "power cut" if number % 3 == 2 else "SIGKILL"
 
 
-def answered(lab: Lab, what: tuple[str, ...]) -> str:
+def answered(lab: Lab, query: tuple[str, ...]) -> str:
     """What the cluster says now; "" where there is none, or one that was not made to its end."""
-    begun = "test -e /etc/kubernetes/admin.conf && ! test -e /etc/gpuboot/kubeadm-init.started"
-    line = " ".join(f"'{word}'" for word in what)
+    started = "test -e /etc/kubernetes/admin.conf && ! test -e /etc/gpuboot/kubeadm-init.started"
+    line = " ".join(f"'{word}'" for word in query)
     kubectl = f"kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=5s get {line}"
-    return lab.ssh("cp1", f"{{ {begun} && {kubectl}; }} 2>/dev/null || true").strip()
+    return lab.ssh("cp1", f"{{ {started} && {kubectl}; }} 2>/dev/null || true").strip()
 
 
-def kill(scene: Scene, point: KillPoint, how: How) -> tuple[dict[str, Any], list[str]]:
+def kill(scene: Scene, point: KillPoint, method: KillMethod) -> tuple[dict[str, Any], list[str]]:
     """One line of the table, and what is wrong with it."""
     lab = scene.lab
     scene.copies.put_back()
-    killed = kill_at(lab, point, how)
+    killed = kill_at(lab, point, method)
     identity = answered(lab, ("namespace", "kube-system", "-o", "jsonpath={.metadata.uid}"))
-    kept, cordoned = answered(lab, CONFIGMAP), answered(lab, CORDONED)
-    began = time.monotonic()
-    done = lab.deploy()
-    took = time.monotonic() - began
-    after = lab.deploy("--json") if done.code == 0 else done
+    configmap, cordoned = answered(lab, CONFIGMAP), answered(lab, CORDONED)
+    start = time.monotonic()
+    result = lab.deploy()
+    elapsed = time.monotonic() - start
+    after = lab.deploy("--json") if result.code == 0 else result
     row = {
         "scene": scene.title,
         "point": str(point),
-        "how": f"{how} of {killed.machine}" if killed.machine else how,
-        "said": said(done),
-        "seconds": round(took),
-        "proven": done.code == 0 and "proven" in done.text,
+        "how": f"{method} of {killed.machine}" if killed.machine else method,
+        "said": summarize(result),
+        "seconds": round(elapsed),
+        "proven": result.code == 0 and "proven" in result.text,
         "then_changed": after.changes if after.code == 0 else None,
     }
-    return row, wrong(row, killed, done, scene, identity, kept, cordoned)
+    return row, wrong(row, killed, result, scene, identity, configmap, cordoned)
 
 
 def wrong(
-    row: Mapping[str, Any], killed: Killed, done: Run, scene: Scene, *before: str
+    row: Mapping[str, Any], killed: Killed, result: Run, scene: Scene, *before: str
 ) -> list[str]:
     """What must not be after a kill, in words."""
-    identity, kept, cordoned = before
-    found = []
+    identity, configmap, cordoned = before
+    problems = []
     if not killed.at:
-        found.append("the run ended before it was killed")
+        problems.append("the run ended before it was killed")
     if not row["proven"]:
-        return [*found, f"the next run did not end proven:\n{done.told}"]
+        return [*problems, f"the next run did not end proven:\n{result.details}"]
     if row["then_changed"] != []:
-        found.append(f"the run after that changed {row['then_changed']}")
-    asked = ("namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
-    if identity and answered(scene.lab, asked) != identity:
-        found.append("the cluster was made anew")
-    if kept and answered(scene.lab, CONFIGMAP) != kept:
-        found.append("a ConfigMap is lost")
+        problems.append(f"the run after that changed {row['then_changed']}")
+    query = ("namespace", "kube-system", "-o", "jsonpath={.metadata.uid}")
+    if identity and answered(scene.lab, query) != identity:
+        problems.append("the cluster was made anew")
+    if configmap and answered(scene.lab, CONFIGMAP) != configmap:
+        problems.append("a ConfigMap is lost")
     if scene.title == "upgrade" and answered(scene.lab, CORDONED) != "cp1":
-        found.append(f"a person's cordon is lost (before: {cordoned or 'not known'})")
-    return found
+        problems.append(f"a person's cordon is lost (before: {cordoned or 'not known'})")
+    return problems
 
 
-def said(done: Run) -> str:
+def summarize(result: Run) -> str:
     """What a run told of what it found, besides its changes."""
-    told = ("earlier", "interrupted", "did not end", "half-", "begun", "remedy")
-    lines = (line.strip() for line in done.text.splitlines() if "verify:" not in line)
-    return " / ".join(dict.fromkeys(line for line in lines if any(one in line for one in told)))
+    keywords = ("earlier", "interrupted", "did not end", "half-", "begun", "remedy")
+    lines = (line.strip() for line in result.text.splitlines() if "verify:" not in line)
+    return " / ".join(
+        dict.fromkeys(line for line in lines if any(keyword in line for keyword in keywords))
+    )
 
 
 @pytest.mark.parametrize("scene", ["bare", "older"])
 def test_the_next_run_finishes_what_a_killed_one_left(
     scene: str, request: pytest.FixtureRequest
 ) -> None:
-    begun: Scene = request.getfixturevalue(scene)
-    assert len(begun.points) >= AT_LEAST[scene]
+    prepared: Scene = request.getfixturevalue(scene)
+    assert len(prepared.points) >= AT_LEAST[scene]
     TABLE.mkdir(parents=True, exist_ok=True)
     failed = {}
-    for number, point, how in chosen(begun.points):
-        row, problems = kill(begun, point, how)
+    for number, point, method in select_points(prepared.points):
+        row, problems = kill(prepared, point, method)
         line = {"number": number, **row, "wrong": problems}
         print(json.dumps({key: value for key, value in line.items() if key != "wrong"}), flush=True)
         with (TABLE / f"{scene}.jsonl").open("a") as table:
             table.write(json.dumps(line) + "\n")
         if problems:
             failed[str(point)] = problems
-    assert not failed, "\n".join(f"{at}: {'; '.join(found)}" for at, found in failed.items())
+    assert not failed, "\n".join(f"{at}: {'; '.join(reasons)}" for at, reasons in failed.items())

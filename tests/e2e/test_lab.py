@@ -82,14 +82,14 @@ def test_second_run_changes_nothing_while_a_pod_holds_a_gpu(lab: Lab) -> None:
 def test_a_lost_gpu_is_named_with_node_link_and_remedy(lab: Lab) -> None:
     assert lab.lab("fault", "--name", lab.name, "gpu1", "set", "1", "lost", "1").code == 0
     try:
-        done, report = lab.verify()
-        assert done.code == 1, done.told
+        result, report = lab.verify()
+        assert result.code == 1, result.details
         failed = [item for item in report["findings"] if item["status"] == "fail"]
         assert {item["node"] for item in failed} == {"gpu1"}
         assert all(item["remedy"] for item in failed)
-        lost = f"GPU-{_seed(lab, 'gpu1')}-5157-4c6c-8abc-000000000001"
-        assert lost in done.text
-        assert lost in {item["gpu_uuid"] for item in failed}
+        lost_uuid = f"GPU-{_seed(lab, 'gpu1')}-5157-4c6c-8abc-000000000001"
+        assert lost_uuid in result.text
+        assert lost_uuid in {item["gpu_uuid"] for item in failed}
     finally:
         assert lab.lab("fault", "--name", lab.name, "gpu1", "clear").code == 0
         # the device plugin takes a GPU back only when its pod restarts
@@ -104,8 +104,8 @@ def test_a_stopped_exporter_is_named(lab: Lab) -> None:
     label = "nvidia.com/gpu.deploy.dcgm-exporter"
     lab.kubectl("label", "node", "gpu2", f"{label}=paused", "--overwrite")
     try:
-        done, report = lab.verify()
-        assert done.code == 1, done.told
+        result, report = lab.verify()
+        assert result.code == 1, result.details
         failed = [item for item in report["findings"] if item["status"] == "fail"]
         assert "gpu2" in {item["node"] for item in failed}
         assert any("exporter" in item["link"] + item["detail"] for item in failed)
@@ -116,11 +116,11 @@ def test_a_stopped_exporter_is_named(lab: Lab) -> None:
 
 
 def test_services_that_lead_nowhere_are_named_and_kube_proxy_restores_them(lab: Lab) -> None:
-    listed = "nft list map ip kube-proxy service-ips"
+    command = "nft list map ip kube-proxy service-ips"
     lab.ssh("gpu1", "nft flush map ip kube-proxy service-ips")
     try:
-        done, report = lab.verify()
-        assert done.code == 1, done.told
+        result, report = lab.verify()
+        assert result.code == 1, result.details
         failed = [item for item in report["findings"] if item["status"] == "fail"]
         services = [item for item in failed if item["link"] == "services"]
         assert [item["node"] for item in services] == ["gpu1"]
@@ -131,25 +131,25 @@ def test_services_that_lead_nowhere_are_named_and_kube_proxy_restores_them(lab: 
         pod = ("-l", "k8s-app=kube-proxy", "--field-selector", "spec.nodeName=gpu1")
         for _ in range(2):
             lab.kubectl("-n", "kube-system", "delete", "pod", *pod)
-            until(lambda: "10.96.0.1 . tcp . 443" in lab.ssh("gpu1", listed), "Services of gpu1")
+            until(lambda: "10.96.0.1 . tcp . 443" in lab.ssh("gpu1", command), "Services of gpu1")
     _until_proven(lab)
 
 
 def test_two_verifications_at_once_are_both_proven(lab: Lab, tmp_path: Path) -> None:
-    lease = json.loads(lab.kubectl("create", "-o", "json", "-f", "-", given=_third_verification()))
-    told = [tmp_path / "first", tmp_path / "second"]
-    runs = [_started(lab, path) for path in told]
-    until(lambda: all(WAITS in path.read_text() for path in told), "both wait for the third")
+    lease = json.loads(lab.kubectl("create", "-o", "json", "-f", "-", stdin=_third_verification()))
+    logs = [tmp_path / "first", tmp_path / "second"]
+    runs = [_started(lab, path) for path in logs]
+    until(lambda: all(WAITS in path.read_text() for path in logs), "both wait for the third")
     lab.kubectl("-n", "kube-system", "delete", "lease", lease["metadata"]["name"])
-    assert [run.wait(RUN_TIMEOUT_S) for run in runs] == [0, 0], [it.read_text() for it in told]
+    assert [run.wait(RUN_TIMEOUT_S) for run in runs] == [0, 0], [log.read_text() for log in logs]
     # both for the third one, and one of them for the other
-    assert sum(path.read_text().count(WAITS) for path in told) == 3
+    assert sum(path.read_text().count(WAITS) for path in logs) == 3
     leases = lab.kubectl("-n", "kube-system", "get", "leases", "-o", "name")
     assert "gpuboot-verify" not in leases
 
 
-def _started(lab: Lab, told: Path) -> subprocess.Popen[str]:
-    with told.open("w") as out:
+def _started(lab: Lab, log: Path) -> subprocess.Popen[str]:
+    with log.open("w") as out:
         return subprocess.Popen(
             VERIFY, cwd=ROOT, env=lab.environment(), stdout=out, stderr=out, text=True
         )
@@ -170,14 +170,14 @@ def _third_verification() -> str:
 
 
 def _seed(lab: Lab, machine: str) -> str:
-    listed = lab.ssh(machine, "grep -m1 uuid_seed /var/lib/gpu-sim/hardware.conf")
-    return f"{int(listed.split('=')[1].strip(), 0):08x}"
+    output = lab.ssh(machine, "grep -m1 uuid_seed /var/lib/gpu-sim/hardware.conf")
+    return f"{int(output.split('=')[1].strip(), 0):08x}"
 
 
 def _until_proven(lab: Lab, tries: int = 4) -> None:
     for attempt in range(tries):
-        done, _ = lab.verify()
-        if done.code == 0:
+        result, _ = lab.verify()
+        if result.code == 0:
             return
         time.sleep(5 * attempt)
-    pytest.fail(done.told)
+    pytest.fail(result.details)

@@ -64,8 +64,8 @@ def loading(site: Lab, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 def values(site: Lab, name: str) -> dict[str, float]:
     """What Prometheus has last of a field, by GPU."""
-    found = site.prometheus(FIELDS[name])
-    return {one["metric"]["UUID"]: float(one["value"][1]) for one in found}
+    samples = site.prometheus(FIELDS[name])
+    return {sample["metric"]["UUID"]: float(sample["value"][1]) for sample in samples}
 
 
 def busy(site: Lab, name: str = "fp32", least: float = 0.5) -> set[str]:
@@ -74,16 +74,16 @@ def busy(site: Lab, name: str = "fp32", least: float = 0.5) -> set[str]:
 
 def namespaces(site: Lab) -> list[dict[str, Any]]:
     label = "app.kubernetes.io/component=load"
-    found = json.loads(site.kubectl("get", "namespaces", "-l", label, "-o", "json"))["items"]
-    return [item for item in found if item["status"]["phase"] != "Terminating"]
+    items = json.loads(site.kubectl("get", "namespaces", "-l", label, "-o", "json"))["items"]
+    return [item for item in items if item["status"]["phase"] != "Terminating"]
 
 
 def pods(site: Lab) -> list[dict[str, Any]]:
     label = "app.kubernetes.io/component=load"
-    found: list[dict[str, Any]] = json.loads(
+    items: list[dict[str, Any]] = json.loads(
         site.kubectl("get", "pods", "-A", "-l", label, "-o", "json")
     )["items"]
-    return found
+    return items
 
 
 def running(site: Lab) -> bool:
@@ -93,15 +93,15 @@ def running(site: Lab) -> bool:
 @pytest.fixture
 def holder(site: Lab) -> Iterator[str]:
     """A pod on one GPU of gpu1; the GPU's UUID."""
-    site.kubectl("apply", "-f", "-", given=HOLDER)
-    log = until(lambda: "UUID" in (said := logs(site)) and said, "the pod that holds a GPU")
+    site.kubectl("apply", "-f", "-", stdin=HOLDER)
+    log = until(lambda: "UUID" in (text := logs(site)) and text, "the pod that holds a GPU")
     yield log.partition("UUID: ")[2].partition(")")[0]
     site.kubectl("delete", "pod", "holder", "--wait=true")
 
 
 def logs(site: Lab) -> str:
-    done = site.lab("kubectl", "--name", site.name, "logs", "holder")
-    return done.out if done.code == 0 else ""
+    result = site.lab("kubectl", "--name", site.name, "logs", "holder")
+    return result.out if result.code == 0 else ""
 
 
 def test_a_free_gpu_moves_and_no_other_and_all_ends_with_the_command(
@@ -193,17 +193,17 @@ def test_profile_names_each_kind_of_load(site: Lab) -> None:
     ):
         until(lambda: busy(site) and busy(site, "dram"), "all loads", 240)
         time.sleep(PROFILED_AFTER_S)
-        found = {node: classes(site, node) for node in ("gpu1", "gpu2")}
-    assert {node: sorted(names) for node, names in found.items()} == {
+        classified = {node: classes(site, node) for node in ("gpu1", "gpu2")}
+    assert {node: sorted(names) for node, names in classified.items()} == {
         "gpu1": ["compute_bound", "pcie_bound"],
         "gpu2": ["idle", "memory_bound"],
-    }, found
+    }, classified
 
 
 def classes(site: Lab, node: str) -> dict[str, Any]:
     """What `gpuboot profile` says of a node's GPUs: class -> by what."""
-    done = site.command(
+    result = site.command(
         ["gpuboot", "profile", "node", node, "-i", "inventories/lab.py", "--window", "5", "--json"]
     )
-    assert done.code in (0, 2), done.told
-    return {gpu["class"]: gpu["evidence"] for gpu in json.loads(done.out)["gpus"]}
+    assert result.code in (0, 2), result.details
+    return {gpu["class"]: gpu["evidence"] for gpu in json.loads(result.out)["gpus"]}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Lab, refused, until
+from tests.e2e.conftest import Lab, assert_refused, until
 from tests.e2e.workloads import train
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -34,7 +34,7 @@ SINGLE = {
     "gpu_operator": {"mig_strategy": "single"},
     "sharing": {"gpu1": {"mig": "all-1g.10gb"}},
 }
-WHOLE = {**OPERATOR, "sharing": {"gpu1": {"mig": "all-disabled"}}}
+MIG_DISABLED = {**OPERATOR, "sharing": {"gpu1": {"mig": "all-disabled"}}}
 SMALL = "nvidia.com/mig-1g.10gb"
 STATE = "nvidia.com/mig.config.state"
 
@@ -47,11 +47,11 @@ def capable(site: Lab) -> None:
 
 
 def node(lab: Lab, name: str = "gpu1") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(lab.kubectl("get", "node", name, "-o", "json"))
-    return found
+    document: dict[str, Any] = json.loads(lab.kubectl("get", "node", name, "-o", "json"))
+    return document
 
 
-def offered(lab: Lab) -> dict[str, int]:
+def allocatable(lab: Lab) -> dict[str, int]:
     """What gpu1 offers of GPUs and instances."""
     offers = node(lab)["status"]["allocatable"]
     counts = {name: int(n) for name, n in offers.items() if name.startswith("nvidia.com/")}
@@ -60,32 +60,34 @@ def offered(lab: Lab) -> dict[str, int]:
 
 def instances(lab: Lab) -> Counter[str]:
     """What nvidia-smi lists of gpu1: profile -> how many."""
-    said = lab.lab("ssh", "--name", lab.name, "gpu1", "nvidia-smi -L").out
-    return Counter(re.findall(r"^  MIG (\S+) +Device", said, re.M))
+    output = lab.lab("ssh", "--name", lab.name, "gpu1", "nvidia-smi -L").out
+    return Counter(re.findall(r"^  MIG (\S+) +Device", output, re.M))
 
 
 def series(lab: Lab) -> Counter[str]:
     """Instances that Prometheus has temperatures of: profile -> how many."""
-    found = lab.prometheus('DCGM_FI_DEV_GPU_TEMP{GPU_I_ID!=""}')
-    return Counter(one["metric"]["GPU_I_PROFILE"] for one in found)
+    samples = lab.prometheus('DCGM_FI_DEV_GPU_TEMP{GPU_I_ID!=""}')
+    return Counter(sample["metric"]["GPU_I_PROFILE"] for sample in samples)
 
 
 def test_a_node_comes_into_the_cluster_divided(site: Lab) -> None:
-    done = site.deploy(settings=BALANCED)
-    print(done.told)
-    assert done.code == 0, done.told
-    made = {"1g.10gb": 4, "2g.20gb": 2, "3g.40gb": 2}
-    assert instances(site) == made
-    assert offered(site) == {f"nvidia.com/mig-{name}": count for name, count in made.items()}
+    result = site.deploy(settings=BALANCED)
+    print(result.details)
+    assert result.code == 0, result.details
+    expected = {"1g.10gb": 4, "2g.20gb": 2, "3g.40gb": 2}
+    assert instances(site) == expected
+    assert allocatable(site) == {
+        f"nvidia.com/mig-{name}": count for name, count in expected.items()
+    }
     assert node(site)["metadata"]["labels"][STATE] == "success"
     assert node(site, "gpu2")["metadata"]["labels"]["nvidia.com/mig.config"] == "all-disabled"
     report = json.loads((site.reports / "latest/verify.json").read_text())
-    passed = [one for one in report["findings"] if one["link"] == "workload"]
-    assert Counter((one["node"], one["status"]) for one in passed) == {
+    passed = [finding for finding in report["findings"] if finding["link"] == "workload"]
+    assert Counter((finding["node"], finding["status"]) for finding in passed) == {
         ("gpu1", "pass"): 8,
         ("gpu2", "pass"): 1,
     }
-    assert series(site) == made
+    assert series(site) == expected
 
 
 def test_a_second_run_has_nothing_to_do(site: Lab) -> None:
@@ -93,36 +95,36 @@ def test_a_second_run_has_nothing_to_do(site: Lab) -> None:
 
 
 def test_a_pod_on_an_instance_is_told_by_its_series(site: Lab) -> None:
-    site.kubectl("apply", "-f", "-", given=train("gpu1", SMALL))
+    site.kubectl("apply", "-f", "-", stdin=train("gpu1", SMALL))
     site.kubectl("rollout", "status", "deployment/train", "--timeout=120s")
     first = "jsonpath={.items[0].metadata.name}"
     name = site.kubectl("get", "pods", "-l", "app=train", "-o", first)
     query = f'DCGM_FI_DEV_GPU_TEMP{{pod="{name}"}}'
-    [one] = until(lambda: site.prometheus(query), "the pod's series")
-    assert one["metric"]["GPU_I_PROFILE"] == "1g.10gb"
-    done, report = site.verify(settings=BALANCED)
-    assert done.code == 2, "what a pod holds is not tried"
-    [held] = [one for one in report["findings"] if one["status"] != "pass"]
-    assert held["detail"] == f"held by default/{name}"
-    told = {
-        one["link"]: one["status"]
-        for one in report["findings"]
-        if one["gpu_uuid"] == held["gpu_uuid"]
+    [entry] = until(lambda: site.prometheus(query), "the pod's series")
+    assert entry["metric"]["GPU_I_PROFILE"] == "1g.10gb"
+    result, report = site.verify(settings=BALANCED)
+    assert result.code == 2, "what a pod holds is not tried"
+    [held_finding] = [entry for entry in report["findings"] if entry["status"] != "pass"]
+    assert held_finding["detail"] == f"held by default/{name}"
+    statuses = {
+        entry["link"]: entry["status"]
+        for entry in report["findings"]
+        if entry["gpu_uuid"] == held_finding["gpu_uuid"]
     }
-    assert told["attribution"] == "pass"
+    assert statuses["attribution"] == "pass"
 
 
 def test_another_layout_drains_the_node_and_is_proven(site: Lab) -> None:
     plan = site.dry(settings=HALF)
     print(plan.err)
     assert "default/train-" in plan.text, "the plan names the pod that is moved away"
-    done = site.deploy(settings=HALF)
-    print(done.told)
-    assert done.code == 0, done.told
-    made = {"1g.10gb": 3, "3g.40gb": 1}
-    assert instances(site) == made
-    whole = {f"nvidia.com/mig-{name}": count for name, count in made.items()}
-    assert offered(site) == {**whole, "nvidia.com/gpu": 1}
+    result = site.deploy(settings=HALF)
+    print(result.details)
+    assert result.code == 0, result.details
+    expected = {"1g.10gb": 3, "3g.40gb": 1}
+    assert instances(site) == expected
+    resources = {f"nvidia.com/mig-{name}": count for name, count in expected.items()}
+    assert allocatable(site) == {**resources, "nvidia.com/gpu": 1}
     assert "unschedulable" not in node(site)["spec"]
     site.kubectl("rollout", "status", "deployment/train", "--timeout=120s")
     site.kubectl("delete", "deployment", "train")
@@ -133,8 +135,8 @@ def test_a_layout_is_made_again_after_a_reboot(site: Lab) -> None:
     """Which the simulated GPUs forget, as H100 and newer do."""
     site.reboot("gpu1")
     until(lambda: instances(site) == {"1g.10gb": 3, "3g.40gb": 1}, "divided again", 240)
-    done = site.deploy("--json", settings=HALF)
-    assert done.code == 0, done.told
+    result = site.deploy("--json", settings=HALF)
+    assert result.code == 0, result.details
 
 
 def test_a_layout_that_cannot_be_made_is_told_and_tried_again(site: Lab) -> None:
@@ -152,37 +154,39 @@ chmod +x /usr/bin/nvidia-smi
 """
     site.ssh("gpu1", fail)
     try:
-        refused(site.deploy(settings=BALANCED), "MIG layout all-balanced: failed")
+        assert_refused(site.deploy(settings=BALANCED), "MIG layout all-balanced: failed")
     finally:
         site.ssh("gpu1", "mv /usr/bin/nvidia-smi.real /usr/bin/nvidia-smi")
     assert node(site)["spec"]["unschedulable"], "what is not proven stays out of service"
-    done = site.deploy(settings=BALANCED)
-    assert done.code == 0, done.told
+    result = site.deploy(settings=BALANCED)
+    assert result.code == 0, result.details
     assert instances(site) == {"1g.10gb": 4, "2g.20gb": 2, "3g.40gb": 2}
 
 
 def test_under_the_strategy_single_each_instance_is_a_gpu(site: Lab) -> None:
-    done = site.deploy(settings=SINGLE)
-    print(done.told)
-    assert done.code == 0, done.told
+    result = site.deploy(settings=SINGLE)
+    print(result.details)
+    assert result.code == 0, result.details
     assert instances(site) == {"1g.10gb": 14}
-    assert offered(site) == {"nvidia.com/gpu": 14}
+    assert allocatable(site) == {"nvidia.com/gpu": 14}
     report = json.loads((site.reports / "latest/verify.json").read_text())
     assert report["verdict"] == "proven", report
-    tried = {one["gpu_uuid"] for one in report["findings"] if one["link"] == "workload"}
-    assert len(tried) == 15, "those of gpu1, and the GPU of gpu2"
+    tested = {
+        finding["gpu_uuid"] for finding in report["findings"] if finding["link"] == "workload"
+    }
+    assert len(tested) == 15, "those of gpu1, and the GPU of gpu2"
     assert site.deploy("--json", settings=SINGLE).changes == []
 
 
 def test_whole_again_with_another_driver_in_one_run(site: Lab, lock: dict[str, Any]) -> None:
     """The node is upgraded first, and proven with the layout that it has until then."""
     earlier = lock["previous"]["driver"]
-    done = site.deploy(settings={**WHOLE, "driver": earlier})
-    print(done.told)
-    assert done.code == 0, done.told
+    result = site.deploy(settings={**MIG_DISABLED, "driver": earlier})
+    print(result.details)
+    assert result.code == 0, result.details
     query = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
     assert set(site.ssh("gpu1", query).split()) == {earlier["version"]}
     assert instances(site) == {}
-    assert offered(site) == {"nvidia.com/gpu": 2}
+    assert allocatable(site) == {"nvidia.com/gpu": 2}
     # Prometheus goes on showing what a pod told that is gone, for at most five minutes
     until(lambda: not series(site), "the end of the instances' series", 330)

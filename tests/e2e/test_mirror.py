@@ -23,7 +23,7 @@ from gpuboot.hosts.mirror.signing import Home
 from lab import state
 from lab.mirror.keys import SigningKey
 from lab.settings import CA_ON_MACHINES, REPOSITORIES, home
-from tests.e2e.conftest import ROOT, Lab, fresh, until
+from tests.e2e.conftest import ROOT, Lab, fresh_lab, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -35,15 +35,15 @@ KEY_ON_MACHINES = "/etc/apt/keyrings/site-mirror.asc"
 
 @pytest.fixture(scope="module")
 def bare() -> Iterator[Lab]:
-    with fresh(NAME, "--gpus", "1", "--no-deploy") as lab:
+    with fresh_lab(NAME, "--gpus", "1", "--no-deploy") as lab:
         yield lab
 
 
 @pytest.fixture(scope="module")
-def wanted(bare: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def mirror_settings(bare: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Settings of who fills the mirror: the lab's own is where the publishers are."""
-    made = state.load(NAME)
-    url = f"https://{made.host_address}"
+    lab_state = state.load(NAME)
+    url = f"https://{lab_state.host_address}"
     lock = json.loads((home(NAME) / "mirror/lab.lock.json").read_text())
     charts = {chart["repository"] for chart in lock["versions"]["charts"].values()}
     sources = {
@@ -54,19 +54,19 @@ def wanted(bare: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any
         "images": {name: f"{url}/v2/{name}" for name in lock["registries"]},
         "charts": {name: f"{url}/charts/{name}" for name in charts},
         "helm": f"{url}/helm",
-        "ca_bundle": str(made.ca),
+        "ca_bundle": str(lab_state.ca),
     }
     debian = {
         "url": f"{url}/apt/debian",
-        "suites": [made.debian.codename],
+        "suites": [lab_state.debian.codename],
         "keyring": str(home(NAME) / "mirror/apt/debian/key.asc"),
     }
-    status = made.root(made.machines[0]) / "var/lib/dpkg/status"
+    status = lab_state.root(lab_state.machines[0]) / "var/lib/dpkg/status"
     return {
-        "platforms": [f"debian{made.debian.version}"],
+        "platforms": [f"debian{lab_state.debian.version}"],
         "signing_key": str(site_key(tmp_path_factory.mktemp("key"))),
         "archives": [debian],
-        "installed": {f"debian{made.debian.version}": str(status)},
+        "installed": {f"debian{lab_state.debian.version}": str(status)},
         "packages": [f"linux-headers-{os.uname().release}"],
         "sources": sources,
     }
@@ -82,40 +82,42 @@ def site_key(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def folder(bare: Lab, wanted: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(
+    bare: Lab, mirror_settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A mirror that was filled in two commands: the first was killed."""
     path = tmp_path_factory.mktemp("filled") / "mirror"
-    command, settings = [*FILL, str(path)], {"mirror": wanted}
+    command, settings = [*FILL, str(path)], {"mirror": mirror_settings}
     log = path.parent / "killed.log"
     with log.open("w") as stream:
-        begun = subprocess.Popen(
+        process = subprocess.Popen(
             command, cwd=ROOT, env=bare.environment(settings), stderr=stream,
             start_new_session=True,
         )  # fmt: skip
 
     def some() -> bool:
-        assert begun.poll() is None, log.read_text()
+        assert process.poll() is None, log.read_text()
         return len(list(path.rglob("*.deb"))) >= 20
 
     until(some, "20 packages are there", 300)
-    os.killpg(begun.pid, signal.SIGKILL)
-    assert begun.wait() == -signal.SIGKILL
+    os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
     assert not (path / manifest.NAME).exists()
-    kept = {file: file.stat().st_mtime_ns for file in path.rglob("*.deb")}
-    done = bare.command(command, settings=settings)
-    assert done.code == 0, done.told
-    again = {file: file.stat().st_mtime_ns for file in kept}
-    assert again == kept
+    mtimes = {file: file.stat().st_mtime_ns for file in path.rglob("*.deb")}
+    result = bare.command(command, settings=settings)
+    assert result.code == 0, result.details
+    later_mtimes = {file: file.stat().st_mtime_ns for file in mtimes}
+    assert later_mtimes == mtimes
     return path
 
 
 @pytest.fixture(scope="module")
 def served(bare: Lab, folder: Path) -> Iterator[Path]:
     """The log of the mirror's server, which takes the place of the lab's own."""
-    made, log = state.load(NAME), folder.with_name("served.log")
-    command = ["gpuboot", "mirror", "serve", str(folder), "--address", made.host_address]
-    command += ["--port", "443", "--certificate", str(made.folder / "mirror.crt")]
-    command += ["--key", str(made.folder / "mirror.key")]
+    lab_state, log = state.load(NAME), folder.with_name("served.log")
+    command = ["gpuboot", "mirror", "serve", str(folder), "--address", lab_state.host_address]
+    command += ["--port", "443", "--certificate", str(lab_state.folder / "mirror.crt")]
+    command += ["--key", str(lab_state.folder / "mirror.key")]
     assert bare.lab("mirror", "--name", NAME, "stop").code == 0
     with log.open("w") as stream:
         server = subprocess.Popen(command, cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT)
@@ -129,51 +131,53 @@ def served(bare: Lab, folder: Path) -> Iterator[Path]:
 
 def mirrors(lab: Lab, folder: Path) -> dict[str, Any]:
     """What `gpuboot mirror settings` prints, with the certificate's authority."""
-    done = lab.command(["gpuboot", "mirror", "settings", str(folder), state.MIRROR_URL])
-    assert done.code == 0, done.told
-    found: dict[str, Any] = ast.literal_eval(f"{{{done.out}}}")["mirrors"]
-    return {**found, "ca_bundle": CA_ON_MACHINES}
+    result = lab.command(["gpuboot", "mirror", "settings", str(folder), state.MIRROR_URL])
+    assert result.code == 0, result.details
+    mirror_urls: dict[str, Any] = ast.literal_eval(f"{{{result.out}}}")["mirrors"]
+    return {**mirror_urls, "ca_bundle": CA_ON_MACHINES}
 
 
 def from_the_mirror(lab: Lab, folder: Path) -> None:
     """The machines' own packages come from it too, as when they were installed from it."""
-    made = state.load(NAME)
+    lab_state = state.load(NAME)
     key = (folder / "apt/debian/key.asc").read_text()
     text = (
-        f"Types: deb\nURIs: {state.MIRROR_URL}/apt/debian\nSuites: {made.debian.codename}\n"
+        f"Types: deb\nURIs: {state.MIRROR_URL}/apt/debian\nSuites: {lab_state.debian.codename}\n"
         f"Components: main\nSigned-By: {KEY_ON_MACHINES}\n"
     )
-    for machine in made.machines:
+    for machine in lab_state.machines:
         for path, content in {KEY_ON_MACHINES: key, SOURCES: text}.items():
             lab.ssh(machine.name, f"cat > {path} <<'END'\n{content}END")
         lab.ssh(machine.name, "apt-get update -q -o APT::Update::Error-Mode=any")
 
 
 def test_the_mirror_is_whole_and_of_the_versions_that_the_site_wants(
-    bare: Lab, folder: Path, wanted: dict[str, Any]
+    bare: Lab, folder: Path, mirror_settings: dict[str, Any]
 ) -> None:
     command = ["gpuboot", "mirror", "check", str(folder)]
-    done = bare.command([*command, "--inventory", INVENTORY], settings={"mirror": wanted})
-    assert done.code == 0, done.told
-    print(done.out.strip())
-    later = {"mirror": wanted, "versions": {"containerd": {"version": "2.9.9"}}}
-    done = bare.command([*command, "--inventory", INVENTORY], settings=later)
-    assert done.code == 1
-    assert "versions.containerd.version: the mirror has" in done.out
+    result = bare.command(
+        [*command, "--inventory", INVENTORY], settings={"mirror": mirror_settings}
+    )
+    assert result.code == 0, result.details
+    print(result.out.strip())
+    later = {"mirror": mirror_settings, "versions": {"containerd": {"version": "2.9.9"}}}
+    result = bare.command([*command, "--inventory", INVENTORY], settings=later)
+    assert result.code == 1
+    assert "versions.containerd.version: the mirror has" in result.out
 
 
 def test_what_was_altered_is_named_and_fetched_again(
-    bare: Lab, folder: Path, wanted: dict[str, Any]
+    bare: Lab, folder: Path, mirror_settings: dict[str, Any]
 ) -> None:
     victim = max(folder.rglob("containerd.io_*.deb"))
     content = bytearray(victim.read_bytes())
     content[len(content) // 2] ^= 0xFF
     victim.write_bytes(bytes(content))
-    done = bare.command(["gpuboot", "mirror", "check", str(folder)])
-    assert done.code == 1
-    assert f"{victim.relative_to(folder)} was altered" in done.out
-    done = bare.command([*FILL, str(folder)], settings={"mirror": wanted})
-    assert done.code == 0, done.told
+    result = bare.command(["gpuboot", "mirror", "check", str(folder)])
+    assert result.code == 1
+    assert f"{victim.relative_to(folder)} was altered" in result.out
+    result = bare.command([*FILL, str(folder)], settings={"mirror": mirror_settings})
+    assert result.code == 0, result.details
     assert bare.command(["gpuboot", "mirror", "check", str(folder)]).code == 0
 
 
@@ -182,16 +186,16 @@ def test_a_site_is_deployed_and_proven_from_the_mirror_alone(
 ) -> None:
     from_the_mirror(bare, folder)
     settings = {"mirrors": mirrors(bare, folder)}
-    begun = time.monotonic()
-    done = bare.deploy(settings=settings)
-    assert done.code == 0, done.told
-    print(f"deployed from the mirror in {time.monotonic() - begun:.0f} s")
-    done, report = bare.verify(settings)
-    assert done.code == 0, done.told
+    start = time.monotonic()
+    result = bare.deploy(settings=settings)
+    assert result.code == 0, result.details
+    print(f"deployed from the mirror in {time.monotonic() - start:.0f} s")
+    result, report = bare.verify(settings)
+    assert result.code == 0, result.details
     assert report["verdict"] == "proven"
-    asked = served.read_text()
+    access_log = served.read_text()
     for part in (".deb ", "/helm/helm-", "/charts/nvidia/", "/v2/registry.k8s.io/", "/v2/quay.io/"):
-        assert part in asked, part
-    missed = [line for line in asked.splitlines() if '" 404 ' in line]
+        assert part in access_log, part
+    missed = [line for line in access_log.splitlines() if '" 404 ' in line]
     # apt asks for what a repository may have beside: descriptions, other compressions
     assert not [line for line in missed if "/v2/" in line or "/charts/" in line], missed

@@ -43,9 +43,11 @@ spec:
 """
 
 
-def items(lab: Lab, *what: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(lab.kubectl("get", *what, "-o", "json"))["items"]
-    return found
+def items(lab: Lab, *arguments: str) -> list[dict[str, Any]]:
+    objects: list[dict[str, Any]] = json.loads(lab.kubectl("get", *arguments, "-o", "json"))[
+        "items"
+    ]
+    return objects
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +65,11 @@ def pods(lab: Lab) -> Iterator[None]:
 
 def query(lab: Lab, *arguments: str) -> tuple[int, dict[str, Any]]:
     """`gpuboot query … --json`: exit code and answer."""
-    done = lab.command(
+    result = lab.command(
         ["gpuboot", "query", *arguments, "-i", "inventories/lab.py", "--json"], timeout=120
     )
-    assert done.out, done.text
-    return done.code, json.loads(done.out)
+    assert result.out, result.text
+    return result.code, json.loads(result.out)
 
 
 def test_data_are_on_volumes(lab: Lab) -> None:
@@ -82,13 +84,13 @@ def test_data_are_on_volumes(lab: Lab) -> None:
 
 
 def test_a_pod_that_holds_a_gpu_is_answered_for(lab: Lab, pods: None) -> None:
-    def known() -> dict[str, Any] | None:
-        code, found = query(lab, "pod", "busy")
-        return found if code == 0 else None
+    def query_pod() -> dict[str, Any] | None:
+        code, answer = query(lab, "pod", "busy")
+        return answer if code == 0 else None
 
-    found = until(known, "gpuboot query pod busy")
-    [uuid] = found["gpus"]
-    for value in found["values"].values():
+    answer = until(query_pod, "gpuboot query pod busy")
+    [uuid] = answer["gpus"]
+    for value in answer["values"].values():
         assert 0 <= value["value"] <= 1
         assert value["age_s"] <= 10
         assert 'pod="busy"' in value["source"]
@@ -100,28 +102,28 @@ def test_a_pod_that_holds_a_gpu_is_answered_for(lab: Lab, pods: None) -> None:
 
 def test_what_is_not_known_is_not_made_up(lab: Lab, pods: None) -> None:
     until(lambda: lab.prometheus('kube_pod_info{pod="annotated"}'), "kube_pod_info")
-    for arguments, said in (
+    for arguments, reason in (
         (("pod", "annotated"), "no GPU was asked for"),
         (("pod", "nobody"), "knows no pod nobody in namespace default"),
         (("gpu", "GPU-none"), "has this UUID"),
     ):
-        code, found = query(lab, *arguments)
+        code, answer = query(lab, *arguments)
         assert code == 2
-        for value in found["values"].values():
+        for value in answer["values"].values():
             assert value["value"] is None
-            assert said in value["reason"]
+            assert reason in value["reason"]
 
 
 def test_ports_annotations_and_policies_are_settings(lab: Lab, pods: None) -> None:
-    more = {
+    monitoring = {
         "prometheus_node_port": 30090,
         "scrape_annotations": True,
         "network_policies": True,
     }
     fields = {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}
-    settings = {"monitoring": more, "alerts": {"enabled": False}, "exporter": fields}
-    done = lab.deploy(settings=settings)  # it verifies: also that exporters collect these fields
-    assert done.applied, done.told
+    settings = {"monitoring": monitoring, "alerts": {"enabled": False}, "exporter": fields}
+    result = lab.deploy(settings=settings)  # it verifies: also that exporters collect these fields
+    assert result.applied, result.details
     assert len(lab.prometheus("DCGM_FI_DEV_FB_TOTAL")) == 6
     machines = json.loads((home(lab.name) / "lab.json").read_text())["machines"]
     for machine in machines:  # a node port is open on every node, whichever runs the pod
@@ -141,8 +143,8 @@ def test_ports_annotations_and_policies_are_settings(lab: Lab, pods: None) -> No
 
 
 def test_what_is_no_longer_wanted_goes(lab: Lab) -> None:
-    done = lab.deploy()
-    assert done.applied, done.told
+    result = lab.deploy()
+    assert result.applied, result.details
     assert not items(lab, "networkpolicies", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
     [rule] = items(lab, "prometheusrules", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
     assert rule["metadata"]["name"] == "gpuboot"

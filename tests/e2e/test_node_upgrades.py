@@ -14,7 +14,7 @@ import pytest
 
 from gpuboot.kubernetes import node_upgrade
 from lab.settings import home
-from tests.e2e.conftest import Lab, fresh, refused
+from tests.e2e.conftest import Lab, assert_refused, fresh_lab
 from tests.e2e.test_upgrade_kubernetes import SERVED
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -52,21 +52,21 @@ MENDED = "systemctl disable gpu-breaks.service && gpu-sim clear"
 @pytest.fixture(scope="module")
 def serving() -> Iterator[Lab]:
     """A control plane and two GPU nodes with the driver's earlier release, and pods on GPUs."""
-    with fresh("test-node-upgrades", "--gpus", "2,2", "--no-deploy") as lab:
+    with fresh_lab("test-node-upgrades", "--gpus", "2,2", "--no-deploy") as lab:
         mirror = ("mirror", "--name", lab.name)
         assert lab.lab(*mirror, "withhold", "cuda", "595.91.07").code == 0
-        done = lab.deploy(settings=earlier(lab))
-        assert done.code == 0, done.told
+        result = lab.deploy(settings=earlier(lab))
+        assert result.code == 0, result.details
         assert lab.lab(*mirror, "restore").code == 0
-        lab.kubectl("apply", "-f", "-", given=SERVED)
+        lab.kubectl("apply", "-f", "-", stdin=SERVED)
         lab.kubectl("-n", "ml", "rollout", "status", "deployment/serve", "--timeout=120s")
         yield lab
 
 
 def earlier(lab: Lab) -> dict[str, Any]:
     """Settings with the driver's earlier release, of the lab's mirror."""
-    found = json.loads((home(lab.name) / "mirror/lab.lock.json").read_text())
-    return {"driver": found["previous"]["driver"]}
+    lock = json.loads((home(lab.name) / "mirror/lab.lock.json").read_text())
+    return {"driver": lock["previous"]["driver"]}
 
 
 def drivers(lab: Lab) -> dict[str, str]:
@@ -80,7 +80,7 @@ def specs(lab: Lab) -> dict[str, dict[str, Any]]:
     items = json.loads(lab.kubectl("get", "nodes", "-o", "json"))["items"]
     return {
         item["metadata"]["name"]: {
-            "taints": [one["key"] for one in item["spec"].get("taints", [])],
+            "taints": [taint["key"] for taint in item["spec"].get("taints", [])],
             "cordoned": bool(item["spec"].get("unschedulable")),
             "reason": item["metadata"].get("annotations", {}).get(node_upgrade.KEY, ""),
         }
@@ -94,28 +94,28 @@ IN_SERVICE = {"taints": [], "cordoned": False, "reason": ""}
 
 def test_the_plan_names_what_becomes_of_each_node(serving: Lab) -> None:
     plan = serving.dry()
-    assert plan.code == 0, plan.told
+    assert plan.code == 0, plan.details
     for node in NODES:
-        assert f"node {node} is drained" in plan.text, plan.told
-        assert f"node {node} reboots" in plan.text, plan.told
+        assert f"node {node} is drained" in plan.text, plan.details
+        assert f"node {node} reboots" in plan.text, plan.details
     assert "interrupted: ml/serve-" in plan.text
 
 
 def test_nodes_are_upgraded_one_by_one_under_a_budget(serving: Lab) -> None:
     serving.ssh("cp1", WATCH)
     before = drivers(serving)
-    done = serving.deploy()
+    result = serving.deploy()
     serving.ssh("cp1", "systemctl stop watch")
-    assert done.applied, done.told
-    assert "draining gpu1" in done.text
-    assert "draining gpu2" in done.text
+    assert result.applied, result.details
+    assert "draining gpu1" in result.text
+    assert "draining gpu2" in result.text
     now = drivers(serving)
     assert set(now.values()).isdisjoint(before.values())
     assert specs(serving) == dict.fromkeys(NODES, IN_SERVICE)
     watched = [line.split() for line in serving.ssh("cp1", "cat /run/watched").splitlines()]
     assert len(watched) > 20
     assert min(int(available) for available, _ in watched) >= 1
-    assert {int(away) for _, away in watched} == {0, 1}
+    assert {int(unavailable) for _, unavailable in watched} == {0, 1}
     assert serving.deploy("--json").changes == []
 
 
@@ -126,19 +126,19 @@ def test_a_node_that_is_not_proven_stops_the_way_back_and_the_next_run_goes_on(
     for node in NODES:
         serving.ssh(node, BREAKS)
     failed = serving.deploy(settings=earlier(serving))
-    refused(failed, "is not proven after its upgrade", "vectorAdd", "To go back")
-    found = specs(serving)
-    [out] = [node for node, spec in found.items() if spec["cordoned"]]
+    assert_refused(failed, "is not proven after its upgrade", "vectorAdd", "To go back")
+    node_specs = specs(serving)
+    [out] = [node for node, spec in node_specs.items() if spec["cordoned"]]
     [other] = [node for node in NODES if node != out]
-    assert node_upgrade.KEY in found[out]["taints"]
-    assert "is not proven after its upgrade" in found[out]["reason"]
-    assert found[other] == IN_SERVICE
+    assert node_upgrade.KEY in node_specs[out]["taints"]
+    assert "is not proven after its upgrade" in node_specs[out]["reason"]
+    assert node_specs[other] == IN_SERVICE
     assert drivers(serving)[other] == before[other], "it was not begun"
     assert f"{other} is not upgraded, because {out} failed" in failed.text
     for node in NODES:
         serving.ssh(node, MENDED)
     healed = serving.deploy(settings=earlier(serving))
-    assert healed.applied, healed.told
+    assert healed.applied, healed.details
     assert specs(serving) == dict.fromkeys(NODES, IN_SERVICE)
     assert set(drivers(serving).values()) == {earlier(serving)["driver"]["version"]}
     assert serving.deploy("--json", settings=earlier(serving)).changes == []

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from lab.settings import home
-from tests.e2e.conftest import ROOT, Lab, Run, refused, until
+from tests.e2e.conftest import ROOT, Lab, Run, assert_refused, until
 from tests.e2e.workloads import web
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -27,11 +27,11 @@ ALL = "inventories/lab.py"
 SMALLER = "tests/e2e/inventories/smaller/lab.py"
 REMOVE = "deploys/remove.py"
 # on a bare machine there is no such file yet
-HELD = (
+LOCK_CHECK = (
     "if test -s /run/gpuboot/run.lock && ! flock -n /run/gpuboot/run.lock true; "
     "then echo held; else echo free; fi"
 )
-ANOTHER = "another run changes this site"
+ANOTHER_RUN = "another run changes this site"
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def at_work(site: Lab, inventory: str) -> Iterator[subprocess.Popen[str]]:
         text=True,
     ) as other:
         try:
-            until(lambda: site.ssh("cp1", HELD).strip() == "held", "the other run's lock")
+            until(lambda: site.ssh("cp1", LOCK_CHECK).strip() == "held", "the other run's lock")
             yield other
         finally:
             other.send_signal(signal.SIGCONT)
@@ -56,8 +56,8 @@ def at_work(site: Lab, inventory: str) -> Iterator[subprocess.Popen[str]]:
 
 def changed(site: Lab) -> Mapping[str, list[str]]:
     """What the newest run changed, by host."""
-    noted = json.loads((site.reports / "latest/run.json").read_text())
-    return {name: host["changed"] for name, host in noted["hosts"].items()}
+    run_record = json.loads((site.reports / "latest/run.json").read_text())
+    return {name: host["changed"] for name, host in run_record["hosts"].items()}
 
 
 def ready(site: Lab) -> dict[str, Any]:
@@ -72,75 +72,76 @@ def remove(site: Lab, node: str, *arguments: str, inventory: str = ALL) -> Run:
 def test_the_second_of_two_runs_on_bare_machines_stops(site: Lab) -> None:
     with at_work(site, SMALLER) as other:
         second = site.deploy(inventory=SMALLER)
-        refused(second, ANOTHER, "root@", "deploys/site.py -y", "nothing was changed")
+        assert_refused(second, ANOTHER_RUN, "root@", "deploys/site.py -y", "nothing was changed")
         dry = site.dry(SMALLER)
-        assert ANOTHER not in dry.text  # what it reads of a cluster that is being made may fail
+        assert ANOTHER_RUN not in dry.text  # what it reads of a cluster that is being made may fail
         assert other.poll() is None, "it must still be at work"
-        assert site.ssh("cp1", HELD).strip() == "held"
+        assert site.ssh("cp1", LOCK_CHECK).strip() == "held"
     killed = time.monotonic()
-    until(lambda: site.ssh("cp1", HELD).strip() == "free", "the lock of a killed run")
+    until(lambda: site.ssh("cp1", LOCK_CHECK).strip() == "free", "the lock of a killed run")
     assert time.monotonic() - killed < 10
 
 
 def test_a_run_that_stands_still_loses_the_lock_and_stops(site: Lab) -> None:
     with at_work(site, SMALLER) as other:
         other.send_signal(signal.SIGSTOP)  # as a laptop whose lid is closed
-        until(lambda: site.ssh("cp1", HELD).strip() == "free", "the lock of a silent run")
+        until(lambda: site.ssh("cp1", LOCK_CHECK).strip() == "free", "the lock of a silent run")
         with at_work(site, SMALLER):
             other.send_signal(signal.SIGCONT)
-            said, _ = other.communicate(timeout=300)
+            output, _ = other.communicate(timeout=300)
         assert other.returncode == 1
-        assert "this run lost its lock" in said
-        assert ANOTHER in said
+        assert "this run lost its lock" in output
+        assert ANOTHER_RUN in output
 
 
 def test_what_killed_runs_left_is_finished_by_the_next(site: Lab) -> None:
-    done = site.deploy(inventory=SMALLER)
-    assert done.code == 0, done.told
-    assert "proven" in done.text
+    result = site.deploy(inventory=SMALLER)
+    assert result.code == 0, result.details
+    assert "proven" in result.text
     assert site.deploy("--json", inventory=SMALLER).changes == []
 
 
 def test_a_worker_joins_and_the_others_are_left_alone(site: Lab) -> None:
     before = site.snapshot()
-    done = site.deploy()
-    assert done.code == 0, done.told
+    result = site.deploy()
+    assert result.code == 0, result.details
     assert ready(site) == {"cp1": True, "gpu1": True, "gpu2": True}
     assert changed(site)["gpu1"] == []
-    kept = site.snapshot()["pods"]
-    assert {uid: kept[uid] for uid in before["pods"] if uid in kept} == before["pods"]
+    pods = site.snapshot()["pods"]
+    assert {uid: pods[uid] for uid in before["pods"] if uid in pods} == before["pods"]
 
 
 def test_a_pod_that_may_not_go_keeps_its_node(site: Lab) -> None:
-    site.kubectl("apply", "-f", "-", given=web("gpu2", cache=True))
+    site.kubectl("apply", "-f", "-", stdin=web("gpu2", cache=True))
     site.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
-    asked = remove(site, "", "--limit", "gpu2")
-    refused(asked, "this removes node gpu2", "(Deployment web)", "--data gpuboot_remove=gpu2",
-            "emptyDir cache", "PodDisruptionBudget default/web")  # fmt: skip
+    unconfirmed = remove(site, "", "--limit", "gpu2")
+    assert_refused(unconfirmed, "this removes node gpu2", "(Deployment web)",
+            "--data gpuboot_remove=gpu2", "emptyDir cache",
+            "PodDisruptionBudget default/web")  # fmt: skip
     leader = remove(site, "cp1")
-    refused(leader, "the only control plane", "deploys/reset.py")
-    kept = remove(site, "gpu2", "--data", "gpuboot_drain_timeout_s=15")
+    assert_refused(leader, "the only control plane", "deploys/reset.py")
+    refusal = remove(site, "gpu2", "--data", "gpuboot_drain_timeout_s=15")
     cause = "node gpu2 is not drained, and stays cordoned"
     kept_by = "(Deployment web) is kept by PodDisruptionBudget default/web"
-    refused(kept, cause, kept_by, "kubectl uncordon gpu2")
+    assert_refused(refusal, cause, kept_by, "kubectl uncordon gpu2")
     assert ready(site)["gpu2"]
     assert "SchedulingDisabled" in site.kubectl("get", "node", "gpu2")
 
 
 def test_a_removed_node_is_drained_deleted_and_reset(site: Lab) -> None:
     site.kubectl("delete", "pdb", "web")
-    done = remove(site, "gpu2", "--limit", "gpu2")
-    assert done.code == 0, done.told
-    assert "take it out of the inventory" in done.text
+    result = remove(site, "gpu2", "--limit", "gpu2")
+    assert result.code == 0, result.details
+    assert "take it out of the inventory" in result.text
     assert ready(site) == {"cp1": True, "gpu1": True}
     assert site.ssh("gpu2", "ls /etc/kubernetes/kubelet.conf 2>/dev/null; true") == ""
-    there = ("get", "pods", "-A", "-o", "name", "--field-selector", "spec.nodeName=gpu2")
-    until(lambda: not site.kubectl(*there).strip(), "DaemonSets' pods collected")
+    query = ("get", "pods", "-A", "-o", "name", "--field-selector", "spec.nodeName=gpu2")
+    until(lambda: not site.kubectl(*query).strip(), "DaemonSets' pods collected")
     site.kubectl("delete", "deployment", "web")
     after = site.deploy(inventory=SMALLER)
-    assert after.code == 0, after.told
-    again = remove(site, "gpu2")
-    assert again.code == 0, again.told
+    assert after.code == 0, after.details
+    repeated = remove(site, "gpu2")
+    assert repeated.code == 0, repeated.details
 
 
 def test_a_machine_that_was_installed_anew_joins_under_its_old_name(site: Lab) -> None:
@@ -148,10 +149,10 @@ def test_a_machine_that_was_installed_anew_joins_under_its_old_name(site: Lab) -
     shutil.rmtree(home(site.name) / "machines/gpu1/root")
     assert site.lab("--name", site.name, *LAB[1:]).code == 0
     assert site.ssh("gpu1", "ls -d /etc/kubernetes /etc/containerd 2>/dev/null; true") == ""
-    done = site.deploy(inventory=SMALLER)
-    assert done.code == 0, done.told
-    assert "proven" in done.text
-    assert "was on this host and is gone: it begins empty" in done.text
+    result = site.deploy(inventory=SMALLER)
+    assert result.code == 0, result.details
+    assert "proven" in result.text
+    assert "was on this host and is gone: it begins empty" in result.text
     assert ready(site) == {"cp1": True, "gpu1": True}
 
 
@@ -162,27 +163,27 @@ def test_a_machine_on_which_kubernetes_was_wiped_joins_again(site: Lab) -> None:
         "systemctl stop kubelet; crictl rm -fa >/dev/null 2>&1; umount -R /var/lib/kubelet/pods/*/"
         "volumes/*/* 2>/dev/null; rm -rf /etc/kubernetes /var/lib/kubelet; true",
     )
-    done = site.deploy(inventory=SMALLER)
-    assert done.code == 0, done.told
-    assert "proven" in done.text
+    result = site.deploy(inventory=SMALLER)
+    assert result.code == 0, result.details
+    assert "proven" in result.text
     assert ready(site) == {"cp1": True, "gpu1": True}
 
 
 def test_a_node_that_somebody_deleted_is_registered_again(site: Lab) -> None:
     site.kubectl("delete", "node", "gpu1")
-    done = site.deploy(inventory=SMALLER)
-    assert done.code == 0, done.told
-    assert "its kubelet restarts" in done.text
+    result = site.deploy(inventory=SMALLER)
+    assert result.code == 0, result.details
+    assert "its kubelet restarts" in result.text
     assert ready(site) == {"cp1": True, "gpu1": True}
 
 
 def test_a_run_goes_on_without_a_node_that_is_silent(site: Lab) -> None:
     assert site.deploy().code == 0  # gpu2 is back
     assert site.lab("power", "--name", site.name, "gpu2", "off").code == 0
-    done = site.deploy(settings={"monitoring": {"retention": "9d"}})
-    assert done.code == 1, done.told
-    assert "[gpu2] cannot be reached" in done.text
-    assert "the run goes on without it" in done.text
+    result = site.deploy(settings={"monitoring": {"retention": "9d"}})
+    assert result.code == 1, result.details
+    assert "[gpu2] cannot be reached" in result.text
+    assert "the run goes on without it" in result.text
     report = json.loads((site.reports / "latest/verify.json").read_text())
     statuses = {
         node: {item["status"] for item in report["findings"] if item["node"] == node}
@@ -195,14 +196,14 @@ def test_a_run_goes_on_without_a_node_that_is_silent(site: Lab) -> None:
 
 def test_a_machine_that_is_gone_is_removed_by_its_name(site: Lab) -> None:
     until(lambda: not ready(site)["gpu2"], "gpu2 NotReady")
-    done = remove(site, "gpu2")
-    assert ready(site) == {"cp1": True, "gpu1": True}, done.told
+    result = remove(site, "gpu2")
+    assert ready(site) == {"cp1": True, "gpu1": True}, result.details
     after = site.deploy(inventory=SMALLER)
-    assert after.code == 0, after.told
+    assert after.code == 0, after.details
     assert site.lab("power", "--name", site.name, "gpu2", "on").code == 0
 
 
 def test_a_removed_machine_that_comes_back_can_join_again(site: Lab) -> None:
-    done = site.deploy()
-    assert done.code == 0, done.told
+    result = site.deploy()
+    assert result.code == 0, result.details
     assert ready(site) == {"cp1": True, "gpu1": True, "gpu2": True}

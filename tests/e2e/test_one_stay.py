@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Lab, refused
+from tests.e2e.conftest import Lab, assert_refused
 from tests.e2e.test_upgrade_kubernetes import SERVED
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -68,7 +68,7 @@ systemd-run --unit=watch --collect sh /run/watch.sh
 def busy(site: Lab) -> Lab:
     """A control plane and two GPU nodes with earlier releases, and pods under budgets."""
     for text, name in ((SERVED, "serve"), (STRICT, "strict")):
-        site.kubectl("apply", "-f", "-", given=text)
+        site.kubectl("apply", "-f", "-", stdin=text)
         space = "ml" if name == "serve" else name
         rolled = ("rollout", "status", f"deployment/{name}", "--timeout=180s")
         site.kubectl("-n", space, *rolled)
@@ -76,15 +76,17 @@ def busy(site: Lab) -> Lab:
 
 
 def allocatable(lab: Lab, node: str) -> dict[str, Any]:
-    found = json.loads(lab.kubectl("get", "node", node, "-o", "json"))["status"]["allocatable"]
-    return {name: count for name, count in found.items() if "nvidia" in name and count != "0"}
+    resources = json.loads(lab.kubectl("get", "node", node, "-o", "json"))["status"]["allocatable"]
+    return {name: count for name, count in resources.items() if "nvidia" in name and count != "0"}
 
 
 def test_a_budget_that_lets_no_pod_go_is_noticed_before_anything_changes(busy: Lab) -> None:
     before = busy.snapshot()
-    for done in (busy.dry(settings=SHARED), busy.deploy(settings=SHARED)):
-        said = "PodDisruptionBudget strict/strict lets no pod go however long one waits"
-        refused(done, "1 problem; nothing was changed", said, "(Deployment strict) on gpu1")
+    for result in (busy.dry(settings=SHARED), busy.deploy(settings=SHARED)):
+        message = "PodDisruptionBudget strict/strict lets no pod go however long one waits"
+        assert_refused(
+            result, "1 problem; nothing was changed", message, "(Deployment strict) on gpu1"
+        )
     assert busy.snapshot() == before
     assert busy.versions()["kubelet"] == {"v1.35.4"}
 
@@ -94,18 +96,18 @@ def test_each_node_is_drained_once(busy: Lab) -> None:
     busy.kubectl("-n", "strict", "patch", "pdb", "strict", "--type=merge", "-p", spare)
     time.sleep(5)
     plan = busy.dry(settings=SHARED)
-    assert plan.code == 0, plan.told
+    assert plan.code == 0, plan.details
     busy.ssh("cp1", WATCH)
-    done = busy.deploy(settings=SHARED)
+    result = busy.deploy(settings=SHARED)
     busy.ssh("cp1", "systemctl stop watch")
-    assert done.applied, done.told
+    assert result.applied, result.details
     for name in ("gpu1", "gpu2"):
-        assert plan.text.count(f"node {name} is drained") == 1, plan.told
-        assert done.text.count(f"draining {name}:") == 1, done.told
+        assert plan.text.count(f"node {name} is drained") == 1, plan.details
+        assert result.text.count(f"draining {name}:") == 1, result.details
     rows = {tuple(line.split()) for line in busy.ssh("cp1", "cat /run/watched").splitlines()}
     pods = Counter(row[1] for row in rows if len(row) == 3)
     print(Counter(row[1:] for row in rows if len(row) == 3))
-    print(*re.findall("draining .*", done.text), sep="\n")
+    print(*re.findall("draining .*", result.text), sep="\n")
     # two replicas, each evicted at most once from each node
     assert max(pods.values()) <= 2 + 2 * 2, pods
     assert allocatable(busy, "gpu1") == {"nvidia.com/gpu": "8"}

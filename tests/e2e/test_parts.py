@@ -23,19 +23,19 @@ OFF: dict[str, dict[str, Any]] = {
 
 def plan(lab: Lab, settings: dict[str, Any]) -> str:
     """What `--dry` prints."""
-    done = lab.dry(settings=settings)
-    assert done.code == 0, done.told
-    print(done.text)
-    return done.text
+    result = lab.dry(settings=settings)
+    assert result.code == 0, result.details
+    print(result.text)
+    return result.text
 
 
 def settled(lab: Lab, settings: dict[str, Any], *arguments: str) -> None:
     """A run with these settings ends proven, and leaves the next one nothing to do."""
-    began = time.monotonic()
-    done = lab.deploy(*arguments, settings=settings)
-    print(f"{settings}: {time.monotonic() - began:.0f} s\n{done.text[-3000:]}")
-    assert done.code == 0, done.told
-    assert "proven" in done.text
+    start = time.monotonic()
+    result = lab.deploy(*arguments, settings=settings)
+    print(f"{settings}: {time.monotonic() - start:.0f} s\n{result.text[-3000:]}")
+    assert result.code == 0, result.details
+    assert "proven" in result.text
     assert lab.deploy("--json", settings=settings).changes == []
 
 
@@ -46,8 +46,8 @@ def names(lab: Lab, kinds: str, namespace: str) -> list[str]:
 
 def claims(lab: Lab) -> dict[str, str]:
     """Name -> UID of the volume claims of monitoring."""
-    found = json.loads(lab.kubectl("-n", "monitoring", "get", "pvc", "-o", "json"))["items"]
-    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in found}
+    items = json.loads(lab.kubectl("-n", "monitoring", "get", "pvc", "-o", "json"))["items"]
+    return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
 
 
 def changed(lab: Lab) -> set[str]:
@@ -57,13 +57,13 @@ def changed(lab: Lab) -> set[str]:
 
 
 def test_a_worker_joins_and_no_other_host_is_changed(site: Lab) -> None:
-    done = site.deploy(inventory=SMALLER)
-    assert done.code == 0, done.told
-    began = time.monotonic()
-    done = site.deploy()
-    print(f"another worker: {time.monotonic() - began:.0f} s\n{done.text[-6000:]}")
-    assert done.code == 0, done.told
-    assert "proven" in done.text
+    result = site.deploy(inventory=SMALLER)
+    assert result.code == 0, result.details
+    start = time.monotonic()
+    result = site.deploy()
+    print(f"another worker: {time.monotonic() - start:.0f} s\n{result.text[-6000:]}")
+    assert result.code == 0, result.details
+    assert "proven" in result.text
     assert changed(site) == {"cp1", "gpu2"}
 
 
@@ -72,9 +72,9 @@ def test_monitoring_goes_without_its_volumes_and_finds_them_when_it_comes_back(s
     until(lambda: site.prometheus(f"up @ {moment}"), "Prometheus has scraped something")
     before = claims(site)
     assert len(before) == 2, before
-    shown = plan(site, OFF["monitoring"])
-    assert "- Helm release kube-prometheus-stack: was kube-prometheus-stack" in shown
-    assert "= kept: volumes of Prometheus, Alertmanager and Grafana" in shown
+    plan_text = plan(site, OFF["monitoring"])
+    assert "- Helm release kube-prometheus-stack: was kube-prometheus-stack" in plan_text
+    assert "= kept: volumes of Prometheus, Alertmanager and Grafana" in plan_text
 
     settled(site, OFF["monitoring"])
     assert names(site, "all", "monitoring") == []
@@ -92,14 +92,14 @@ def test_monitoring_goes_without_its_volumes_and_finds_them_when_it_comes_back(s
 
 def test_one_exporter_takes_the_place_of_the_other(site: Lab) -> None:
     chart = {"exporter": {"kind": "chart"}}
-    shown = plan(site, chart)
-    assert "Helm release dcgm-exporter: dcgm-exporter" in shown
+    plan_text = plan(site, chart)
+    assert "Helm release dcgm-exporter: dcgm-exporter" in plan_text
     settled(site, chart)
     assert "daemonset.apps/nvidia-dcgm-exporter" not in names(site, "daemonsets", "gpu-operator")
     assert one_series_for_each_gpu(site)
 
-    shown = plan(site, {})
-    assert "- Helm release dcgm-exporter: was dcgm-exporter" in shown
+    plan_text = plan(site, {})
+    assert "- Helm release dcgm-exporter: was dcgm-exporter" in plan_text
     settled(site, {})
     assert names(site, "all,servicemonitors", "dcgm-exporter") == []
     assert one_series_for_each_gpu(site)
@@ -107,8 +107,8 @@ def test_one_exporter_takes_the_place_of_the_other(site: Lab) -> None:
 
 def one_series_for_each_gpu(lab: Lab) -> bool:
     """Whether Prometheus has each GPU's temperature once, now."""
-    found = lab.prometheus("count by (UUID) (DCGM_FI_DEV_GPU_TEMP)")
-    return [item["value"][1] for item in found] == ["1", "1"]
+    samples = lab.prometheus("count by (UUID) (DCGM_FI_DEV_GPU_TEMP)")
+    return [item["value"][1] for item in samples] == ["1", "1"]
 
 
 HOLDER = {
@@ -132,14 +132,14 @@ HOLDER = {
 
 
 def test_the_gpu_operator_goes_and_gpu_pods_run_on(site: Lab) -> None:
-    site.kubectl("apply", "-f", "-", given=json.dumps(HOLDER))
+    site.kubectl("apply", "-f", "-", stdin=json.dumps(HOLDER))
     until(lambda: running(site) == "Running 0", "a pod runs on the GPU")
     site.kubectl("label", "node", "gpu1", "nvidia.com/device-plugin.config=mine")
-    shown = plan(site, OFF["gpu_operator"])
-    assert "- Helm release gpu-operator: was gpu-operator" in shown
-    assert "- ClusterPolicy cluster-policy: was there" in shown
-    assert "- node gpu1, gpu2: labels of the GPU Operator was" in shown
-    assert "= kept: pods that run on GPUs" in shown
+    plan_text = plan(site, OFF["gpu_operator"])
+    assert "- Helm release gpu-operator: was gpu-operator" in plan_text
+    assert "- ClusterPolicy cluster-policy: was there" in plan_text
+    assert "- node gpu1, gpu2: labels of the GPU Operator was" in plan_text
+    assert "= kept: pods that run on GPUs" in plan_text
 
     settled(site, OFF["gpu_operator"])
     assert names(site, "all", "gpu-operator") == []
@@ -162,14 +162,14 @@ def running(lab: Lab) -> str:
 
 def test_volumes_go_when_a_person_says_so_and_the_provisioner_with_them(site: Lab) -> None:
     give_up = ("--data", "gpuboot_delete_volumes=monitoring")
-    refused = site.deploy("--dry", *give_up)
-    assert refused.code == 1
-    assert "only while it is switched off" in refused.text
+    rejected = site.deploy("--dry", *give_up)
+    assert rejected.code == 1
+    assert "only while it is switched off" in rejected.text
     folder = "mkdir -p /var/lib/gpuboot/volumes && ls /var/lib/gpuboot/volumes"
-    kept = [name for machine in MACHINES for name in site.ssh(machine, folder).split()]
-    assert kept
-    done = site.deploy(*give_up, settings=OFF["monitoring"])
-    assert done.code == 0, done.told
+    volumes = [name for machine in MACHINES for name in site.ssh(machine, folder).split()]
+    assert volumes
+    result = site.deploy(*give_up, settings=OFF["monitoring"])
+    assert result.code == 0, result.details
     assert claims(site) == {}
     assert site.kubectl("get", "pv,storageclass", "-o", "name") == ""
     assert names(site, "all", "local-path-storage") == []
@@ -181,17 +181,17 @@ def test_volumes_go_when_a_person_says_so_and_the_provisioner_with_them(site: La
 def test_a_site_that_was_reset_is_made_anew(site: Lab) -> None:
     confirmed = ("--data", f"gpuboot_reset=gpuboot-{site.name}")
     command = ["pyinfra", "inventories/lab.py", "deploys/reset.py", "-y"]
-    refused = site.command(command)
-    assert refused.code == 1
-    assert f"--data gpuboot_reset=gpuboot-{site.name}" in refused.text
-    done = site.command([*command, *confirmed])
-    print(done.text)
-    assert done.code == 0, done.told
+    rejected = site.command(command)
+    assert rejected.code == 1
+    assert f"--data gpuboot_reset=gpuboot-{site.name}" in rejected.text
+    result = site.command([*command, *confirmed])
+    print(result.text)
+    assert result.code == 0, result.details
     for machine in MACHINES:
         site.ssh(
             machine, "test ! -e /etc/kubernetes/kubelet.conf && test ! -e /var/lib/etcd/member"
         )
         assert "kubepods" not in site.ssh(machine, "systemctl list-units --no-legend | cat")
-    began = time.monotonic()
+    start = time.monotonic()
     settled(site, {})
-    print(f"made anew and proven: {time.monotonic() - began:.0f} s")
+    print(f"made anew and proven: {time.monotonic() - start:.0f} s")

@@ -38,13 +38,13 @@ WORK: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def profiled(site: Lab, *whose: str) -> dict[str, Any]:
-    done = site.command(
-        ["gpuboot", "profile", *whose, "-i", "inventories/lab.py", "--window", "5", "--json"]
+def profiled(site: Lab, *arguments: str) -> dict[str, Any]:
+    result = site.command(
+        ["gpuboot", "profile", *arguments, "-i", "inventories/lab.py", "--window", "5", "--json"]
     )
-    assert done.code in (0, 2), done.told
-    found: dict[str, Any] = json.loads(done.out)
-    return found
+    assert result.code in (0, 2), result.details
+    profile: dict[str, Any] = json.loads(result.out)
+    return profile
 
 
 def test_what_has_just_begun_is_refused(site: Lab) -> None:
@@ -61,13 +61,13 @@ def test_what_has_just_begun_is_refused(site: Lab) -> None:
 def test_each_class_is_named_and_nothing_that_is_nearly_one(site: Lab, machine: str) -> None:
     if machine == "gpu1":
         time.sleep(330)  # the means are of five minutes
-    found = {gpu["gpu"]: gpu for gpu in profiled(site, "node", machine)["gpus"]}
-    told = {gpu: (one["class"], one["evidence"]) for gpu, one in found.items()}
-    wanted = {str(gpu): name for gpu, (_, name) in enumerate(WORK[machine])}
-    assert {gpu: one["class"] for gpu, one in found.items()} == wanted, told
+    profiles = {gpu["gpu"]: gpu for gpu in profiled(site, "node", machine)["gpus"]}
+    evidence = {gpu: (profile["class"], profile["evidence"]) for gpu, profile in profiles.items()}
+    expected = {str(gpu): name for gpu, (_, name) in enumerate(WORK[machine])}
+    assert {gpu: profile["class"] for gpu, profile in profiles.items()} == expected, evidence
     print(site.command(["gpuboot", "profile", "node", machine, "-i", "inventories/lab.py"]).out)
 
 
 def test_a_power_limit_is_a_note(site: Lab) -> None:
-    found = {gpu["gpu"]: gpu for gpu in profiled(site, "node", "gpu2")["gpus"]}
-    assert any("power_capped" in note for note in found["6"]["notes"])
+    profiles = {gpu["gpu"]: gpu for gpu in profiled(site, "node", "gpu2")["gpus"]}
+    assert any("power_capped" in note for note in profiles["6"]["notes"])

@@ -20,7 +20,7 @@ import yaml
 
 from lab import machines, settings, state
 from lab.build.store import digest, stored
-from tests.e2e.conftest import ROOT, Lab, fresh
+from tests.e2e.conftest import ROOT, Lab, fresh_lab
 
 pytestmark = pytest.mark.lab
 
@@ -36,7 +36,7 @@ MANYLINUX = ("manylinux_2_28", "manylinux_2_17", "manylinux_2_12", "manylinux_2_
 @pytest.fixture(scope="module")
 def runner() -> Iterator[Lab]:
     """A bare machine with two GPUs, Python, the checkout and, as it has no internet, wheels."""
-    with fresh(NAME, "--single", "--debian", DEBIAN, "--no-deploy") as lab:
+    with fresh_lab(NAME, "--single", "--debian", DEBIAN, "--no-deploy") as lab:
         lab.ssh("node1", "apt-get -q update && apt-get -q install -y python3-venv")
         files = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -44,8 +44,8 @@ def runner() -> Iterator[Lab]:
             capture_output=True,
             check=True,
         ).stdout
-        there = [name for name in files.decode().split("\0") if name and (ROOT / name).exists()]
-        _copy(ROOT, there, "gpuboot")
+        tracked = [name for name in files.decode().split("\0") if name and (ROOT / name).exists()]
+        _copy(ROOT, tracked, "gpuboot")
         wheels = _wheels()
         _copy(wheels, [path.name for path in wheels.iterdir()], WHEELS)
         yield lab
@@ -69,8 +69,10 @@ def _copy(source: Path, names: list[str], target: str) -> None:
     lab = state.load(NAME)
     shell = shlex.join(machines.ssh_command(lab, lab.leader, "admin"))
     script = f"tar -c --no-recursion -T - | {shell} 'mkdir -p {target} && tar -x -C {target}'"
-    listed = "\n".join(names).encode()
-    subprocess.run(["bash", "-euo", "pipefail", "-c", script], cwd=source, input=listed, check=True)
+    file_list = "\n".join(names).encode()
+    subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=source, input=file_list, check=True
+    )
 
 
 def step(lab: Lab, name: str) -> str:
@@ -85,9 +87,9 @@ def site() -> dict[str, Any]:
 
     The cluster has the name that it gets by default: the workflow resets it by that.
     """
-    chosen = settings.settings(NAME)
-    del chosen["alertmanager"], chosen["cluster"]["name"]
-    return chosen
+    site_settings = settings.settings(NAME)
+    del site_settings["alertmanager"], site_settings["cluster"]["name"]
+    return site_settings
 
 
 def test_it_installs_from_its_lock(runner: Lab) -> None:
@@ -136,10 +138,10 @@ def test_it_does_not_reboot_under_the_run(runner: Lab) -> None:
         "cd gpuboot && sed -i s/595.91.07/595.71.05/ gpuboot/config/versions.toml && "
         ".venv/bin/pyinfra inventories/quickstart.py deploys/site.py -y 2>&1; echo code $?"
     )
-    said = runner.ssh("node1", command, user="admin")
-    assert "code 1" in said
-    assert "@local is the machine that you run this from" in said
-    assert "remedy: reboot it yourself" in said
+    output = runner.ssh("node1", command, user="admin")
+    assert "code 1" in output
+    assert "@local is the machine that you run this from" in output
+    assert "remedy: reboot it yourself" in output
     assert runner.ssh("node1", "cat /proc/sys/kernel/random/boot_id") == boot
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Lab, fresh, until
+from tests.e2e.conftest import Lab, fresh_lab, until
 from tests.e2e.repairs import (
     ALERT_S,
     BOOT,
@@ -46,7 +46,7 @@ LAB = ("test-remediate", "--gpus", "2,1,1")
 @pytest.fixture(scope="module")
 def site() -> Iterator[Lab]:
     """Three GPU nodes whose alerts hold for seconds, and repairs that wait for seconds."""
-    with fresh(*LAB, settings=SETTINGS) as running:
+    with fresh_lab(*LAB, settings=SETTINGS) as running:
         yield running
 
 
@@ -57,10 +57,10 @@ def test_heat_is_no_reason(site: Lab) -> None:
     verdict = 'DCGM_EXP_GPU_HEALTH_STATUS{health_watch="THERMAL", node="gpu2"} == 20'
     until(lambda: site.prometheus(verdict), "a FAIL of heat", ALERT_S)
     for _ in range(2):
-        done, told = act(site)
-        assert done.code == 0, done.told
-        assert told == []
-        assert "heat is the room's or the machine's" in done.text
+        result, transitions = act(site)
+        assert result.code == 0, result.details
+        assert transitions == []
+        assert "heat is the room's or the machine's" in result.text
     untouched(site, "gpu1", "gpu2", "gpu3")
     assert site.lab("fault", "--name", site.name, "gpu2", "clear").code == 0
 
@@ -72,9 +72,9 @@ def test_an_exporter_that_is_down_is_no_reason(site: Lab) -> None:
         "-150; }; add rule ip fault open tcp dport 9400 reject with tcp reset'",
     )
     firing(site, "GPUExporterDown", "gpu2")
-    done, told = act(site)
-    assert done.code == 0, done.told
-    assert told == []
+    result, transitions = act(site)
+    assert result.code == 0, result.details
+    assert transitions == []
     untouched(site, "gpu1", "gpu2", "gpu3")
     site.ssh("gpu2", "nft delete table ip fault")
 
@@ -83,13 +83,13 @@ def test_xid_79_reboots_its_node(site: Lab) -> None:
     before = site.ssh("gpu2", BOOT)
     inject(site, "gpu2", "xid", 79)
     firing(site, "GPUXidFatal", "gpu2")
-    told = acting(site, "gpu2", "released")
-    assert path(told, "gpu2") == ["observed", "confirmed", *WAY]
-    assert {one["action"] for one in told} == {"reboot"}
+    transitions = acting(site, "gpu2", "released")
+    assert path(transitions, "gpu2") == ["observed", "confirmed", *WAY]
+    assert {transition["action"] for transition in transitions} == {"reboot"}
     assert site.ssh("gpu2", BOOT) != before
     assert out(site, "gpu2") == (False, False)
-    made = [f"Repair{state.capitalize()}" for state in path(told, "gpu2")]
-    assert set(made) <= set(events(site, "gpu2"))
+    expected_events = [f"Repair{state.capitalize()}" for state in path(transitions, "gpu2")]
+    assert set(expected_events) <= set(events(site, "gpu2"))
     under = 'count_over_time(ALERTS{alertname="GPUNodeUnderRepair", node="gpu2"}[10m])'
     assert site.prometheus(under), "the alert has seen the taint"
     in_service(site, "gpu2")
@@ -100,10 +100,10 @@ def test_a_cordon_of_a_person_stays(site: Lab) -> None:
     inject(site, "gpu1", "recovery_action", 1, gpu=1)
     firing(site, "GPURecoveryAction", "gpu1")
     for _ in range(2):
-        done, told = act(site)
-        assert done.code == 1, done.told
-        assert told == []
-        assert "somebody else has cordoned it" in done.text
+        result, transitions = act(site)
+        assert result.code == 1, result.details
+        assert transitions == []
+        assert "somebody else has cordoned it" in result.text
     assert out(site, "gpu1") == (False, True)
     site.kubectl("uncordon", "gpu1")
 
@@ -111,20 +111,20 @@ def test_a_cordon_of_a_person_stays(site: Lab) -> None:
 def test_a_budget_that_lets_no_pod_go_is_respected(site: Lab) -> None:
     """The fault is still there."""
     boot = site.ssh("gpu1", BOOT)
-    site.kubectl("apply", "-f", "-", given=WEB)
+    site.kubectl("apply", "-f", "-", stdin=WEB)
     site.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     pods = ("get", "pods", "-l", "app=web", "-o", "jsonpath={.items[*].metadata.uid}")
     running = site.kubectl(*pods)
-    told = acting(site, "gpu1", "draining")
-    done, more = act(site)
-    assert [one["to"] for one in told + more][-1] == "draining"
-    assert "(Deployment web) is kept by PodDisruptionBudget default/web" in done.text
+    transitions = acting(site, "gpu1", "draining")
+    result, later = act(site)
+    assert [transition["to"] for transition in transitions + later][-1] == "draining"
+    assert "(Deployment web) is kept by PodDisruptionBudget default/web" in result.text
     assert site.kubectl(*pods) == running
     assert out(site, "gpu1") == (True, True)
     site.kubectl("delete", "pdb", "web")
     time.sleep(LIMITS["retry_s"])
-    told = acting(site, "gpu1", "released")
-    assert path(told, "gpu1") == list(WAY[2:])
+    transitions = acting(site, "gpu1", "released")
+    assert path(transitions, "gpu1") == list(WAY[2:])
     assert site.kubectl(*pods) != running
     assert site.ssh("gpu1", BOOT) == boot, "a reset was enough"
     site.kubectl("delete", "deployment", "web")
@@ -135,23 +135,23 @@ def test_a_controller_that_is_killed_at_every_step_is_continued(site: Lab) -> No
     boot = site.ssh("gpu3", BOOT)
     inject(site, "gpu3", "recovery_action", 1)
     firing(site, "GPURecoveryAction", "gpu3")
-    seen: set[tuple[str, str]] = set()
+    killed_steps: set[tuple[str, str]] = set()
     kills = 0
 
     def released() -> bool:
         nonlocal kills
-        kills += killed(site, seen)
+        kills += killed(site, killed_steps)
         return repair(site, "gpu3").get("state") == "released"
 
     until(released, "gpu3 released", 1500)
     act(site)  # tells of the last step, where it was killed with that
     assert kills >= 8
     states = ["observed", "confirmed", *WAY]
-    assert set(states) <= {state for state, _ in seen}
+    assert set(states) <= {state for state, _ in killed_steps}
     assert out(site, "gpu3") == (False, False)
-    made = events(site, "gpu3")
+    reasons = events(site, "gpu3")
     for state in states:
-        assert made.count(f"Repair{state.capitalize()}") == 1, "told once, whoever was killed"
+        assert reasons.count(f"Repair{state.capitalize()}") == 1, "told once, whoever was killed"
     assert site.ssh("gpu3", BOOT) == boot
     assert site.ssh("gpu3", "systemctl is-active kubelet").strip() == "active"
     in_service(site, "gpu3")
@@ -169,13 +169,15 @@ def test_a_gpu_that_has_to_be_replaced_is_handed_over(site: Lab) -> None:
     bundle = Path(repair(site, node)["bundle"].partition(":")[2])
     with tarfile.open(bundle) as archive:
         names = {Path(name).name for name in archive.getnames()}
-        inside = next(one for one in archive.getmembers() if one.name.endswith("smi-q.txt"))
-        found = archive.extractfile(inside)
-        assert found
-        assert repair(site, node)["gpus"][0] in found.read().decode()
+        inside = next(
+            member for member in archive.getmembers() if member.name.endswith("smi-q.txt")
+        )
+        report_file = archive.extractfile(inside)
+        assert report_file
+        assert repair(site, node)["gpus"][0] in report_file.read().decode()
     assert {"repair.json", "kernel.txt", "diagnosis.txt", "recording.json"} <= names
-    done, told = act(site)
-    assert (done.code, told) == (1, []), "nothing more is done to it"
+    result, transitions = act(site)
+    assert (result.code, transitions) == (1, []), "nothing more is done to it"
     firing(site, "GPURepairStuck", node)
     # a person replaces the GPU, and takes the node back
     assert site.lab("fault", "--name", site.name, node, "repair").code == 0
@@ -192,25 +194,25 @@ def test_many_at_once_open_the_breaker_and_few_go_one_after_the_other(site: Lab)
         inject(site, machine, "xid", 79)
     for machine in ("gpu2", "gpu3"):
         firing(site, "GPUXidFatal", machine)
-    done, told = act(site, breaker_share=2)
+    result, transitions = act(site, breaker_share=2)
     for _ in range(3):
         time.sleep(LIMITS["confirm_s"])
-        done, more = act(site, breaker_share=2)
-        told += more
-    assert done.code == 1
-    assert "the breaker is open: 2 of 3 GPU nodes" in done.text
-    assert not {one["to"] for one in told} & {"quarantined"}
+        result, later = act(site, breaker_share=2)
+        transitions += later
+    assert result.code == 1
+    assert "the breaker is open: 2 of 3 GPU nodes" in result.text
+    assert not {transition["to"] for transition in transitions} & {"quarantined"}
     assert "2 of 3 GPU nodes" in site.kubectl("get", *BREAKER, "-o", "jsonpath={.data.why}")
     for machine in ("gpu2", "gpu3"):
         assert out(site, machine) == (False, False)
     site.kubectl("delete", *BREAKER)
-    told = acting(site, "gpu3", "released")
-    way = [(one["node"], one["to"]) for one in told]
+    transitions = acting(site, "gpu3", "released")
+    way = [(transition["node"], transition["to"]) for transition in transitions]
     assert way.index(("gpu2", "released")) < way.index(("gpu3", "quarantined")), "one at a time"
     in_service(site, "gpu2", "gpu3")
 
 
 def test_the_cluster_is_proven_afterwards(site: Lab) -> None:
-    done, report = site.verify()
-    assert done.code == 0, done.told
+    result, report = site.verify()
+    assert result.code == 0, result.details
     assert report["verdict"] == "proven"

@@ -30,30 +30,30 @@ ls /var/lib/dpkg/updates; dpkg-query -W -f '${db:Status-Status}' kubelet
 
 def plan(lab: Lab) -> str:
     """What `--dry` prints."""
-    done = lab.dry()
-    assert done.code == 0, done.told
-    return done.text
+    result = lab.dry()
+    assert result.code == 0, result.details
+    return result.text
 
 
 def repaired(lab: Lab, within_s: float) -> Run:
     """A run that ends proven in that time, and leaves the next one nothing to do."""
-    began = time.monotonic()
-    done = lab.deploy()
-    took = time.monotonic() - began
-    assert done.code == 0, done.told
-    assert "proven" in done.text
-    print(f"proven in {took:.0f} s")
-    assert took < within_s, done.told
+    start = time.monotonic()
+    result = lab.deploy()
+    elapsed = time.monotonic() - start
+    assert result.code == 0, result.details
+    assert "proven" in result.text
+    print(f"proven in {elapsed:.0f} s")
+    assert elapsed < within_s, result.details
     assert lab.deploy("--json").changes == []
-    return done
+    return result
 
 
-@pytest.mark.parametrize("how", ["stop", "disable --now", "mask --now"])
-def test_a_kubelet_that_somebody_stopped_runs_again(site: Lab, how: str) -> None:
-    site.ssh("gpu1", f"systemctl {how} kubelet")
-    shown = plan(site)
-    assert "unit kubelet.service" in shown, shown
-    assert "inactive" in shown, shown
+@pytest.mark.parametrize("action", ["stop", "disable --now", "mask --now"])
+def test_a_kubelet_that_somebody_stopped_runs_again(site: Lab, action: str) -> None:
+    site.ssh("gpu1", f"systemctl {action} kubelet")
+    plan_text = plan(site)
+    assert "unit kubelet.service" in plan_text, plan_text
+    assert "inactive" in plan_text, plan_text
     repaired(site, within_s=120)
     assert site.ssh("gpu1", RUNS).split() == ["active", "enabled"]
 
@@ -70,9 +70,9 @@ def test_the_api_server_is_waited_for_where_the_kubelet_has_to_start_it(site: La
 def test_a_killed_dpkg_is_finished_by_the_next_run(site: Lab) -> None:
     left = site.ssh("gpu1", KILL_DPKG)
     print(left)
-    shown = plan(site)
-    assert "dpkg" in shown, shown
-    assert "interrupted" in shown, shown
+    plan_text = plan(site)
+    assert "dpkg" in plan_text, plan_text
+    assert "interrupted" in plan_text, plan_text
     repaired(site, within_s=240)
     assert site.ssh("gpu1", "dpkg --audit; ls /var/lib/dpkg/updates | grep '[0-9]'; true") == ""
     assert site.ssh("gpu1", "apt-mark showhold | grep -x kubelet").strip() == "kubelet"
@@ -87,22 +87,27 @@ def test_a_crash_loop_whose_cause_is_gone_is_ended_by_the_run(site: Lab) -> None
     def restarts() -> int:
         pods = json.loads(site.kubectl("-n", "kube-flannel", "get", "pods", *select, "-o", "json"))
         return max(
-            (one["restartCount"] for pod in pods["items"] for one in crashed(pod)), default=0
+            (container["restartCount"] for pod in pods["items"] for container in crashed(pod)),
+            default=0,
         )
 
     # its next start is 80 s away or more
     until(lambda: restarts() >= 4, "flannel crashes", within_s=240)
     site.ssh("gpu1", "systemctl stop squatter")
-    done = repaired(site, within_s=100)
-    assert "bind: address already in use" in done.text
-    assert "restarting" in done.text
+    result = repaired(site, within_s=100)
+    assert "bind: address already in use" in result.text
+    assert "restarting" in result.text
 
 
 def crashed(pod: dict[str, object]) -> list[dict[str, int]]:
     """The statuses of its containers that wait for their next start."""
     status = pod["status"]
     assert isinstance(status, dict)
-    return [one for one in status.get("containerStatuses", []) if "waiting" in one["state"]]
+    return [
+        container
+        for container in status.get("containerStatuses", [])
+        if "waiting" in container["state"]
+    ]
 
 
 @pytest.mark.parametrize("power_cut", [False, True])
@@ -111,5 +116,5 @@ def test_a_worker_whose_join_was_cut_off_is_joined_again(site: Lab, power_cut: b
     site.ssh("gpu1", "touch /etc/gpuboot/kubeadm-join.started; sync")
     for switch in ("off", "on") if power_cut else ():
         assert site.lab("power", "--name", site.name, "gpu1", switch).code == 0
-    done = repaired(site, within_s=240)
-    assert "an earlier kubeadm join did not end" in done.text
+    result = repaired(site, within_s=240)
+    assert "an earlier kubeadm join did not end" in result.text

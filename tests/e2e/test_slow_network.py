@@ -8,7 +8,7 @@ import pytest
 
 from bench.network import Condition, controller, ping
 from lab import state
-from tests.e2e.conftest import Run, fresh
+from tests.e2e.conftest import Run, fresh_lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -17,19 +17,19 @@ SITE = ["pyinfra", "inventories/lab.py", "deploys/site.py", "-y"]
 
 
 def test_bare_machines_are_proven_over_a_bad_link() -> None:
-    with fresh("test-far", "--gpus", "1", "--no-deploy") as lab:
-        made = state.load(lab.name)
-        with controller(made, FAR) as here:
-            link = ping(made, made.leader, here)
+    with fresh_lab("test-far", "--gpus", "1", "--no-deploy") as lab:
+        lab_state = state.load(lab.name)
+        with controller(lab_state, FAR) as remote:
+            link = ping(lab_state, lab_state.leader, remote)
             assert link.mean_ms > 90, link
 
             def timed(*arguments: str) -> Run:
-                began = time.monotonic()
-                done = lab.command([*here.prefix(), *SITE, *arguments], timeout=3000)
-                print(f"{time.monotonic() - began:.0f} s over {FAR.title}")
-                return done
+                start = time.monotonic()
+                result = lab.command([*remote.prefix(), *SITE, *arguments], timeout=3000)
+                print(f"{time.monotonic() - start:.0f} s over {FAR.title}")
+                return result
 
-            done = timed()
-            assert done.code == 0, done.told
-            assert "proven" in done.text
+            result = timed()
+            assert result.code == 0, result.details
+            assert "proven" in result.text
             assert timed("--json").changes == []

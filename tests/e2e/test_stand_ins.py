@@ -13,7 +13,7 @@ pytestmark = pytest.mark.lab
 
 
 def test_exporter_and_operator_stand_ins() -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [str(go()), "test", "./..."],
         cwd=ROOT / "lab/gpusim/go",
         env=environment(cgo=True),
@@ -21,4 +21,4 @@ def test_exporter_and_operator_stand_ins() -> None:
         text=True,
         timeout=1200,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr

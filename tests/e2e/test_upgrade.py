@@ -13,7 +13,7 @@ import pytest
 
 from deploys.lib.cordon import CORDON_MARK
 from lab.settings import home
-from tests.e2e.conftest import Lab, fresh, refused
+from tests.e2e.conftest import Lab, assert_refused, fresh_lab
 
 pytestmark = pytest.mark.lab
 TODAY = "595.91.07"
@@ -22,17 +22,17 @@ TODAY = "595.91.07"
 @pytest.fixture(scope="module")
 def two() -> Iterator[Lab]:
     """A control plane and a GPU node, bare; the mirror has the driver's earlier release too."""
-    with fresh("test-upgrade", "--gpus", "1", "--no-deploy") as lab:
+    with fresh_lab("test-upgrade", "--gpus", "1", "--no-deploy") as lab:
         withheld = lab.lab("mirror", "--name", lab.name, "withhold", "cuda", TODAY)
-        assert withheld.code == 0, withheld.told
+        assert withheld.code == 0, withheld.details
         yield lab
 
 
 @pytest.fixture(scope="module")
 def lock(two: Lab) -> dict[str, Any]:
     """The versions of the lab's mirror."""
-    found: dict[str, Any] = json.loads((home(two.name) / "mirror/lab.lock.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((home(two.name) / "mirror/lab.lock.json").read_text())
+    return document
 
 
 def driver(lab: Lab) -> str:
@@ -43,7 +43,7 @@ def driver(lab: Lab) -> str:
 
 def test_a_plan_touches_nothing_of_bare_machines(two: Lab, lock: dict[str, Any]) -> None:
     plan = two.dry(settings={"driver": lock["previous"]["driver"]})
-    assert plan.code == 0, plan.told
+    assert plan.code == 0, plan.details
     assert two.ssh("cp1", "ls -d /etc/containerd /etc/kubernetes 2>/dev/null; true") == ""
 
 
@@ -57,11 +57,11 @@ def test_a_kubeadm_init_that_fails_halfway_is_finished_by_a_re_run(
         "systemd-run --unit=squatter --collect sh -c 'while :; do pkill -x etcd; sleep 0.2; done'",
     )
     failed = two.deploy(settings={**earlier, "cluster": {"init_timeout_s": 20}})
-    refused(failed, "cp1", "kubeadm")
+    assert_refused(failed, "cp1", "kubeadm")
     assert "started" in two.ssh("cp1", "test -e /etc/kubernetes/manifests && echo started")
     two.ssh("cp1", "systemctl stop squatter")
     finished = two.deploy(settings=earlier)  # what a person would do: run it again
-    assert finished.code == 0, finished.told
+    assert finished.code == 0, finished.details
     assert "proven" in finished.text
     assert two.snapshot()["ready"] == {"cp1": ["True"], "gpu1": ["True"]}
     assert driver(two) == earlier["driver"]["version"]
@@ -71,12 +71,12 @@ def test_a_run_with_a_newer_version_upgrades_the_driver(two: Lab) -> None:
     """Its index is of before the release: the run reads it before it touches the node."""
     two.kubectl("create", "configmap", "kept", "--from-literal=by=etcd")
     unknown = two.deploy()
-    refused(unknown, "gpu1", "the package manager cannot install this run's packages", TODAY)
+    assert_refused(unknown, "gpu1", "the package manager cannot install this run's packages", TODAY)
     assert two.kubectl("get", "node", "gpu1", "-o", "jsonpath={.spec}").count("unschedulable") == 0
     assert two.lab("mirror", "--name", two.name, "restore").code == 0
-    done = two.deploy()
-    assert done.code == 0, done.told
-    assert "proven" in done.text
+    result = two.deploy()
+    assert result.code == 0, result.details
+    assert "proven" in result.text
     assert driver(two) == TODAY
     assert two.snapshot()["ready"] == {"cp1": ["True"], "gpu1": ["True"]}
     assert two.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.by}") == "etcd"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import Lab, refused
+from tests.e2e.conftest import Lab, assert_refused
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 LAB = ("test-kubernetes", "--gpus", "2,2", "--previous-release")
@@ -46,13 +46,13 @@ spec:
 @pytest.fixture(scope="module")
 def older(site: Lab) -> Lab:
     """A control plane and two GPU nodes with an earlier Kubernetes, and pods on their GPUs."""
-    site.kubectl("apply", "-f", "-", given=SERVED)
+    site.kubectl("apply", "-f", "-", stdin=SERVED)
     site.kubectl("-n", "ml", "rollout", "status", "deployment/serve", "--timeout=120s")
     site.kubectl("create", "configmap", "kept", "--from-literal=by=etcd")
     return site
 
 
-def held(lab: Lab) -> bool:
+def is_held(lab: Lab) -> bool:
     """Whether no upgrade but gpuboot's changes the packages of Kubernetes."""
     names = {"cri-tools", "kubeadm", "kubectl", "kubelet", "kubernetes-cni"}
     return names <= set(lab.ssh("gpu1", "apt-mark showhold").split())
@@ -79,14 +79,14 @@ def test_the_programs_are_those_of_the_earlier_release(older: Lab, lock: dict[st
 
 @pytest.mark.parametrize("dry", [["--dry"], ["-y"]])
 @pytest.mark.parametrize(
-    ("version", "said"),
+    ("version", "message"),
     [
         ("1.34.4", "a control plane cannot go back to an earlier release"),
         ("1.37.0", "an upgrade may not skip 1.36"),
     ],
 )
 def test_what_may_not_be_is_refused_before_anything_is_touched(
-    older: Lab, lock: dict[str, Any], version: str, said: str, dry: list[str]
+    older: Lab, lock: dict[str, Any], version: str, message: str, dry: list[str]
 ) -> None:
     settings = with_kubernetes(lock, version)
     operator = settings["versions"]["charts"]["gpu-operator"]
@@ -95,33 +95,35 @@ def test_what_may_not_be_is_refused_before_anything_is_touched(
         "gpu-operator": operator | {"version": "v99.1.0"}
     }
     before = older.snapshot()
-    done = older.command(
+    result = older.command(
         ["pyinfra", "inventories/lab.py", "deploys/site.py", *dry], settings=settings
     )
-    refused(done, "1 problem; nothing was changed", said, f"the version lock asks for {version}")
+    assert_refused(
+        result, "1 problem; nothing was changed", message, f"the version lock asks for {version}"
+    )
     assert older.snapshot() == before
-    assert held(older)
+    assert is_held(older)
 
 
 def test_the_plan_tells_what_an_upgrade_changes(older: Lab, lock: dict[str, Any]) -> None:
     plan = older.dry(settings=only_kubernetes(lock))
-    assert plan.code == 0, plan.told
+    assert plan.code == 0, plan.details
     for part in ("1.35.4", "1.36.3", "etcd", "3.6.6-0", "3.6.8-0", "CoreDNS", "node gpu1"):
-        assert part in plan.text, plan.told
+        assert part in plan.text, plan.details
     assert older.versions()["kubelet"] == {"v1.35.4"}
 
 
 def test_one_changed_line_upgrades_the_cluster(older: Lab, lock: dict[str, Any]) -> None:
     today = f"v{lock['versions']['kubernetes']['version']}"
     older.kubectl("cordon", "cp1")  # a person's cordon, which stays
-    done = older.deploy(settings=only_kubernetes(lock))
-    assert done.applied, done.told
+    result = older.deploy(settings=only_kubernetes(lock))
+    assert result.applied, result.details
     # all is proven but GPUs that the pods hold, which is no failure
     findings = json.loads((older.reports / "latest/verify.json").read_text())["findings"]
     open_ = {item["link"]: item["detail"] for item in findings if item["status"] != "pass"}
     assert all("held by ml/serve-" in text for text in open_.values()), open_
     assert set(open_) <= {"workload"}
-    assert "draining gpu1" in done.text
+    assert "draining gpu1" in result.text
     assert older.versions() == {"kubelet": {today}, "images": {today}}
     assert older.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.by}") == "etcd"
     unschedulable = (
@@ -133,9 +135,9 @@ def test_one_changed_line_upgrades_the_cluster(older: Lab, lock: dict[str, Any])
     assert older.kubectl(*unschedulable) == "cp1"
     older.kubectl("uncordon", "cp1")
     older.kubectl("-n", "ml", "rollout", "status", "deployment/serve", "--timeout=120s")
-    assert held(older)
+    assert is_held(older)
 
 
 def test_then_there_is_nothing_to_do(older: Lab, lock: dict[str, Any]) -> None:
-    done = older.deploy("--json", settings=only_kubernetes(lock))
-    assert done.changes == []
+    result = older.deploy("--json", settings=only_kubernetes(lock))
+    assert result.changes == []

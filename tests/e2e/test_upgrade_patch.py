@@ -44,7 +44,7 @@ def test_the_plan_names_one_patch_release_and_no_drain(site: Lab, lock: dict[str
     earlier = lock["previous_patch"]["versions"]["kubernetes"]["version"]
     assert site.versions() == {"kubelet": {f"v{earlier}"}, "images": {f"v{earlier}"}}
     plan = site.dry()
-    assert plan.code == 0, plan.told
+    assert plan.code == 0, plan.details
     today = lock["versions"]["kubernetes"]["version"]
     assert f"control plane: Kubernetes {earlier} → {today}" in plan.text
     assert "its pods are moved to other nodes" not in plan.text
@@ -53,12 +53,12 @@ def test_the_plan_names_one_patch_release_and_no_drain(site: Lab, lock: dict[str
 def test_one_changed_line_upgrades_the_cluster_and_moves_no_pod(
     site: Lab, lock: dict[str, Any]
 ) -> None:
-    site.kubectl("apply", "-f", "-", given=SERVED)
+    site.kubectl("apply", "-f", "-", stdin=SERVED)
     site.kubectl("rollout", "status", "deployment/serve", "--timeout=120s")
     before = served(site)
-    done = site.deploy()
-    assert done.code == 0, done.told
-    assert "proven" in done.text
+    result = site.deploy()
+    assert result.code == 0, result.details
+    assert "proven" in result.text
     today = f"v{lock['versions']['kubernetes']['version']}"
     assert site.versions() == {"kubelet": {today}, "images": {today}}
     assert served(site) == before

@@ -19,9 +19,9 @@ def test_control_planes_are_upgraded_after_one_backup(site: Lab, lock: dict[str,
     earlier = f"v{lock['previous_patch']['versions']['kubernetes']['version']}"
     assert site.versions() == {"kubelet": {earlier}, "images": {earlier}}
     site.kubectl("create", "configmap", "kept", "--from-literal=a=1")
-    done = site.deploy()
-    assert done.code == 0, done.told
-    assert "proven" in done.text
+    result = site.deploy()
+    assert result.code == 0, result.details
+    assert "proven" in result.text
     today = f"v{lock['versions']['kubernetes']['version']}"
     assert site.versions() == {"kubelet": {today}, "images": {today}}
     assert site.snapshot()["ready"] == {name: ["True"] for name in NAMES}
@@ -31,5 +31,5 @@ def test_control_planes_are_upgraded_after_one_backup(site: Lab, lock: dict[str,
         {name.rpartition("-")[2] for name in site.ssh(machine, f"ls {FOLDER}").split()}
         for machine in NAMES[:3]
     ]
-    assert [("upgrade" in found) for found in reasons] == [True, False, False]
+    assert [("upgrade" in reason) for reason in reasons] == [True, False, False]
     assert site.deploy("--json").changes == []

@@ -11,7 +11,7 @@ import pytest
 from lab import state
 from lab.lives import LIVES, Life
 from lab.lives import dress as lives
-from tests.e2e.conftest import Lab, fresh, until
+from tests.e2e.conftest import Lab, fresh_lab, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -19,14 +19,14 @@ pytestmark = [pytest.mark.lab, pytest.mark.long]
 SETTINGS = {"cluster": {"fail_swap_on": True}}
 GPUS = 2
 each_life = pytest.mark.parametrize(
-    "life", [life for life in LIVES if not life.refused], ids=lambda life: life.name
+    "life", [life for life in LIVES if not life.refusal], ids=lambda life: life.name
 )
 
 
 @pytest.fixture(scope="module")
 def used() -> Iterator[Lab]:
     """A control plane and a worker that wear all lives that gpuboot is deployed to."""
-    with fresh("test-used", "--used", "--gpus", str(GPUS), settings=SETTINGS) as lab:
+    with fresh_lab("test-used", "--used", "--gpus", str(GPUS), settings=SETTINGS) as lab:
         yield lab
 
 

@@ -10,7 +10,7 @@ import pytest
 from lab import state
 from lab.lives import LIVES, Life
 from lab.lives import dress as lives
-from tests.e2e.conftest import Lab, fresh, refused
+from tests.e2e.conftest import Lab, assert_refused, fresh_lab
 
 pytestmark = pytest.mark.lab
 
@@ -33,7 +33,7 @@ ip address show | grep inet
 @pytest.fixture(scope="module")
 def used() -> Iterator[Lab]:
     """A bare machine that wears one life after the other."""
-    with fresh(NAME, "--single", "--used", "--life", FIRST, "--no-deploy") as lab:
+    with fresh_lab(NAME, "--single", "--used", "--life", FIRST, "--no-deploy") as lab:
         yield lab
 
 
@@ -41,7 +41,7 @@ def used() -> Iterator[Lab]:
     params=[
         pytest.param(life, id=life.name, marks=[] if life.name in EVERYDAY else pytest.mark.long)
         for life in LIVES
-        if life.refused
+        if life.refusal
     ]
 )
 def life(used: Lab, request: pytest.FixtureRequest) -> Iterator[Life]:
@@ -58,9 +58,9 @@ def life(used: Lab, request: pytest.FixtureRequest) -> Iterator[Life]:
 
 def test_it_is_refused_and_nothing_is_touched(used: Lab, life: Life) -> None:
     before = used.ssh("node1", FILES).splitlines()
-    assert life.refused in _causes(used)
+    assert life.refusal in _causes(used)
     for _ in range(2):  # what the first run leaves must not be the second one's excuse
-        refused(used.deploy(), life.refused, "nothing was changed")
+        assert_refused(used.deploy(), life.refusal, "nothing was changed")
         changed = set(used.ssh("node1", FILES).splitlines()) ^ set(before)
         assert not changed, "\n".join(sorted(changed))
     lives.works(state.load(used.name), life)
@@ -68,8 +68,8 @@ def test_it_is_refused_and_nothing_is_touched(used: Lab, life: Life) -> None:
 
 def _causes(used: Lab) -> str:
     """The problems that `gpuboot check` names, each with a remedy."""
-    done = used.command(["gpuboot", "check", "inventories/lab.py", "--json"])
-    assert done.code == 1, done.told
-    problems = json.loads(done.out)["problems"]
+    result = used.command(["gpuboot", "check", "inventories/lab.py", "--json"])
+    assert result.code == 1, result.details
+    problems = json.loads(result.out)["problems"]
     assert all(problem["remedy"] for problem in problems)
     return "\n".join(problem["cause"] for problem in problems)

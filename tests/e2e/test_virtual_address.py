@@ -14,7 +14,7 @@ import pytest
 
 from lab.settings import home
 from tests.e2e.api_requests import CONTROLS, bears_the_loss, begin, ready
-from tests.e2e.conftest import Lab, fresh, refused, until
+from tests.e2e.conftest import Lab, assert_refused, fresh_lab, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -27,7 +27,7 @@ LAST_NUMBER = 200  # of the address: none of the lab's own
 @pytest.fixture(scope="module")
 def site() -> Iterator[Lab]:
     """Three machines for control planes and a GPU node, bare; their API shall have an address."""
-    with fresh("test-address", "--control-planes", "3", "--gpus", "1", "--no-deploy") as lab:
+    with fresh_lab("test-address", "--control-planes", "3", "--gpus", "1", "--no-deploy") as lab:
         own = ipaddress.ip_network(f"{machines(lab)['cp1']}/24", strict=False)
         cluster = {"virtual_ip": str(own[LAST_NUMBER])}
         yield replace(lab, settings={**PLAIN, "cluster": cluster})
@@ -35,8 +35,8 @@ def site() -> Iterator[Lab]:
 
 def machines(site: Lab) -> dict[str, str]:
     """Addresses by name."""
-    found = json.loads((home(site.name) / "lab.json").read_text())["machines"]
-    return {item["name"]: item["address"] for item in found}
+    records = json.loads((home(site.name) / "lab.json").read_text())["machines"]
+    return {item["name"]: item["address"] for item in records}
 
 
 def address(site: Lab) -> str:
@@ -49,8 +49,10 @@ def holders(site: Lab) -> list[str]:
 
 
 def holder(site: Lab) -> str:
-    (one,) = until(lambda: [] if len(found := holders(site)) != 1 else found, "one has the address")
-    return str(one)
+    (name,) = until(
+        lambda: [] if len(current := holders(site)) != 1 else current, "one has the address"
+    )
+    return str(name)
 
 
 def outside(site: Lab) -> str:
@@ -61,17 +63,20 @@ def outside(site: Lab) -> str:
 
 def test_an_address_that_somebody_has_is_refused(site: Lab) -> None:
     host = json.loads((home(site.name) / "lab.json").read_text())["mirror"]["address"]
-    taken = site.dry(settings={**PLAIN, "cluster": {"virtual_ip": host}})
-    refused(taken, f"cluster.virtual_ip {host} is taken: a machine that is not in the inventory")
+    foreign_result = site.dry(settings={**PLAIN, "cluster": {"virtual_ip": host}})
+    assert_refused(
+        foreign_result,
+        f"cluster.virtual_ip {host} is taken: a machine that is not in the inventory",
+    )
     own = machines(site)["gpu1"]
-    found = site.dry(settings={**PLAIN, "cluster": {"virtual_ip": own}})
-    refused(found, f"cluster.virtual_ip {own} is its own address")
+    own_result = site.dry(settings={**PLAIN, "cluster": {"virtual_ip": own}})
+    assert_refused(own_result, f"cluster.virtual_ip {own} is its own address")
 
 
 def test_a_site_is_made_with_it(site: Lab) -> None:
-    done = site.deploy()
-    assert done.code == 0, done.told
-    assert "proven" in done.text
+    result = site.deploy()
+    assert result.code == 0, result.details
+    assert "proven" in result.text
     assert ready(site) == dict.fromkeys(NAMES, True)
     assert f"{address(site)} gpuboot-api" in site.ssh("gpu1", "cat /etc/hosts")
     assert "inactive" in site.ssh("gpu1", "systemctl is-active haproxy; true")
@@ -106,11 +111,11 @@ def test_what_somebody_did_to_it_is_named_and_repaired(site: Lab) -> None:
     machine = holder(site)
     change = "sed -i 's/priority 100/priority 200/' /etc/keepalived/keepalived.conf"
     site.ssh(machine, f"systemctl disable --now keepalived; {change}")
-    said = site.dry().text
+    plan_text = site.dry().text
     for line in ("unit keepalived.service", "-    priority 200", "+    priority 100"):
-        assert line in said
-    done = site.deploy()
-    assert done.code == 0, done.told
+        assert line in plan_text
+    result = site.deploy()
+    assert result.code == 0, result.details
     assert site.ssh(machine, "systemctl is-active keepalived").strip() == "active"
     assert site.deploy("--json").changes == []
 
@@ -122,27 +127,29 @@ def test_two_that_do_not_hear_each_other_are_told(site: Lab) -> None:
     site.ssh(other, block)
     try:
         until(lambda: len(holders(site)) == 2, "two have it")
-        done = site.deploy()
-        print(done.told)
-        refused(done, f"the virtual address {address(site)} is on ", "IP protocol 112 (VRRP)")
+        result = site.deploy()
+        print(result.details)
+        assert_refused(
+            result, f"the virtual address {address(site)} is on ", "IP protocol 112 (VRRP)"
+        )
     finally:
         site.ssh(other, "nft delete table inet novrrp")
     holder(site)
 
 
 def test_a_living_site_goes_back_to_load_balancers(site: Lab) -> None:
-    done = site.deploy(settings={**PLAIN, "cluster": {}})
-    assert done.code == 0, done.told
-    assert "proven" in done.text
+    result = site.deploy(settings={**PLAIN, "cluster": {}})
+    assert result.code == 0, result.details
+    assert "proven" in result.text
     assert holders(site) == []
     assert "127.0.0.1 gpuboot-api" in site.ssh("gpu1", "cat /etc/hosts")
     assert site.deploy("--json", settings={**PLAIN, "cluster": {}}).changes == []
 
 
 def test_a_living_site_goes_over_to_it(site: Lab) -> None:
-    done = site.deploy()
-    assert done.code == 0, done.told
-    assert "proven" in done.text
+    result = site.deploy()
+    assert result.code == 0, result.details
+    assert "proven" in result.text
     holder(site)
     assert outside(site) == "ok"
     assert "inactive" in site.ssh("gpu1", "systemctl is-active haproxy; true")
@@ -152,8 +159,8 @@ def test_a_living_site_goes_over_to_it(site: Lab) -> None:
 def test_a_reset_takes_it_away(site: Lab) -> None:
     name = f"gpuboot_reset=gpuboot-{site.name}"
     reset = ["pyinfra", "inventories/lab.py", "deploys/reset.py", "-y", "--data", name]
-    done = site.command(reset)
-    assert done.code == 0, done.told
+    result = site.command(reset)
+    assert result.code == 0, result.details
     assert holders(site) == []
     for machine in CONTROLS:
         assert site.ssh(machine, "ls /etc/keepalived/keepalived.conf 2>&1; true").startswith("ls:")

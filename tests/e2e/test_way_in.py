@@ -9,7 +9,7 @@ from pprint import pformat
 
 import pytest
 
-from gpuboot.config.site_check import written
+from gpuboot.config.site_check import parse_assignments
 from lab import settings, state
 from lab.settings import SETTINGS_VARIABLE
 from tests.e2e.conftest import ROOT, Lab
@@ -23,9 +23,9 @@ def ssh_config(name: str, folder: Path) -> Path:
     lab = state.load(name)
     hosts = [f"Host {machine.name}\n  HostName {machine.address}" for machine in lab.machines]
     login = f"  User root\n  IdentityFile {lab.folder}/ssh/id_ed25519"
-    known = f"  UserKnownHostsFile {lab.folder}/ssh/known_hosts"
+    known_hosts = f"  UserKnownHostsFile {lab.folder}/ssh/known_hosts"
     path = folder / "ssh_config"
-    path.write_text("\n".join([*hosts, "Host *", login, known, ""]))
+    path.write_text("\n".join([*hosts, "Host *", login, known_hosts, ""]))
     return path
 
 
@@ -48,13 +48,13 @@ def test_the_lab_s_inventory_is_written_from_what_its_machines_say(
     (folder / "deploys").symlink_to(ROOT / "deploys")
     config = str(ssh_config(lab.name, folder))
     names = [machine.name for machine in machines]
-    done = gpuboot(folder, "init", "--name", "prod", "--ssh-config", config, *names)
-    assert done.returncode == 0, done.stdout + done.stderr
-    groups = written("prod.py", (folder / "inventories" / "prod.py").read_text())
+    result = gpuboot(folder, "init", "--name", "prod", "--ssh-config", config, *names)
+    assert result.returncode == 0, result.stdout + result.stderr
+    groups = parse_assignments("prod.py", (folder / "inventories" / "prod.py").read_text())
     assert [name for name, _ in groups["control_plane"]] == ["cp1"]
     hosts = [host for group in groups.values() for host in group]
-    said = {name: (data["address"], data.get("gpus", 0)) for name, data in hosts}
-    assert said == {machine.name: (machine.address, machine.gpus) for machine in machines}
+    described = {name: (data["address"], data.get("gpus", 0)) for name, data in hosts}
+    assert described == {machine.name: (machine.address, machine.gpus) for machine in machines}
 
     # with the lab's settings, a run may start: it would be one on the lab's own inventory
     monkeypatch.setenv(SETTINGS_VARIABLE, json.dumps(dict(lab.settings)))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.e2e.conftest import Lab, refused
+from tests.e2e.conftest import Lab, assert_refused
 
 pytestmark = pytest.mark.lab
 
@@ -20,27 +20,27 @@ def undisturbed(lab: Lab) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("inventory", "said"),
+    ("inventory", "messages"),
     [
         ("nosudo", ["gpu1", "gpu2", "cp1", "sudo"]),
         ("promise", ["gpu1", "gpu2", "promises 3", "promises 5"]),
     ],
 )
-def test_a_wrong_inventory(lab: Lab, inventory: str, said: list[str]) -> None:
+def test_a_wrong_inventory(lab: Lab, inventory: str, messages: list[str]) -> None:
     with undisturbed(lab):
-        refused(lab.deploy(inventory=f"tests/e2e/inventories/{inventory}/lab.py"), *said)
+        assert_refused(lab.deploy(inventory=f"tests/e2e/inventories/{inventory}/lab.py"), *messages)
 
 
 def test_a_worker_that_nobody_answers_for(lab: Lab) -> None:
     check = ["gpuboot", "check", "tests/e2e/inventories/silent/lab.py"]
-    refused(lab.command(check), "gpu9", "cannot be reached")
+    assert_refused(lab.command(check), "gpu9", "cannot be reached")
 
 
 def test_an_unsupported_system(lab: Lab) -> None:
     lab.ssh("gpu2", "cp /etc/os-release /root/os-release; sed -i s/12/11/ /etc/os-release")
     try:
         with undisturbed(lab):
-            refused(lab.deploy(), "gpu2", "Debian", "11")
+            assert_refused(lab.deploy(), "gpu2", "Debian", "11")
     finally:
         lab.ssh("gpu2", "cat /root/os-release > /etc/os-release")
 
@@ -51,12 +51,12 @@ def test_all_wrong_settings_at_once(lab: Lab) -> None:
         "driver": {"version": "latest"},
     }
     with undisturbed(lab):
-        refused(lab.deploy(settings=wrong), "cluster.nmae", "driver.version")
+        assert_refused(lab.deploy(settings=wrong), "cluster.nmae", "driver.version")
 
 
 def test_a_driver_that_does_not_exist(lab: Lab) -> None:
     with undisturbed(lab):
-        refused(
+        assert_refused(
             lab.deploy(settings={"driver": {"version": "595.11.11"}}),
             "595.11.11",
             "595.91.07",
@@ -67,7 +67,7 @@ def test_the_mirror_down(lab: Lab) -> None:
     assert lab.lab("mirror", "--name", lab.name, "stop").code == 0
     try:
         with undisturbed(lab):
-            refused(lab.deploy(), "mirror.lab")
+            assert_refused(lab.deploy(), "mirror.lab")
     finally:
         assert lab.lab("mirror", "--name", lab.name, "start").code == 0
 
@@ -80,7 +80,7 @@ def test_a_repository_signed_by_the_wrong_key(lab: Lab) -> None:
     assert lab.lab("mirror", "--name", lab.name, "missign", "cuda").code == 0
     try:
         with undisturbed(lab):
-            refused(lab.deploy(), "gpu1", "key")
+            assert_refused(lab.deploy(), "gpu1", "key")
     finally:
         assert lab.lab("mirror", "--name", lab.name, "restore").code == 0
 
@@ -90,7 +90,7 @@ def test_a_download_with_a_bad_digest(lab: Lab) -> None:
     assert lab.lab("mirror", "--name", lab.name, "corrupt", "helm").code == 0
     try:
         with undisturbed(lab):
-            refused(lab.deploy(), "cp1", "sha256")
+            assert_refused(lab.deploy(), "cp1", "sha256")
         assert lab.ssh("cp1", "test -e /usr/local/bin/helm || echo absent").strip() == "absent"
     finally:
         assert lab.lab("mirror", "--name", lab.name, "restore").code == 0
@@ -104,7 +104,7 @@ def test_a_containerd_configuration_that_does_not_parse_is_rolled_back(lab: Lab)
     try:
         with undisturbed(lab):
             # another option makes the run write the file again
-            refused(
+            assert_refused(
                 lab.deploy(settings={"runtime": {"disable_hugetlb_controller": False}}),
                 "gpu1",
                 "containerd",
@@ -117,7 +117,7 @@ def test_a_containerd_configuration_that_does_not_parse_is_rolled_back(lab: Lab)
 
 def test_the_next_run_repairs_what_faults_left(lab: Lab) -> None:
     with undisturbed(lab):
-        done = lab.deploy()
-    assert done.code == 0, done.told
+        result = lab.deploy()
+    assert result.code == 0, result.details
     lab.ssh("gpu1", "test -e /etc/apt/keyrings/gpuboot-cuda.asc")
     lab.ssh("cp1", "test -x /usr/local/bin/helm")

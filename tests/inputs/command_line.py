@@ -17,11 +17,11 @@ WORD = "hunter2"  # a secret that must be in no output
 
 
 @dataclass(frozen=True)
-class Done:
+class Completed:
     """How a run ended: exit code, and everything it printed."""
 
     code: int
-    told: str
+    output: str
 
 
 def project(folder: Path, files: Mapping[str, str]) -> Path:
@@ -36,7 +36,7 @@ def project(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
-def pyinfra(folder: Path, arguments: Sequence[str], answers: str = "") -> Done:
+def pyinfra(folder: Path, arguments: Sequence[str], answers: str = "") -> Completed:
     """`pyinfra ARGUMENTS` in this folder, without a terminal. + answers: its standard input"""
     output = folder / "output"
     (folder / "input").write_text(answers)
@@ -44,7 +44,7 @@ def pyinfra(folder: Path, arguments: Sequence[str], answers: str = "") -> Done:
     if not child:
         _run(folder, output, arguments)
     _, status = os.waitpid(child, 0)
-    return Done(os.waitstatus_to_exitcode(status), output.read_text())
+    return Completed(os.waitstatus_to_exitcode(status), output.read_text())
 
 
 def _run(folder: Path, output: Path, arguments: Sequence[str]) -> NoReturn:

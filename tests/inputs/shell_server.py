@@ -35,12 +35,12 @@ class Shell(paramiko.ServerInterface):
 
 
 def _run(channel: paramiko.Channel, command: str) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, timeout=60
     )
-    channel.sendall(done.stdout)
-    channel.sendall_stderr(done.stderr)
-    channel.send_exit_status(done.returncode)
+    channel.sendall(result.stdout)
+    channel.sendall_stderr(result.stderr)
+    channel.send_exit_status(result.returncode)
     channel.close()
 
 

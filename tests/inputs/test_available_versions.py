@@ -39,9 +39,9 @@ def evaluate(
     node: Node = WORKER,
 ) -> tuple[list[str], list[str]]:
     parsed = parse_settings(settings)
-    wanted = {node.host: checks.required(node, state, parsed, versions.lock(parsed))}
-    offered = {node.host: OFFERS if offers is None else offers}
-    problems, warnings = checks.missing_versions(wanted, offered)
+    required = {node.host: checks.required(node, state, parsed, versions.lock(parsed))}
+    available = {node.host: OFFERS if offers is None else offers}
+    problems, warnings = checks.missing_versions(required, available)
     return [str(problem) for problem in problems], warnings
 
 
@@ -50,15 +50,15 @@ def test_the_lock_s_own_versions_are_there() -> None:
 
 
 def test_a_driver_that_the_repository_lacks() -> None:
-    [told], warnings = evaluate({"driver": {"version": "590.99.99"}})
-    assert "[gpu1] its repository has no nvidia-open 590.99.99 (it has 595.91.07, 590.44" in told
-    assert "driver.version" in told
+    [problem], warnings = evaluate({"driver": {"version": "590.99.99"}})
+    assert "[gpu1] its repository has no nvidia-open 590.99.99 (it has 595.91.07, 590.44" in problem
+    assert "driver.version" in problem
     assert not warnings
 
 
 def test_a_kubernetes_that_the_repository_lacks() -> None:
-    [told], _ = evaluate({"versions": {"kubernetes": {"version": "1.36.4"}}})
-    assert "its repository has no kubelet 1.36.4 (it has 1.36.6, 1.36.5)" in told
+    [problem], _ = evaluate({"versions": {"kubernetes": {"version": "1.36.4"}}})
+    assert "its repository has no kubelet 1.36.4 (it has 1.36.6, 1.36.5)" in problem
 
 
 def test_what_is_newer_than_the_index_may_be_there_by_now() -> None:
@@ -92,7 +92,7 @@ def test_one_missing_version_is_one_problem_for_all_hosts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "gpus", "said"),
+    ("devices", "gpus", "expected"),
     [
         ("g:99", 8, "exporter.devices g:99 names GPU 99, the node's last one is 7"),
         ("g:0-8", 8, "names GPU 8"),
@@ -103,7 +103,9 @@ def test_one_missing_version_is_one_problem_for_all_hosts() -> None:
         ("g:3", 0, ""),
     ],
 )
-def test_the_exporter_watches_gpus_that_are_there(devices: str, gpus: int, said: str) -> None:
+def test_the_exporter_watches_gpus_that_are_there(devices: str, gpus: int, expected: str) -> None:
     exporter = parse_settings({"exporter": {"devices": devices}}).exporter
-    found = [cause for cause, _ in preflight_exporter.devices(replace(WORKER, gpus=gpus), exporter)]
-    assert [said in cause for cause in found] == [True] * bool(said)
+    causes = [
+        cause for cause, _ in preflight_exporter.devices(replace(WORKER, gpus=gpus), exporter)
+    ]
+    assert [expected in cause for cause in causes] == [True] * bool(expected)

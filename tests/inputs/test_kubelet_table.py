@@ -33,13 +33,13 @@ def kind(go: str) -> str:
 
 
 def test_the_table_is_upstream_s() -> None:
-    named = re.search(r"k8s\.io/kubelet (v[\d.]+), (\S+)\.$", TABLE, re.MULTILINE)
-    assert named
-    source = Path(toolchain.environment()["GOMODCACHE"], f"k8s.io/kubelet@{named[1]}", named[2])
+    match = re.search(r"k8s\.io/kubelet (v[\d.]+), (\S+)\.$", TABLE, re.MULTILINE)
+    assert match
+    source = Path(toolchain.environment()["GOMODCACHE"], f"k8s.io/kubelet@{match[1]}", match[2])
     if not source.is_file():
         pytest.skip(f"{source} is not here; the lab's builds bring it")
     struct = re.search(r"type KubeletConfiguration struct \{(.*?)\n\}", source.read_text(), re.S)
     assert struct
-    found = re.findall(r"^\s*\w+ (\S+) `json:\"(\w+)", struct[1], re.MULTILINE)
-    assert len(found) > 100
-    assert tomllib.loads(TABLE)["fields"] == {name: kind(go) for go, name in found}
+    names = re.findall(r"^\s*\w+ (\S+) `json:\"(\w+)", struct[1], re.MULTILINE)
+    assert len(names) > 100
+    assert tomllib.loads(TABLE)["fields"] == {name: kind(go) for go, name in names}

@@ -22,9 +22,10 @@ from gpuboot.kubernetes import preflight as checks
 from gpuboot.kubernetes.cluster_answers import parse_cluster
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
 from gpuboot.kubernetes.kubeadm import configuration
-from tests.cluster_answers import cluster, listed, named, packed
+from tests.cluster_answers import cluster, item_list, make_object, packed
 from tests.inputs.command_line import ROOT, project, pyinfra
-from tests.inputs.test_command_line import MINE, SITE, answer
+from tests.inputs.test_command_line import SITE, answer
+from tests.inputs.wrong_inventories import INVENTORY
 
 RECORD = """\
 apiVersion: kubeadm.k8s.io/v1beta4
@@ -53,31 +54,33 @@ def lines(version: str = "v1.36.6", classes: Mapping[str, str] = LOCAL_PATH) -> 
         cluster(
             RECORD,
             VERSION={"gitVersion": version},
-            NODES=listed(
+            NODES=item_list(
                 *(
-                    named(name, status={"addresses": [{"type": "InternalIP", "address": address}]})
+                    make_object(
+                        name, status={"addresses": [{"type": "InternalIP", "address": address}]}
+                    )
                     for name, address in nodes
                 )
             ),
-            CLASSES=listed(
-                *(named(name, annotations={default: text}) for name, text in classes.items())
+            CLASSES=item_list(
+                *(make_object(name, annotations={default: text}) for name, text in classes.items())
             ),
-            POLICIES=listed(named("cluster-policy", status={"state": "ready"})),
+            POLICIES=item_list(make_object("cluster-policy", status={"state": "ready"})),
         )
     )
 
 
-LIVING = parse_cluster(lines())
+LIVE_CLUSTER = parse_cluster(lines())
 
 
 def causes(
     settings: dict[str, Any] | None = None,
-    cluster: ClusterState = LIVING,
+    cluster: ClusterState = LIVE_CLUSTER,
     worker: Node = WORKER,
 ) -> list[str]:
     parsed = parse_settings(settings or {})
-    found = checks.evaluate([LEADER, worker], parsed, versions.lock(parsed), cluster)
-    return [str(problem) for problem in found]
+    problems = checks.evaluate([LEADER, worker], parsed, versions.lock(parsed), cluster)
+    return [str(problem) for problem in problems]
 
 
 def test_a_cluster_as_the_settings_have_it_passes() -> None:
@@ -94,9 +97,9 @@ def test_a_cluster_as_the_settings_have_it_passes() -> None:
     ],
 )
 def test_a_setting_that_is_immutable(key: str, value: str, was: str) -> None:
-    [told] = causes({"cluster": {key: value}})
-    assert f"cluster.{key} is {was}, the settings ask for {value}" in told
-    assert "a living cluster cannot change this" in told
+    [problem] = causes({"cluster": {key: value}})
+    assert f"cluster.{key} is {was}, the settings ask for {value}" in problem
+    assert "a living cluster cannot change this" in problem
 
 
 def test_every_setting_that_kubeadm_fixes_is_compared() -> None:
@@ -109,25 +112,25 @@ def test_every_setting_that_kubeadm_fixes_is_compared() -> None:
 
 def test_flannel_s_backend_stays() -> None:
     settings = {"cluster": {"flannel_backend": "host-gw"}}
-    [told] = causes(settings, replace(LIVING, flannel_backend="vxlan"))
-    assert "cluster.flannel_backend is vxlan, the settings ask for host-gw" in told
+    [problem] = causes(settings, replace(LIVE_CLUSTER, flannel_backend="vxlan"))
+    assert "cluster.flannel_backend is vxlan, the settings ask for host-gw" in problem
     for backend in ("host-gw", ""):
-        assert causes(settings, replace(LIVING, flannel_backend=backend)) == []
+        assert causes(settings, replace(LIVE_CLUSTER, flannel_backend=backend)) == []
 
 
 @pytest.mark.parametrize(
-    ("server", "said"),
+    ("server", "expected"),
     [
         ("v1.36.7", "a control plane cannot go back to an earlier release"),
         ("v1.37.0", "a control plane cannot go back to an earlier release"),
         ("v1.34.4", "an upgrade may not skip 1.35"),
     ],
 )
-def test_a_version_that_no_run_moves_to(server: str, said: str) -> None:
-    [told] = causes(cluster=parse_cluster(lines(server)))
-    assert f"the cluster runs Kubernetes {server[1:]}, the version lock asks for 1.36.6" in told
-    assert said in told
-    assert "remedy: set versions.kubernetes to " in told
+def test_a_version_that_no_run_moves_to(server: str, expected: str) -> None:
+    [problem] = causes(cluster=parse_cluster(lines(server)))
+    assert f"the cluster runs Kubernetes {server[1:]}, the version lock asks for 1.36.6" in problem
+    assert expected in problem
+    assert "remedy: set versions.kubernetes to " in problem
 
 
 @pytest.mark.parametrize("server", ["v1.36.3", "v1.35.10"])
@@ -136,28 +139,28 @@ def test_a_newer_release_passes(server: str) -> None:
 
 
 def test_a_node_cannot_be_renamed() -> None:
-    [told] = causes(worker=replace(WORKER, name="gpu-a"))
-    assert "[gpu1.example.com] the cluster knows the machine at 192.0.2.21 as node gpu1" in told
-    assert 'set node_name = "gpu1"' in told
-    assert "pyinfra INVENTORY deploys/remove.py --data gpuboot_remove=gpu1)" in told
+    [problem] = causes(worker=replace(WORKER, name="gpu-a"))
+    assert "[gpu1.example.com] the cluster knows the machine at 192.0.2.21 as node gpu1" in problem
+    assert 'set node_name = "gpu1"' in problem
+    assert "pyinfra INVENTORY deploys/remove.py --data gpuboot_remove=gpu1)" in problem
 
 
 def test_a_node_s_name_is_taken() -> None:
-    [told] = causes(worker=replace(WORKER, address="192.0.2.99"))
-    assert "the cluster has a node gpu1 already, at 192.0.2.21" in told
-    assert "that machine with another address" in told
-    assert "pyinfra INVENTORY deploys/remove.py --data gpuboot_remove=gpu1)" in told
+    [problem] = causes(worker=replace(WORKER, address="192.0.2.99"))
+    assert "the cluster has a node gpu1 already, at 192.0.2.21" in problem
+    assert "that machine with another address" in problem
+    assert "pyinfra INVENTORY deploys/remove.py --data gpuboot_remove=gpu1)" in problem
 
 
 def test_names_that_changed_places_are_both_told() -> None:
     swapped = [replace(LEADER, name="gpu1"), replace(WORKER, name="cp1")]
     parsed = parse_settings({})
-    found = checks.evaluate(swapped, parsed, versions.lock(parsed), LIVING)
-    assert [problem.host for problem in found] == ["cp1", "gpu1.example.com"]
+    problems = checks.evaluate(swapped, parsed, versions.lock(parsed), LIVE_CLUSTER)
+    assert [problem.host for problem in problems] == ["cp1", "gpu1.example.com"]
 
 
 def test_a_node_with_two_addresses_is_itself() -> None:
-    both = NodeStatus(
+    dual_stack = NodeStatus(
         name="gpu1",
         address="192.0.2.21 2001:db8::21",
         kubelet="1.36.6",
@@ -167,11 +170,11 @@ def test_a_node_with_two_addresses_is_itself() -> None:
         labels={},
         taints=(),
     )
-    assert causes(cluster=replace(LIVING, nodes=(LIVING.nodes[0], both))) == []
+    assert causes(cluster=replace(LIVE_CLUSTER, nodes=(LIVE_CLUSTER.nodes[0], dual_stack))) == []
 
 
 @pytest.mark.parametrize(
-    ("storage", "classes", "said"),
+    ("storage", "classes", "expected"),
     [
         (
             {"class_name": "fast"},
@@ -183,21 +186,21 @@ def test_a_node_with_two_addresses_is_itself() -> None:
     ],
 )
 def test_a_storage_class_that_is_not_there(
-    storage: dict[str, str], classes: dict[str, str], said: str
+    storage: dict[str, str], classes: dict[str, str], expected: str
 ) -> None:
     settings = {"monitoring": {"storage": storage}}
-    [told] = causes(settings, parse_cluster(lines(classes=classes)))
-    assert said in told
-    assert "remedy: " in told
+    [problem] = causes(settings, parse_cluster(lines(classes=classes)))
+    assert expected in problem
+    assert "remedy: " in problem
     settings["monitoring"]["enabled"] = False  # type: ignore[assignment]
     assert causes(settings, parse_cluster(lines(classes=classes))) == []
 
 
 def test_a_node_port_that_another_service_has() -> None:
     settings = {"monitoring": {"grafana_node_port": 30300, "prometheus_node_port": 30090}}
-    taken = {"30300": "shop/web", "30090": "monitoring/kube-prometheus-stack-prometheus"}
-    [told] = causes(settings, replace(LIVING, node_ports=taken))
-    assert "monitoring.grafana_node_port: node port 30300 belongs to Service shop/web" in told
+    used_ports = {"30300": "shop/web", "30090": "monitoring/kube-prometheus-stack-prometheus"}
+    [problem] = causes(settings, replace(LIVE_CLUSTER, node_ports=used_ports))
+    assert "monitoring.grafana_node_port: node port 30300 belongs to Service shop/web" in problem
     assert causes(settings) == []
     assert checks.node_ports(parse_settings({})) == {}
 
@@ -220,11 +223,11 @@ def test_secrets_that_are_not_there() -> None:
     }
     assert checks.missing_secrets(needed, needed) == []
     partly = {("monitoring", "hooks"): ["slack"], ("dcgm-exporter", "exporter-tls"): ["tls.crt"]}
-    [told] = map(str, checks.missing_secrets(needed, partly))
-    assert "Secret exporter-tls in namespace dcgm-exporter, which lacks tls.key, ca.crt" in told
-    told = str(checks.missing_secrets(needed, {})[0])
-    assert "settings name Secret hooks, which is not in namespace monitoring" in told
-    assert "kubectl -n monitoring create secret generic hooks --from-file=slack=FILE" in told
+    [problem] = map(str, checks.missing_secrets(needed, partly))
+    assert "Secret exporter-tls in namespace dcgm-exporter, which lacks tls.key, ca.crt" in problem
+    problem = str(checks.missing_secrets(needed, {})[0])
+    assert "settings name Secret hooks, which is not in namespace monitoring" in problem
+    assert "kubectl -n monitoring create secret generic hooks --from-file=slack=FILE" in problem
 
 
 def test_a_first_run_is_told_where_it_would_stop() -> None:
@@ -265,21 +268,23 @@ control_plane, workers = _site["control_plane"], _site["workers"]
 @pytest.mark.parametrize("options", [["--dry"], ["-y"]])
 def test_a_run_refuses_before_anything_is_written(options: list[str], tmp_path: Path) -> None:
     settings = {"cluster": {"pod_cidr": "10.32.0.0/16"}}
-    given = f"_ROOT = {str(ROOT)!r}\n_LINES = {lines()!r}\n_SETTINGS = {json.dumps(settings)}\n"
-    files = {MINE: given + SITE_WITH_CLUSTER}
-    told = answer(pyinfra(project(tmp_path, files), [MINE, SITE, *options]))
-    assert "1 problem; nothing was changed" in told
-    assert "cluster.pod_cidr is 10.244.0.0/16, the settings ask for 10.32.0.0/16" in told
+    header = f"_ROOT = {str(ROOT)!r}\n_LINES = {lines()!r}\n_SETTINGS = {json.dumps(settings)}\n"
+    files = {INVENTORY: header + SITE_WITH_CLUSTER}
+    output = answer(pyinfra(project(tmp_path, files), [INVENTORY, SITE, *options]))
+    assert "1 problem; nothing was changed" in output
+    assert "cluster.pod_cidr is 10.244.0.0/16, the settings ask for 10.32.0.0/16" in output
 
 
 def test_a_minor_release_names_the_deprecated_apis_that_are_asked_for(tmp_path: Path) -> None:
     """Asked of the API server's metrics only then; a problem beside it ends the dry run."""
     metric = 'apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",'
-    asked = f'{metric}removed_release="1.36",resource="flowschemas",version="v1beta9"}} 1'
-    given = f"_ROOT = {str(ROOT)!r}\n_LINES = {lines('v1.35.4')!r}\n_SETTINGS = {{}}\n"
-    metrics = ["metric\t" + asked, "status\t200", "end\tok"]
-    more = f"\n_others['Deprecated APIs that somebody has asked'] = {metrics!r}\n"
-    site = SITE_WITH_CLUSTER.replace("}\nfor _part", "}" + more + "for _part")
-    done = pyinfra(project(tmp_path, {MINE: given + site}), [MINE, SITE, "--dry"])
-    said = "flowschemas of flowcontrol.apiserver.k8s.io/v1beta9 has been asked for in this cluster"
-    assert said in done.told
+    request_metric = f'{metric}removed_release="1.36",resource="flowschemas",version="v1beta9"}} 1'
+    header = f"_ROOT = {str(ROOT)!r}\n_LINES = {lines('v1.35.4')!r}\n_SETTINGS = {{}}\n"
+    metrics = ["metric\t" + request_metric, "status\t200", "end\tok"]
+    extra = f"\n_others['Deprecated APIs that somebody has asked'] = {metrics!r}\n"
+    site = SITE_WITH_CLUSTER.replace("}\nfor _part", "}" + extra + "for _part")
+    result = pyinfra(project(tmp_path, {INVENTORY: header + site}), [INVENTORY, SITE, "--dry"])
+    expected = (
+        "flowschemas of flowcontrol.apiserver.k8s.io/v1beta9 has been asked for in this cluster"
+    )
+    assert expected in result.output

@@ -215,18 +215,18 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "said"), WRONG, ids=[said for _, said in WRONG])
-def test_one_problem_that_names_the_setting(data: dict[Any, Any], said: str) -> None:
-    with pytest.raises(settings.SettingsError) as caught:
+@pytest.mark.parametrize(("data", "expected"), WRONG, ids=[expected for _, expected in WRONG])
+def test_one_problem_that_names_the_setting(data: dict[Any, Any], expected: str) -> None:
+    with pytest.raises(settings.SettingsError) as raised:
         load(data)
-    [problem] = caught.value.problems
-    told = str(problem)
-    assert said in told
+    [problem] = raised.value.problems
+    problem_text = str(problem)
+    assert expected in problem_text
     assert problem.remedy
-    assert WORD not in told
+    assert WORD not in problem_text
     # no regular expression, and not pydantic's words for a dict
-    assert "^" not in told
-    assert "instance of" not in told
+    assert "^" not in problem_text
+    assert "instance of" not in problem_text
 
 
 def test_a_field_of_a_newer_kubelet_passes_and_a_wrong_type_does_not() -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.config.site_check import written
+from gpuboot.config.site_check import parse_assignments
 from gpuboot.hosts.reading import FINDINGS, Reading, from_json
-from tests.inputs.command_line import ROOT, Done, project, pyinfra
+from tests.inputs.command_line import ROOT, Completed, project, pyinfra
 from tests.inputs.shell_server import shell_server
 
 CHECK = str(ROOT / "deploys" / "check.py")
@@ -34,16 +34,16 @@ def plan_inventory(tmp_path: Path, name: str) -> Path:
     return folder / "plan" / f"{name}.py"
 
 
-def left(done: Done, findings: Path) -> Reading:
-    assert findings.exists(), done.told
+def left(result: Completed, findings: Path) -> Reading:
+    assert findings.exists(), result.output
     return from_json(findings.read_text())
 
 
 @pytest.mark.parametrize("name", ["site", "docker"])
 def test_a_check_of_hosts_without_a_problem(name: str, tmp_path: Path, findings: Path) -> None:
-    done = pyinfra(tmp_path, [str(plan_inventory(tmp_path, name)), CHECK, "-y"])
-    assert done.code == 0, done.told
-    assert left(done, findings).problems == ()
+    result = pyinfra(tmp_path, [str(plan_inventory(tmp_path, name)), CHECK, "-y"])
+    assert result.code == 0, result.output
+    assert left(result, findings).problems == ()
 
 
 def test_a_check_says_what_a_run_says(
@@ -51,18 +51,18 @@ def test_a_check_says_what_a_run_says(
 ) -> None:
     monkeypatch.setenv("PLAN_BREAKAGE", '{"gpu1": ["cgroup 1"], "cpu1": ["uid 1000"]}')
     inventory = str(plan_inventory(tmp_path, "site"))
-    done = pyinfra(tmp_path, [inventory, CHECK, "-y"])
+    result = pyinfra(tmp_path, [inventory, CHECK, "-y"])
     run = pyinfra(tmp_path, [inventory, str(ROOT / "deploys" / "site.py"), "--dry"])
-    problems = left(done, findings).problems
+    problems = left(result, findings).problems
     assert [item.host for item in problems] == ["@fake/cpu1", "@fake/gpu1"]
     text = "\n".join(["2 problems; nothing was changed", *map(str, problems)])
-    assert (done.code, run.code) == (1, 1)
-    assert text in done.told
-    assert text in run.told
+    assert (result.code, run.code) == (1, 1)
+    assert text in result.output
+    assert text in run.output
 
 
 @pytest.mark.parametrize(
-    ("inventory", "said"),
+    ("inventory", "expected"),
     [
         ("", "has no hosts"),
         ("workers = ['@fake/gpu1']", "there is no control-plane node"),
@@ -70,20 +70,20 @@ def test_a_check_says_what_a_run_says(
     ],
 )
 def test_what_ends_a_check_early_is_left_as_well(
-    inventory: str, said: str, tmp_path: Path, findings: Path
+    inventory: str, expected: str, tmp_path: Path, findings: Path
 ) -> None:
     folder = project(tmp_path, {"inventories/mine.py": inventory})
-    done = pyinfra(folder, ["inventories/mine.py", CHECK, "-y"])
-    assert done.code == 1
-    (problem,) = left(done, findings).problems
-    assert said in problem.cause
-    assert str(problem) in done.told
+    result = pyinfra(folder, ["inventories/mine.py", CHECK, "-y"])
+    assert result.code == 1
+    (problem,) = left(result, findings).problems
+    assert expected in problem.cause
+    assert str(problem) in result.output
 
 
 def test_hosts_are_read_whatever_they_will_be(tmp_path: Path, findings: Path) -> None:
-    done = pyinfra(tmp_path, [str(plan_inventory(tmp_path, "site")), READ, "-y"])
-    assert done.code == 0, done.told
-    reading = left(done, findings)
+    result = pyinfra(tmp_path, [str(plan_inventory(tmp_path, "site")), READ, "-y"])
+    assert result.code == 0, result.output
+    reading = left(result, findings)
     assert {name: len(host.state.gpus) for name, host in reading.hosts.items()} == {
         "@fake/cp1": 0, "@fake/gpu1": 8, "@fake/cpu1": 0,
     }  # fmt: skip
@@ -96,8 +96,8 @@ def test_reading_needs_no_settings(tmp_path: Path, findings: Path) -> None:
         "inventories/mine.py": "hosts = [('127.0.0.1', {'ssh_port': 1, 'ssh_connect_retries': 0})]",
         "group_data/gone.py": "gpuboot = {'cluster': {'name': 'gone'}}",
     }
-    done = pyinfra(project(tmp_path, files), ["inventories/mine.py", READ, "-y"])
-    reading = left(done, findings)
+    result = pyinfra(project(tmp_path, files), ["inventories/mine.py", READ, "-y"])
+    reading = left(result, findings)
     assert list(reading.unreachable) == ["127.0.0.1"]
     assert reading.unreachable["127.0.0.1"].startswith("Could not connect")
 
@@ -138,20 +138,20 @@ def test_from_ssh_to_an_inventory_that_pyinfra_takes(
     """The machine that the tests run on is the host: what is written is what it is."""
     keys, port = server
     host = f"root@127.0.0.1:{port}"
-    done = gpuboot(tmp_path, "init", "--name", "mine", "--key", str(keys / "key"), host)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"host keys that were new are in known_hosts now: [127.0.0.1]:{port}" in done.stdout
+    result = gpuboot(tmp_path, "init", "--name", "mine", "--key", str(keys / "key"), host)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"host keys that were new are in known_hosts now: [127.0.0.1]:{port}" in result.stdout
     text = (tmp_path / "inventories" / "mine.py").read_text()
-    ((name, data),) = written("mine.py", text)["control_plane"]
+    ((name, data),) = parse_assignments("mine.py", text)["control_plane"]
     assert (name, data["node_name"]) == ("127.0.0.1", os.uname().nodename.partition(".")[0].lower())
-    settings = written("mine.py", (tmp_path / "group_data" / "mine.py").read_text())
+    settings = parse_assignments("mine.py", (tmp_path / "group_data" / "mine.py").read_text())
     assert settings["ssh_port"] == port
     assert settings["_sudo"] is False
     # known_hosts has its key by now, and the files say the rest
     arguments = ("inventories/mine.py", "deploys/read_hosts.py", "-y")
-    again = command(tmp_path, "pyinfra", *arguments)
-    assert "[127.0.0.1] Connected" in again.stderr, again.stderr
-    assert again.returncode == 0
+    connected = command(tmp_path, "pyinfra", *arguments)
+    assert "[127.0.0.1] Connected" in connected.stderr, connected.stderr
+    assert connected.returncode == 0
 
 
 def test_every_host_that_does_not_let_us_in_is_told_of(
@@ -160,17 +160,17 @@ def test_every_host_that_does_not_let_us_in_is_told_of(
     keys, port = server
     hosts = [f"root@127.0.0.1:{port}", "127.0.0.1:1", "no.such.invalid"]
     key = ["--key", str(keys / "wrong-key")]
-    done = gpuboot(tmp_path, "init", "--name", "mine", "--user", "me", *key, *hosts)
-    assert done.returncode == 1
-    assert "3 problems; nothing was written" in done.stderr
-    assert f"[root@127.0.0.1:{port}] cannot be reached: Authentication error" in done.stderr
-    assert "[me@127.0.0.1:1] cannot be reached: Could not connect" in done.stderr
-    assert "[me@no.such.invalid] cannot be reached: Could not resolve" in done.stderr
+    result = gpuboot(tmp_path, "init", "--name", "mine", "--user", "me", *key, *hosts)
+    assert result.returncode == 1
+    assert "3 problems; nothing was written" in result.stderr
+    assert f"[root@127.0.0.1:{port}] cannot be reached: Authentication error" in result.stderr
+    assert "[me@127.0.0.1:1] cannot be reached: Could not connect" in result.stderr
+    assert "[me@no.such.invalid] cannot be reached: Could not resolve" in result.stderr
     assert not (tmp_path / "inventories" / "mine.py").exists()
 
 
 def test_a_key_that_is_none_is_told_of(tmp_path: Path) -> None:
-    done = gpuboot(tmp_path, "init", "--name", "mine", "--key", "~/none", "gpu1")
-    assert done.returncode == 1
-    assert "No such private key file: ~/none" in done.stderr
-    assert "nothing was written" in done.stderr
+    result = gpuboot(tmp_path, "init", "--name", "mine", "--key", "~/none", "gpu1")
+    assert result.returncode == 1
+    assert "No such private key file: ~/none" in result.stderr
+    assert "nothing was written" in result.stderr

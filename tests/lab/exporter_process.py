@@ -35,10 +35,10 @@ class Exporter:
 
     def gpu(self, name: str, index: int = 0, **labels: str) -> float | None:
         """The value of a GPU's one series with these labels; None when there is none."""
-        wanted = {"gpu": str(index), **labels}.items()
-        found = [value for has, value in self.scrape().get(name, []) if wanted <= has.items()]
-        assert len(found) <= 1, (name, found)
-        return found[0] if found else None
+        expected = {"gpu": str(index), **labels}.items()
+        values = [value for has, value in self.scrape().get(name, []) if expected <= has.items()]
+        assert len(values) <= 1, (name, values)
+        return values[0] if values else None
 
     def wait(self, check: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 10
@@ -59,11 +59,11 @@ def start(program: Path, machine: Machine, *arguments: str, csv: str) -> Exporte
         stderr=subprocess.PIPE,
         text=True,
     )
-    made = Exporter(process, address)
+    exporter = Exporter(process, address)
     host, port = address.split(":")
     for _ in range(100):
         with socket.socket() as probe:
             if process.poll() is not None or probe.connect_ex((host, int(port))) == 0:
                 break
         time.sleep(0.05)
-    return made
+    return exporter

@@ -37,7 +37,7 @@ class Machine:
         )
 
     def sim(self, *arguments: object, code: int = 0) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             [GPU_SIM, *map(str, arguments)],
             env={"PATH": os.environ["PATH"], "GPU_SIM_ROOT": str(self.root)},
             stdout=subprocess.PIPE,
@@ -46,8 +46,8 @@ class Machine:
             timeout=60,
             check=False,
         )
-        assert done.returncode == code, done.stdout
-        return done.stdout
+        assert result.returncode == code, result.stdout
+        return result.stdout
 
     def inject(self, line: str, ago: float) -> None:
         """Append a fault that was injected `ago` seconds before now."""
@@ -55,7 +55,7 @@ class Machine:
             stream.write(f"{line} @ {int((time.time() - ago) * 1000)}\n")
 
     def smi(self, *fields: str, gpu: int = 0) -> list[str]:
-        done = subprocess.run(
+        result = subprocess.run(
             [
                 self.bins / f"nvidia-smi.{VERSION}",
                 f"--query-gpu={','.join(fields)}",
@@ -69,7 +69,7 @@ class Machine:
             timeout=20,
             check=True,
         )
-        return done.stdout.strip().split(", ")
+        return result.stdout.strip().split(", ")
 
     def nvml(self, expression: str) -> list[int]:
         """Numbers out of nvidia-ml-py, `n`; `d` is GPU 0 and `f(i)` reads a field by number."""
@@ -80,7 +80,7 @@ class Machine:
             "    return v.value.ullVal if v.nvmlReturn == 0 else -v.nvmlReturn\n"
             f"print(*({expression}))"
         )
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", code],
             env=self.env(),
             capture_output=True,
@@ -88,8 +88,8 @@ class Machine:
             timeout=20,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return [int(word) for word in done.stdout.split()]
+        assert result.returncode == 0, result.stderr
+        return [int(word) for word in result.stdout.split()]
 
     def env(self) -> dict[str, str]:
         return {
@@ -102,18 +102,18 @@ class Machine:
 
 def make_machine(root: Path, bins: Path, gpus: int = 2) -> Machine:
     """A machine in the folder `root` with the outputs of `lab.gpusim.builds.build` in `bins`."""
-    made = Machine(root, bins)
+    new_machine = Machine(root, bins)
     install_pci_devices(root, gpus, 0x51AA0001)
     for folder in (
         "proc/driver/nvidia",
         "dev/nvidia-caps",
         "lib",
-        made.conf.parent.relative_to(root),
+        new_machine.conf.parent.relative_to(root),
     ):
         (root / folder).mkdir(parents=True)
     (root / "proc/driver/nvidia/version").write_text("NVRM version: SIMULATED\n")
     for node in ("nvidiactl", "nvidia-caps/nvidia-cap2", *(f"nvidia{i}" for i in range(gpus))):
         (root / "dev" / node).touch()
     (root / "lib/libnvidia-ml.so.1").symlink_to(bins / f"libnvidia-ml.so.{VERSION}")
-    made.load()
-    return made
+    new_machine.load()
+    return new_machine

@@ -59,29 +59,29 @@ class SimulatedMachine:
         }
 
     def run(
-        self, program: str, *arguments: str, libraries: str | None = None, **more: str
+        self, program: str, *arguments: str, libraries: str | None = None, **variables: str
     ) -> tuple[int, str]:
         """The exit code and the output of one of the built programs.
 
-        + more: in its environment
+        + variables: in its environment
         """
-        done = subprocess.run(
+        result = subprocess.run(
             [self.bins / program, *arguments],
-            env=self.env(libraries) | more,
+            env=self.env(libraries) | variables,
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             timeout=20,
             check=False,
         )
-        return done.returncode, done.stdout
+        return result.returncode, result.stdout
 
     def smi(self, *arguments: str, libraries: str | None = None) -> tuple[int, str]:
         return self.run(f"nvidia-smi.{VERSION}", *arguments, libraries=libraries)
 
     def pynvml(self, code: str) -> str:
         """What `code` prints with nvidia-ml-py initialized as `n` in a process of its own."""
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", f"import pynvml as n\nn.nvmlInit()\n{code}"],
             env=self.env(),
             text=True,
@@ -89,4 +89,4 @@ class SimulatedMachine:
             timeout=20,
             check=False,
         )
-        return done.stdout + done.stderr
+        return result.stdout + result.stderr

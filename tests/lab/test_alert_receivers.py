@@ -16,7 +16,7 @@ import pytest
 
 from lab.alert_receivers import messages, show
 from lab.alert_receivers.endpoints import PAGERDUTY
-from lab.alert_receivers.messages import Refused
+from lab.alert_receivers.messages import RefusedError
 from lab.alert_receivers.web import Secrets
 from tests.lab.alert_receiver import receiver
 
@@ -66,8 +66,8 @@ BEAT: dict[str, Any] = {
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """A receiver on this host: its ports, its journal, and who signed its certificate."""
-    known = Secrets(KEY, SLACK, WATCHDOG, "gpuboot", "pass word")
-    with receiver(tmp_path, known) as (web, mail, authority):
+    receiver_secrets = Secrets(KEY, SLACK, WATCHDOG, "gpuboot", "pass word")
+    with receiver(tmp_path, receiver_secrets) as (web, mail, authority):
         yield {
             "https": web.server_port,
             "smtp": mail.port,
@@ -119,7 +119,7 @@ def test_each_service_takes_its_messages(site: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "code", "said"),
+    ("path", "body", "code", "expected"),
     [
         (PAGERDUTY, changed(EVENT, "routing_key", None), 400, "routing_key"),
         (PAGERDUTY, changed(EVENT, "routing_key", "short"), 400, "32 characters"),
@@ -144,11 +144,11 @@ def test_each_service_takes_its_messages(site: dict[str, Any]) -> None:
     ],
 )
 def test_malformed_messages_are_refused(
-    site: dict[str, Any], path: str, body: Any, code: int, said: str
+    site: dict[str, Any], path: str, body: Any, code: int, expected: str
 ) -> None:
     answer = post(site, path, body)
     assert answer[0] == code
-    assert said in answer[1]
+    assert expected in answer[1]
     assert not site["journal"].exists()
 
 
@@ -157,15 +157,15 @@ def test_a_body_that_is_not_said_to_be_json_is_refused(site: dict[str, Any]) -> 
 
 
 def test_slack_tells_alerts_that_fire_from_resolved_ones() -> None:
-    found = messages.slack(MESSAGE)
-    assert found.status == "firing"
-    assert [(alert.status, alert.labels["gpu"]) for alert in found.alerts] == [
+    message = messages.slack(MESSAGE)
+    assert message.status == "firing"
+    assert [(alert.status, alert.labels["gpu"]) for alert in message.alerts] == [
         ("firing", "0"),
         ("firing", "1"),
         ("resolved", "2"),
     ]
-    assert found.alerts[1].labels["pod"] == "a&b"
-    assert {alert.name for alert in found.alerts} == {"GPUThermalThrottle"}
+    assert message.alerts[1].labels["pod"] == "a&b"
+    assert {alert.name for alert in message.alerts} == {"GPUThermalThrottle"}
 
 
 def mail(**headers: str) -> EmailMessage:
@@ -217,8 +217,8 @@ def test_mail_is_refused_without_starttls_or_login(
     with pytest.raises(smtplib.SMTPAuthenticationError):
         login(site, "wrong")
     assert not site["journal"].exists()
-    refused = {line.split("SMTP: ")[1][:3] for line in capsys.readouterr().out.splitlines()}
-    assert refused == {"530", "535"}  # in the receiver's log
+    codes = {line.split("SMTP: ")[1][:3] for line in capsys.readouterr().out.splitlines()}
+    assert codes == {"530", "535"}  # in the receiver's log
 
 
 @pytest.mark.parametrize(("sender", "recipient"), [("gpu", "ops@example.com"), ("gpu@x", "ops")])
@@ -243,7 +243,7 @@ def test_mail_needs_plain_text_and_html() -> None:
     message = mail()
     plain, _html = message.iter_parts()
     message.set_payload([plain])
-    with pytest.raises(Refused, match="plain and in HTML"):
+    with pytest.raises(RefusedError, match="plain and in HTML"):
         messages.email(message.as_bytes(), "a@b", ["c@d"])
 
 
@@ -273,8 +273,8 @@ def test_what_fires_is_what_was_not_resolved() -> None:
 
 def test_a_message_of_other_texts_is_shown_by_its_headline() -> None:
     event = changed(EVENT, "payload.custom_details", {"firing": "something else"})
-    found = messages.pagerduty(event, KEY)
-    [line] = show.lines({**vars(found), "time": "now"})
+    message = messages.pagerduty(event, KEY)
+    [line] = show.lines({**vars(message), "time": "now"})
     assert "GPUXidFatal on gpu1" in line
 
 

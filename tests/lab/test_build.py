@@ -44,9 +44,9 @@ def test_make_writes_the_outputs_and_a_log(tmp_path: Path) -> None:
 
 
 def test_a_failed_build_shows_the_end_of_its_log_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(LabError) as caught:
+    with pytest.raises(LabError) as raised:
         make(_recipe("one", "seq 100; exit 3"), {})
-    text = str(caught.value)
+    text = str(raised.value)
     assert f"failed with status 3; {tmp_path}/cache/logs/one.log ends:" in text
     assert "    71\n" in text
     assert "    70\n" not in text
@@ -68,25 +68,25 @@ def test_the_key_changes_with_inputs_and_with_what_is_needed(tmp_path: Path) -> 
 
 
 def test_build_all_builds_in_order_and_then_not_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = _recipe("one")
+    first = _recipe("one")
     two = _recipe("two", "cat $NEEDED_one/out > out; echo too >> out", needs=("one",))
-    monkeypatch.setattr(builds, "recipes", lambda: [one, two])
+    monkeypatch.setattr(builds, "recipes", lambda: [first, two])
     monkeypatch.setattr(builds, "go", lambda: Path("/go"))  # none of these needs it
     lines: list[str] = []
-    made = builds.build_all(lines.append)
-    assert made["two"].read_text() == "made\ntoo\n"
+    built = builds.build_all(lines.append)
+    assert built["two"].read_text() == "made\ntoo\n"
     assert next(line for line in lines if "made in" in line).startswith("[1/2] one")
     lines.clear()
     # who needs no build does not wait for others' builds
     monkeypatch.setattr(builds, "lock", None)
-    assert builds.build_all(lines.append) == made
+    assert builds.build_all(lines.append) == built
     assert lines == []
 
 
 def test_prune_removes_old_results_of_the_same_builds_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = _recipe("one")
-    monkeypatch.setattr(builds, "recipes", lambda: [one])
-    now = make(one, {})
+    recipe = _recipe("one")
+    monkeypatch.setattr(builds, "recipes", lambda: [recipe])
+    now = make(recipe, {})
     for name in ("one-0123456789ab", "one-two-0123456789ab", "base-0123456789ab"):
         folder(name).mkdir()
     assert [path.name for path in builds.prune()] == ["one-0123456789ab"]
@@ -95,11 +95,11 @@ def test_prune_removes_old_results_of_the_same_builds_only(monkeypatch: pytest.M
 
 
 def test_choose_takes_what_is_needed() -> None:
-    known = [_recipe("one"), _recipe("other"), _recipe("two", needs=("one",))]
-    assert [recipe.name for recipe in builds.choose(known, ["two"])] == ["one", "two"]
-    assert len(builds.choose(known, [])) == 3
+    recipes = [_recipe("one"), _recipe("other"), _recipe("two", needs=("one",))]
+    assert [recipe.name for recipe in builds.choose(recipes, ["two"])] == ["one", "two"]
+    assert len(builds.choose(recipes, [])) == 3
     with pytest.raises(LabError, match="no build is called thre; there are: one, other, two"):
-        builds.choose(known, ["thre"])
+        builds.choose(recipes, ["thre"])
 
 
 def test_two_builds_cannot_make_the_same_program() -> None:
@@ -164,7 +164,7 @@ def test_etcdutl_is_of_the_same_release_as_etcd() -> None:
     assert f"require {path} {version}\n" in (software.ETCDUTL_MODULE / "go.mod").read_text()
 
 
-@pytest.mark.parametrize("earlier", EARLIER, ids=lambda one: one.version)
+@pytest.mark.parametrize("earlier", EARLIER, ids=lambda release: release.version)
 def test_an_earlier_release_is_built_from_its_own_source(earlier: KubernetesRelease) -> None:
     """Every library of Kubernetes is of that release; what its programs say is so as well."""
     number = earlier.version.partition(".")[2]
@@ -232,9 +232,9 @@ def test_no_module_wants_a_newer_go_than_the_lock_file_brings() -> None:
     modules = sorted((root / "lab").rglob("go.mod"))
     assert len(modules) >= 2
     for module in modules:
-        wanted = re.search(r"^go (\S+)$", module.read_text(), re.M)
-        assert wanted, module
-        assert toolchain.parse_version(wanted.group(1)) <= brought, module
+        requirement = re.search(r"^go (\S+)$", module.read_text(), re.M)
+        assert requirement, module
+        assert toolchain.parse_version(requirement.group(1)) <= brought, module
 
 
 def test_whoever_has_built_everything_needs_less_disk_from_then_on(

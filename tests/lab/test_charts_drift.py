@@ -31,9 +31,11 @@ def objects(
     """A chart's objects without those of hooks."""
     chart: Path = charts.assemble(request.param, tmp_path_factory.mktemp("charts"))
     values = HOST_STACK if chart.name == "gpu-operator" else None
-    made = render(chart, chart.name, "lab", values, ["monitoring.coreos.com/v1/ServiceMonitor"])
+    rendered = render(chart, chart.name, "lab", values, ["monitoring.coreos.com/v1/ServiceMonitor"])
     return [
-        item for item in made if "helm.sh/hook" not in (item["metadata"].get("annotations") or {})
+        item
+        for item in rendered
+        if "helm.sh/hook" not in (item["metadata"].get("annotations") or {})
     ]
 
 
@@ -43,9 +45,9 @@ def test_every_kind_is_compared(objects: list[Object]) -> None:
 
 def test_a_chart_has_no_drift_from_itself(objects: list[Object]) -> None:
     release = Release(manifest=yaml.safe_dump_all(objects, sort_keys=False))
-    wanted = release_objects(release, "web", "lab")
-    assert len(wanted) == len(objects)
-    live: list[Object] = json.loads(json.dumps(wanted))
+    expected = release_objects(release, "web", "lab")
+    assert len(expected) == len(objects)
+    live: list[Object] = json.loads(json.dumps(expected))
     secrets = [
         ManagedSecret(
             item["metadata"]["namespace"],
@@ -58,9 +60,13 @@ def test_a_chart_has_no_drift_from_itself(objects: list[Object]) -> None:
         for item in live
         if item["kind"] == "Secret" and "stringData" not in item
     ]
-    plain = [item for item in wanted if "stringData" not in item]
+    plain = [item for item in expected if "stringData" not in item]
     assert drifted(plain, ManagedObjects(objects=tuple(live), secrets=tuple(secrets))) == []
     for item in plain:
-        others = tuple(it for it in live if it["metadata"]["name"] != item["metadata"]["name"])
-        [*found] = drifted([item], ManagedObjects(objects=others))
-        assert [one.live for one in found] == [None]
+        remaining = tuple(
+            live_item
+            for live_item in live
+            if live_item["metadata"]["name"] != item["metadata"]["name"]
+        )
+        [*drifts] = drifted([item], ManagedObjects(objects=remaining))
+        assert [drift.live for drift in drifts] == [None]

@@ -83,8 +83,8 @@ def test_kps_prometheus_values(rendered: Render) -> None:
         "resources": {"limits": {"memory": "1Gi"}},
     }
     objects = rendered({"prometheus": {"prometheusSpec": spec}})
-    found = find(objects, "Prometheus", f"{STACK}-prometheus")["spec"]
-    assert {key: found[key] for key in spec} == spec
+    prometheus = find(objects, "Prometheus", f"{STACK}-prometheus")["spec"]
+    assert {key: prometheus[key] for key in spec} == spec
 
 
 @pytest.mark.parametrize(
@@ -118,9 +118,9 @@ def test_kps_alertmanager_config_is_the_values(rendered: Render) -> None:
     config = {"route": {"receiver": "team"}, "receivers": [{"name": "team"}]}
     objects = rendered({"alertmanager": {"config": config}})
     secret = find(objects, "Secret", "alertmanager-kube-prometheus-stack-alertmanager")
-    written = yaml.safe_load(base64.b64decode(secret["data"]["alertmanager.yaml"]))
-    assert written["receivers"] == config["receivers"]
-    assert written["route"]["receiver"] == "team"
+    alertmanager = yaml.safe_load(base64.b64decode(secret["data"]["alertmanager.yaml"]))
+    assert alertmanager["receivers"] == config["receivers"]
+    assert alertmanager["route"]["receiver"] == "team"
 
 
 def test_kps_grafana_is_only_its_objects(rendered: Render) -> None:
@@ -135,8 +135,8 @@ def test_kps_grafana_is_only_its_objects(rendered: Render) -> None:
     assert not [
         o for o in objects if o["kind"] == "Deployment" and "grafana" in o["metadata"]["name"]
     ]
-    kept = rendered({"grafana": {"admin": {"existingSecret": "mine"}}})
-    assert "kube-prometheus-stack-grafana" not in names(kept, "Secret")
+    without_secret = rendered({"grafana": {"admin": {"existingSecret": "mine"}}})
+    assert "kube-prometheus-stack-grafana" not in names(without_secret, "Secret")
 
 
 def test_kps_rules_map(rendered: Render) -> None:

@@ -24,9 +24,9 @@ SELECTOR = {
 
 
 def container(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    [one] = find(objects, "Deployment", KSM)["spec"]["template"]["spec"]["containers"]
-    assert isinstance(one, dict)
-    return one
+    [only_container] = find(objects, "Deployment", KSM)["spec"]["template"]["spec"]["containers"]
+    assert isinstance(only_container, dict)
+    return only_container
 
 
 def arguments(objects: list[dict[str, Any]]) -> dict[str, str]:
@@ -121,31 +121,31 @@ def test_volumes_and_secrets(rendered: Render) -> None:
 
 
 def test_remote_stores_and_other_scrapes(rendered: Render) -> None:
-    one, two = {"url": "https://a.example.org", "name": "a"}, {"url": "https://b.example.org"}
+    first, two = {"url": "https://a.example.org", "name": "a"}, {"url": "https://b.example.org"}
     scrape = {"job_name": "x", "relabel_configs": [{"replacement": "$1:$2"}]}
     spec = {
-        "remoteWrite": [one],
+        "remoteWrite": [first],
         "additionalRemoteWrite": [two],
         "additionalScrapeConfigs": [scrape],
         "enableFeatures": ["exemplar-storage"],
         "replicaExternalLabelNameClear": True,
     }
     objects = rendered({"prometheus": {"prometheusSpec": spec}})
-    made = find(objects, "Prometheus", f"{STACK}-prometheus")["spec"]
-    assert made["remoteWrite"] == [one, two]
-    assert made["enableFeatures"] == ["exemplar-storage"]
-    assert made["replicaExternalLabelName"] == ""
-    assert "prometheusExternalLabelName" not in made
-    kept = made["additionalScrapeConfigs"]
-    secret = find(objects, "Secret", kept["name"])["data"][kept["key"]]
+    prometheus = find(objects, "Prometheus", f"{STACK}-prometheus")["spec"]
+    assert prometheus["remoteWrite"] == [first, two]
+    assert prometheus["enableFeatures"] == ["exemplar-storage"]
+    assert prometheus["replicaExternalLabelName"] == ""
+    assert "prometheusExternalLabelName" not in prometheus
+    additional = prometheus["additionalScrapeConfigs"]
+    secret = find(objects, "Secret", additional["name"])["data"][additional["key"]]
     assert yaml.safe_load(base64.b64decode(secret)) == [scrape]
 
 
 def test_braces_are_templates_where_upstream_takes_them_for_such(rendered: Render) -> None:
     labels = {"cluster": "{{ .Release.Name }}"}
     objects = rendered({"prometheus": {"prometheusSpec": {"externalLabels": labels}}})
-    made = find(objects, "Prometheus", f"{STACK}-prometheus")["spec"]
-    assert made["externalLabels"] == {"cluster": STACK}
+    prometheus = find(objects, "Prometheus", f"{STACK}-prometheus")["spec"]
+    assert prometheus["externalLabels"] == {"cluster": STACK}
     broken = [{"url": "https://a.example.org/{{ $labels.node }}"}]
     with pytest.raises(HelmError, match="undefined variable"):
         rendered({"prometheus": {"prometheusSpec": {"remoteWrite": broken}}})
@@ -168,10 +168,10 @@ def test_ingresses(rendered: Render, kind: str, port: int, path_type: str, url: 
         "tls": [{"secretName": "names", "hosts": ["gpu.example.org"]}],
     }
     objects = rendered({kind: {"ingress": ingress}})
-    [made] = [o for o in objects if o["kind"] == "Ingress"]
-    assert made["metadata"]["name"] == f"{STACK}-{kind}"
-    assert made["metadata"]["annotations"] == ingress["annotations"]
-    spec = made["spec"]
+    [rendered_ingress] = [o for o in objects if o["kind"] == "Ingress"]
+    assert rendered_ingress["metadata"]["name"] == f"{STACK}-{kind}"
+    assert rendered_ingress["metadata"]["annotations"] == ingress["annotations"]
+    spec = rendered_ingress["spec"]
     assert (spec["ingressClassName"], spec["tls"]) == ("nginx", ingress["tls"])
     [rule] = spec["rules"]
     assert rule["host"] == "gpu.example.org"

@@ -57,10 +57,10 @@ def test_names_are_unique(objects: list[Object]) -> None:
 def test_workloads_select_their_own_pods_only(objects: list[Object]) -> None:
     for workload in workloads(objects):
         selector = workload["spec"]["selector"]["matchLabels"]
-        chosen = [
+        selected = [
             w["metadata"]["name"] for w in workloads(objects) if within(selector, pod_labels(w))
         ]
-        assert chosen == [workload["metadata"]["name"]]
+        assert selected == [workload["metadata"]["name"]]
 
 
 def test_services_select_pods_that_have_the_port(objects: list[Object]) -> None:
@@ -68,13 +68,13 @@ def test_services_select_pods_that_have_the_port(objects: list[Object]) -> None:
         name, namespace = service["metadata"]["name"], service["metadata"].get("namespace")
         if namespace == "kube-system" or name.endswith(FOREIGN_PODS):
             continue
-        chosen = [
+        selected = [
             w for w in workloads(objects) if within(service["spec"]["selector"], pod_labels(w))
         ]
-        assert len(chosen) == 1, name
+        assert len(selected) == 1, name
         ports = [
             value
-            for container in chosen[0]["spec"]["template"]["spec"]["containers"]
+            for container in selected[0]["spec"]["template"]["spec"]["containers"]
             for port in container.get("ports", [])
             for value in (port["name"], port["containerPort"])
         ]
@@ -88,15 +88,15 @@ def test_service_monitors_find_a_service_with_the_port(objects: list[Object]) ->
         if name.endswith(FOREIGN_SERVICES):
             continue
         own = [monitor["metadata"]["namespace"]]
-        where = spec.get("namespaceSelector", {}).get("matchNames", own)
-        chosen = [
+        namespaces = spec.get("namespaceSelector", {}).get("matchNames", own)
+        selected = [
             s
             for s in services
             if within(spec["selector"]["matchLabels"], s["metadata"]["labels"])
-            and s["metadata"].get("namespace", "lab") in where
+            and s["metadata"].get("namespace", "lab") in namespaces
         ]
-        assert len(chosen) == 1, name
-        ports = {port["name"] for port in chosen[0]["spec"]["ports"]}
+        assert len(selected) == 1, name
+        ports = {port["name"] for port in selected[0]["spec"]["ports"]}
         assert {endpoint["port"] for endpoint in spec["endpoints"]} <= ports, name
 
 

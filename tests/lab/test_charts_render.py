@@ -44,8 +44,8 @@ def rendered(folders: dict[str, Path]) -> Render:
 
 
 def container(workload: Object, index: int = 0) -> Object:
-    found: Object = workload["spec"]["template"]["spec"]["containers"][index]
-    return found
+    container_object: Object = workload["spec"]["template"]["spec"]["containers"][index]
+    return container_object
 
 
 def environment(workload: Object) -> dict[str, str]:
@@ -113,18 +113,18 @@ def test_what_the_lab_lacks_fails_clearly(
 
 @pytest.mark.parametrize("chart", charts.CHARTS)
 def test_images_are_those_listed(rendered: Render, chart: str) -> None:
-    found: set[str] = set()
+    images: set[str] = set()
     for o in rendered(chart):
         if o["kind"] in ("Prometheus", "Alertmanager"):
-            found.add(o["spec"]["image"])
+            images.add(o["spec"]["image"])
         if o["kind"] not in ("Deployment", "DaemonSet", "Job"):
             continue
         pod = o["spec"]["template"]["spec"]
         for c in [*pod.get("initContainers", []), *pod["containers"]]:
-            found.add(c["image"])
+            images.add(c["image"])
             flag = "--prometheus-config-reloader="
-            found |= {a.removeprefix(flag) for a in c.get("args", []) if a.startswith(flag)}
-    assert found == set(charts.images(chart))
+            images |= {a.removeprefix(flag) for a in c.get("args", []) if a.startswith(flag)}
+    assert images == set(charts.images(chart))
 
 
 def test_gpu_operator_objects(rendered: Render) -> None:
@@ -236,10 +236,10 @@ def test_config_manager_chooses_the_plugins_configuration(
     assert spec["shareProcessNamespace"] is True
     assert environment(pod)["CONFIG_FILE"] == "/config/config.yaml"
     first = next(c for c in spec["initContainers"] if c["name"] == "config-manager-init")
-    beside = next(c for c in spec["containers"] if c["name"] == "config-manager")
-    for container, once, told in ((first, "true", ""), (beside, "false", process)):
+    sidecar = next(c for c in spec["containers"] if c["name"] == "config-manager")
+    for container, once, signal_process in ((first, "true", ""), (sidecar, "false", process)):
         env = {item["name"]: item.get("value") for item in container["env"]}
-        assert (env["ONESHOT"], env["PROCESS_TO_SIGNAL"]) == (once, told)
+        assert (env["ONESHOT"], env["PROCESS_TO_SIGNAL"]) == (once, signal_process)
         assert (env["DEFAULT_CONFIG"], env["CONFIG_FILE_DST"]) == ("few", "/config/config.yaml")
         assert {mount["mountPath"] for mount in container["volumeMounts"]} == {
             "/config",

@@ -47,9 +47,9 @@ def lookup(tree: dict[str, Any], path: str) -> dict[str, Any] | None:
     ],
 )
 def test_known_key_has_its_type(chart: str, path: str, expected: object) -> None:
-    found = lookup(schema.json_schema(chart), path)
-    assert found is not None
-    assert found["type"] == expected
+    key_schema = lookup(schema.json_schema(chart), path)
+    assert key_schema is not None
+    assert key_schema["type"] == expected
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_every_default_of_the_chart_is_a_key_of_upstream(chart: str) -> None:
             return [p for k, v in value.items() for p in paths(v, f"{path}.{k}" if path else k)]
         return [path]
 
-    values = yaml.safe_load((charts.HERE / chart / "values.yaml").read_text())
+    values = yaml.safe_load((charts.CHARTS_DIR / chart / "values.yaml").read_text())
     tree = schema.json_schema(chart)
     assert [path for path in paths(values, "") if lookup(tree, path) is None] == []
 
@@ -90,16 +90,18 @@ def test_malformed_key_list_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("chart", charts.CHARTS)
 def test_chart_says_that_it_is_a_stand_in(chart: str) -> None:
-    meta = yaml.safe_load((charts.HERE / chart / "Chart.yaml").read_text())
+    meta = yaml.safe_load((charts.CHARTS_DIR / chart / "Chart.yaml").read_text())
     assert "Stand-in of the gpuboot lab (simulated)" in meta["description"]
     assert meta["annotations"]["gpuboot.lab/stand-in"] == "true"
-    notes = (charts.HERE / chart / "templates" / "NOTES.txt").read_text()
+    notes = (charts.CHARTS_DIR / chart / "templates" / "NOTES.txt").read_text()
     assert "Stand-in of the gpuboot lab (simulated)" in notes
 
 
 def test_versions_are_upstreams() -> None:
-    found = {chart: charts.chart_version(charts.HERE / chart) for chart in charts.CHARTS}
-    assert found == {
+    chart_versions = {
+        chart: charts.chart_version(charts.CHARTS_DIR / chart) for chart in charts.CHARTS
+    }
+    assert chart_versions == {
         "gpu-operator": "v26.7.0",
         "kube-prometheus-stack": "88.5.3",
         "dcgm-exporter": "4.8.4",

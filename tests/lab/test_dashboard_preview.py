@@ -12,15 +12,15 @@ from gpuboot.dashboards import dashboards
 from lab.dashboard_preview.graph import lines, states
 from lab.dashboard_preview.page import page
 from lab.dashboard_preview.panels import Series, TimeRange, defaults, panels, query_panel, table
-from lab.dashboard_preview.values import PALETTE, at_threshold, heat, shown, state
+from lab.dashboard_preview.values import PALETTE, at_threshold, format_value, heat, state
 
 TIMES = TimeRange(0, 3600, 60)
 BOARDS = dashboards(parse_settings({}))
 
 
 def panel(uid: str, title: str) -> dict[str, Any]:
-    (found,) = (p for p in panels(BOARDS[uid]) if p["title"] == title)
-    return found
+    (matching_panel,) = (p for p in panels(BOARDS[uid]) if p["title"] == title)
+    return matching_panel
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def panel(uid: str, title: str) -> dict[str, Any]:
     ],
 )
 def test_units(value: float, unit: str, expected: str) -> None:
-    assert shown(value, unit) == expected
+    assert format_value(value, unit) == expected
 
 
 def test_thresholds_states_and_heat_give_colours() -> None:
@@ -53,51 +53,51 @@ def test_thresholds_states_and_heat_give_colours() -> None:
 
 def test_a_table_has_one_row_for_series_that_agree_in_their_labels() -> None:
     nodes = panel("gpu-cluster", "Nodes")
-    found = [
+    series = [
         Series("", {"node": name}, [(0, value)], ref)
         for ref, value in (("C", 7.0), ("A", 0.0), ("B", 8.0))
         for name in ("b", "a")
     ]
-    made = table(nodes, found)
-    assert made.headings == ("Node", "New pods", "Promised", "Shown")
-    assert made.rows == (("a", 0.0, 8.0, 7.0), ("b", 0.0, 8.0, 7.0))
+    node_table = table(nodes, series)
+    assert node_table.headings == ("Node", "New pods", "Promised", "Shown")
+    assert node_table.rows == (("a", 0.0, 8.0, 7.0), ("b", 0.0, 8.0, 7.0))
 
 
 def test_a_matrix_has_a_column_for_each_watch() -> None:
-    made = table(
+    matrix = table(
         panel("gpu-health", "Health watches"),
         [
             Series("", {"GPU": "n GPU 0", "health_watch": watch}, [(0, value)])
             for watch, value in (("PCIE", 0.0), ("MEM", 20.0))
         ],
     )
-    assert made.headings == ("GPU", "PCIE", "MEM")
-    assert made.rows == (("n GPU 0", 0.0, 20.0),)
+    assert matrix.headings == ("GPU", "PCIE", "MEM")
+    assert matrix.rows == (("n GPU 0", 0.0, 20.0),)
 
 
 def test_a_gap_in_the_data_is_a_gap_in_the_line() -> None:
     graph = panel("gpu-node", "Temperature")
-    whole = [(float(at), 40.0) for at in range(0, 3600, 60)]
-    holed = [point for point in whole if not 1200 < point[0] < 2400]
+    complete_points = [(float(at), 40.0) for at in range(0, 3600, 60)]
+    holed = [point for point in complete_points if not 1200 < point[0] < 2400]
     count = 'stroke-width="1.4"'
-    assert lines(graph, [Series("a", {}, whole)], TIMES, 600, 200).count(count) == 1
+    assert lines(graph, [Series("a", {}, complete_points)], TIMES, 600, 200).count(count) == 1
     assert lines(graph, [Series("a", {}, holed)], TIMES, 600, 200).count(count) == 2
 
 
 def test_each_of_eleven_series_has_a_colour_of_its_own() -> None:
     graph = panel("gpu-node", "Temperature")
     gpus = [Series(f"GPU {number}", {}, [(0.0, 40.0), (60.0, 41.0)]) for number in range(11)]
-    drawn = lines(graph, gpus, TIMES, 600, 200)
-    assert len(set(re.findall(r'stroke="(#\w+)" stroke-width="1.4"', drawn))) == 11
+    drawing = lines(graph, gpus, TIMES, 600, 200)
+    assert len(set(re.findall(r'stroke="(#\w+)" stroke-width="1.4"', drawing))) == 11
     assert len(set(PALETTE)) == len(PALETTE)
 
 
 def test_a_second_measure_is_dashed_in_graph_and_legend() -> None:
     graph = panel("gpu-profile", "Engine and SM")
     points = [(0.0, 0.4), (60.0, 0.5)]
-    one = lines(graph, [Series("engine", {}, points, "A")], TIMES, 600, 200)
+    solid = lines(graph, [Series("engine", {}, points, "A")], TIMES, 600, 200)
     two = lines(graph, [Series("SM", {}, points, "B")], TIMES, 600, 200)
-    assert (one.count('stroke-dasharray="8 5"'), two.count('stroke-dasharray="8 5"')) == (0, 2)
+    assert (solid.count('stroke-dasharray="8 5"'), two.count('stroke-dasharray="8 5"')) == (0, 2)
 
 
 @pytest.mark.parametrize("width", [1440, 800])
@@ -142,7 +142,7 @@ def test_a_page_draws_every_panel_that_has_data(uid: str) -> None:
 
     board = BOARDS[uid]
     values = {**defaults(board), **TIMES.variables(15)}
-    found = {p["id"]: query_panel(p, values, ask) for p in panels(board)}
-    html = page(board, found, TIMES, "")
+    series_by_panel = {p["id"]: query_panel(p, values, ask) for p in panels(board)}
+    html = page(board, series_by_panel, TIMES, "")
     assert "No data" not in html
     assert "n<1>" not in html  # labels are text, never markup

@@ -49,8 +49,8 @@ class Machine:
         }
         self.faults()
         config = root / "dcgm.conf"
-        told = f"metrics={root}/metrics\nresults={root}/results\nnode=gpu1\nsettle_s=0\n"
-        config.write_text(told)
+        configuration = f"metrics={root}/metrics\nresults={root}/results\nnode=gpu1\nsettle_s=0\n"
+        config.write_text(configuration)
         program = dcgm.program().replace("/etc/gpuboot/dcgm.conf", str(config))
         self.program = re.sub(r"PATH=\S+", f"PATH={root}:/usr/bin:/bin", program, count=1)
         with socket.socket() as free:
@@ -58,8 +58,8 @@ class Machine:
             self.port = free.getsockname()[1]
 
     def faults(self, *lines: str) -> None:
-        told = "".join(f"{line} @ 1764000000000\n" for line in lines)
-        (self.root / "faults").write_text(f"count = 2\n[faults]\n{told}")
+        faults_text = "".join(f"{line} @ 1764000000000\n" for line in lines)
+        (self.root / "faults").write_text(f"count = 2\n[faults]\n{faults_text}")
 
     def start(self) -> subprocess.Popen[str]:
         options = ["-n", "--service-account", "nvidia-dcgm", "-b", "127.0.0.1", "-p"]
@@ -79,8 +79,8 @@ class Machine:
             command, env=self.environment, capture_output=True, text=True, check=False, timeout=120
         )
 
-    def ask(self, what: str) -> subprocess.CompletedProcess[str]:
-        return self.run("sh", "-c", self.program, "gpuboot-dcgm-check", what)
+    def ask(self, question: str) -> subprocess.CompletedProcess[str]:
+        return self.run("sh", "-c", self.program, "gpuboot-dcgm-check", question)
 
 
 @pytest.fixture
@@ -98,16 +98,16 @@ def engine(machine: Machine) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.usefixtures("engine")
 def test_a_machine_without_faults_is_well(machine: Machine) -> None:
-    done = machine.ask("health")
-    assert "Health monitor systems set successfully." in done.stdout
-    assert done.stdout.endswith("health: all well\n"), done.stderr
-    done = machine.ask("diag")
-    assert (done.stdout, done.returncode) == ("diag: all well\n", 0), done.stderr
+    result = machine.ask("health")
+    assert "Health monitor systems set successfully." in result.stdout
+    assert result.stdout.endswith("health: all well\n"), result.stderr
+    result = machine.ask("diag")
+    assert (result.stdout, result.returncode) == ("diag: all well\n", 0), result.stderr
     assert (machine.root / "results/diag.json").read_text().count("SIMULATED") == 1
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "expected"),
     [
         ("1.health_nvlink = 10", "health: NVLINK of GPU 1 {}: warning"),
         ("1.health_mem = 20", "health: MEM of GPU 1 {}: failure"),
@@ -121,13 +121,13 @@ def test_a_machine_without_faults_is_well(machine: Machine) -> None:
     ],
 )
 @pytest.mark.usefixtures("engine")
-def test_a_fault_of_a_gpu_is_told(machine: Machine, fault: str, said: str) -> None:
+def test_a_fault_of_a_gpu_is_told(machine: Machine, fault: str, expected: str) -> None:
     machine.faults(fault)
-    done = machine.ask(said.partition(":")[0])
-    [line] = [line for line in done.stdout.splitlines() if "watches are set" not in line]
-    assert line.startswith(said.format(UUIDS[1])), done.stderr
+    result = machine.ask(expected.partition(":")[0])
+    [line] = [line for line in result.stdout.splitlines() if "watches are set" not in line]
+    assert line.startswith(expected.format(UUIDS[1])), result.stderr
     machine.faults(fault, fault.partition("=")[0] + "= default")
-    assert machine.ask(said.partition(":")[0]).stdout.endswith("all well\n")
+    assert machine.ask(expected.partition(":")[0]).stdout.endswith("all well\n")
 
 
 @pytest.mark.usefixtures("engine")
@@ -145,9 +145,9 @@ def test_watches_end_with_their_engine(machine: Machine) -> None:
     assert "watches are set" not in machine.ask("health").stdout
     first.terminate()
     first.wait(30)
-    done = machine.ask("health")
-    assert done.returncode == 1
-    assert "Unable to connect to host engine" in done.stderr
+    result = machine.ask("health")
+    assert result.returncode == 1
+    assert "Unable to connect to host engine" in result.stderr
     second = machine.start()
     assert machine.run("dcgmi", "health", "-c", "-j").returncode == 253
     assert "watches are set" in machine.ask("health").stdout
@@ -163,10 +163,10 @@ def test_the_engine_keeps_connections_and_ends_them_with_itself(
         client.settimeout(30)
         engine.terminate()
         try:
-            ended = client.recv(1) == b""
+            is_closed = client.recv(1) == b""
         except ConnectionResetError:  # it had not accepted yet
-            ended = True
-        assert ended
+            is_closed = True
+        assert is_closed
 
 
 def test_packages_are_named_as_upstream_s_and_say_simulated() -> None:

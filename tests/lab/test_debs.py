@@ -34,8 +34,8 @@ def example(**changes: object) -> Deb:
 
 
 def dpkg_deb(*arguments: str) -> str:
-    done = subprocess.run(["dpkg-deb", *arguments], check=True, capture_output=True, text=True)
-    return done.stdout
+    result = subprocess.run(["dpkg-deb", *arguments], check=True, capture_output=True, text=True)
+    return result.stdout
 
 
 @pytest.fixture(scope="session")
@@ -51,12 +51,12 @@ def test_dpkg_reads_what_was_described(tmp_path: Path) -> None:
     assert "Depends: libc6 (>= 2.34)\n" in fields
     assert "Description: First line\n More of it\n .\n The end\n" in fields
     assert "Conflicts" not in fields
-    listed = {line.split()[5]: line.split() for line in dpkg_deb("-c", str(deb)).splitlines()}
-    assert listed["./usr/bin/demo"][0] == "-rwxr-xr-x"
-    assert listed["./etc/demo.conf"][0] == "-rw-r-----"
-    assert listed["./usr/lib/libdemo.so"][-1] == "libdemo.so.1"
-    assert listed["./var/lib/demo/"][0] == "drwxr-xr-x"
-    assert {line[1] for line in listed.values()} == {"root/root"}
+    members = {line.split()[5]: line.split() for line in dpkg_deb("-c", str(deb)).splitlines()}
+    assert members["./usr/bin/demo"][0] == "-rwxr-xr-x"
+    assert members["./etc/demo.conf"][0] == "-rw-r-----"
+    assert members["./usr/lib/libdemo.so"][-1] == "libdemo.so.1"
+    assert members["./var/lib/demo/"][0] == "drwxr-xr-x"
+    assert {line[1] for line in members.values()} == {"root/root"}
 
 
 def test_maintainer_scripts_and_conffiles(tmp_path: Path) -> None:
@@ -85,16 +85,16 @@ def test_equal_descriptions_give_equal_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "expected"),
     [
         ({"files": {"usr/bin/x": ""}, "conffiles": ()}, "not an absolute path"),
         ({"conffiles": ("/etc/other",)}, "/etc/other"),
     ],
 )
 def test_wrong_descriptions_are_refused(
-    tmp_path: Path, changes: dict[str, object], said: str
+    tmp_path: Path, changes: dict[str, object], expected: str
 ) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=expected):
         build_deb(example(**changes), tmp_path)
     assert list(tmp_path.iterdir()) == []
 

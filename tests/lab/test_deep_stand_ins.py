@@ -36,13 +36,13 @@ def programs(tmp_path: Path) -> Path:
     path.write_text(NVIDIA_SMI)
     path.chmod(0o755)
     for name in SHELL:
-        if found := shutil.which(name):
-            (tmp_path / name).symlink_to(found)
+        if program_path := shutil.which(name):
+            (tmp_path / name).symlink_to(program_path)
     return tmp_path
 
 
-def said(programs: Path, *command: str, **values: str) -> str:
-    name, *rest = command
+def run_stand_in(programs: Path, *command: str, **values: str) -> str:
+    name, *arguments = command
     environment = {
         **os.environ,
         "PATH": str(programs),
@@ -51,36 +51,38 @@ def said(programs: Path, *command: str, **values: str) -> str:
         "WIDTH": "16",
         **values,
     }
-    done = subprocess.run(
-        ["sh", str(STAND_INS / name), *rest],
+    result = subprocess.run(
+        ["sh", str(STAND_INS / name), *arguments],
         env=environment, capture_output=True, text=True, check=True, timeout=30,
     )  # fmt: skip
-    assert "not found" not in done.stderr, "a pod's log would have it among the answer"
-    return done.stdout
+    assert "not found" not in result.stderr, "a pod's log would have it among the answer"
+    return result.stdout
 
 
 def test_dcgmi_fails_the_memory_of_a_gpu_with_errors(programs: Path) -> None:
-    found = dcgm_diag.parse(said(programs, "dcgmi", "diag", "-r", "3", "-j", ERRORS="2"))
-    failed = [(item.test, item.gpu) for item in found.results if item.status == "Fail"]
+    report = dcgm_diag.parse(run_stand_in(programs, "dcgmi", "diag", "-r", "3", "-j", ERRORS="2"))
+    failed = [(item.test, item.gpu) for item in report.results if item.status == "Fail"]
     assert failed == [("memory", 1)]
-    assert "SIMULATED" in found.version
-    assert found.driver == "595.91.07"
-    few = dcgm_diag.parse(said(programs, "dcgmi", "diag", "-r", "2", "-j"))
-    assert len(few.of(0)) < len(found.of(0))
+    assert "SIMULATED" in report.version
+    assert report.driver == "595.91.07"
+    few = dcgm_diag.parse(run_stand_in(programs, "dcgmi", "diag", "-r", "2", "-j"))
+    assert len(few.of(0)) < len(report.of(0))
 
 
 def test_nvbandwidth_is_slow_on_a_narrow_link(programs: Path) -> None:
-    found = nvbandwidth.parse(said(programs, "nvbandwidth", "-j", WIDTH="8"))
-    assert set(found.cases) == set(nvbandwidth.CASES)
-    first, second = (found.cases[nvbandwidth.HOST_TO_GPU].of(gpu)[0] for gpu in (0, 1))
+    report = nvbandwidth.parse(run_stand_in(programs, "nvbandwidth", "-j", WIDTH="8"))
+    assert set(report.cases) == set(nvbandwidth.CASES)
+    first, second = (report.cases[nvbandwidth.HOST_TO_GPU].of(gpu)[0] for gpu in (0, 1))
     assert second < first / 2 + 1
-    assert "SIMULATED" in found.version
+    assert "SIMULATED" in report.version
 
 
 def test_all_reduce_is_wrong_without_a_sound_computation(programs: Path) -> None:
     """There is no vectorAdd here, so no GPU computes right."""
-    found = nccl_tests.parse(said(programs, "all_reduce_perf", "-b", "8G", "-e", "8G", "-g", "2"))
-    assert (len(found.ranks), found.wrong) == (2, 64)
+    report = nccl_tests.parse(
+        run_stand_in(programs, "all_reduce_perf", "-b", "8G", "-e", "8G", "-g", "2")
+    )
+    assert (len(report.ranks), report.wrong) == (2, 64)
 
 
 # busybox's, which the images have
@@ -145,15 +147,18 @@ def mpirun(cluster: Path, address: str = "127.0.0.1") -> subprocess.CompletedPro
 
 
 def test_mpirun_has_the_gpus_of_both_nodes_and_their_wrong_values(cluster: Path) -> None:
-    done = mpirun(cluster)
-    found = nccl_tests.parse(done.stdout)
-    assert ([device for _, device in found.ranks], found.wrong) == ([0, 1, 0, 1], 128)
-    assert network(done.stdout).name == "Socket (SIMULATED)"
+    result = mpirun(cluster)
+    report = nccl_tests.parse(result.stdout)
+    assert ([device for _, device in report.ranks], report.wrong) == ([0, 1, 0, 1], 128)
+    assert network(result.stdout).name == "Socket (SIMULATED)"
 
 
 def test_mpirun_says_when_a_node_is_silent_or_has_another_key(cluster: Path) -> None:
-    done = mpirun(cluster, "127.0.0.9")
-    assert (done.returncode, "ssh: connect to host 127.0.0.9 port" in done.stdout) == (255, True)
+    result = mpirun(cluster, "127.0.0.9")
+    assert (result.returncode, "ssh: connect to host 127.0.0.9 port" in result.stdout) == (
+        255,
+        True,
+    )
     other = (cluster / "config").read_text().replace("/key", "/config")
     (cluster / "config").write_text(other)
     assert mpirun(cluster).stdout == "Host key verification failed.\n"

@@ -82,9 +82,9 @@ def test_a_log_that_cannot_be_written_is_told(
     _fails_with(ERRORS["KeyError: 'packages'"], monkeypatch)
     monkeypatch.setattr(failures, "log_file", lambda: tmp_path)
     assert cli.main(["--single"]) == 1
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert told.endswith(f"details cannot be written to {tmp_path}: Is a directory\n")
+    output = capsys.readouterr().err
+    assert output.count("\n") == 1
+    assert output.endswith(f"details cannot be written to {tmp_path}: Is a directory\n")
 
 
 def test_what_a_person_asked_wrongly_is_told_without_a_log(
@@ -118,13 +118,13 @@ def test_certificates_whose_making_was_interrupted_are_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lab = made_lab()
-    written = Path.write_bytes
+    original = Path.write_bytes
 
     def interrupted(path: Path, content: bytes) -> int:
         if path.name.startswith("mirror.") and b"CERTIFICATE" in content:
-            written(path, content[:10])
+            original(path, content[:10])
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        return written(path, content)
+        return original(path, content)
 
     CertificateAuthority.ensure(state.cache_dir() / "keys" / "ca")
     with monkeypatch.context() as patched:
@@ -139,12 +139,12 @@ def test_secrets_of_the_receivers_whose_making_was_interrupted_are_made_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lab = made_lab()
-    written = Path.write_text
+    original = Path.write_text
 
     def interrupted(path: Path, text: str) -> int:
         if not path.name.startswith("receiver.json"):
-            return written(path, text)
-        written(path, "")
+            return original(path, text)
+        original(path, "")
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
     service.trust(lab)

@@ -140,7 +140,7 @@ def test_smi_refuses_an_unknown_field(machine: SimulatedMachine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "expected"),
     [
         ([], "[N/A], [N/A]"),
         (["nvswitches = 4"], "Not Started, [N/A]"),
@@ -150,13 +150,13 @@ def test_smi_refuses_an_unknown_field(machine: SimulatedMachine) -> None:
     ],
 )
 def test_smi_tells_the_fabric_of_nvswitches(
-    machine: SimulatedMachine, lines: list[str], said: str
+    machine: SimulatedMachine, lines: list[str], expected: str
 ) -> None:
     machine.load(1)
     for line in lines:
         machine.inject(line)
     query = ("--query-gpu=fabric.state,fabric.status", "--format=csv,noheader")
-    assert machine.smi(*query) == (0, f"{said}\n")
+    assert machine.smi(*query) == (0, f"{expected}\n")
 
 
 def test_smi_sets_the_persistence_mode(machine: SimulatedMachine) -> None:
@@ -204,7 +204,7 @@ def test_vectoradd_passes_on_every_visible_gpu(machine: SimulatedMachine) -> Non
 
 
 @pytest.mark.parametrize(
-    ("named", "seen"),
+    ("visible", "expected"),
     [
         ("1", [1]),
         ("2,0", [2, 0]),
@@ -216,16 +216,16 @@ def test_vectoradd_passes_on_every_visible_gpu(machine: SimulatedMachine) -> Non
     ],
 )
 def test_cuda_sees_the_gpus_that_its_variable_names(
-    machine: SimulatedMachine, named: str, seen: list[int]
+    machine: SimulatedMachine, visible: str, expected: list[int]
 ) -> None:
     machine.load(3)
-    code, output = machine.run("vectorAdd", "--verbose", CUDA_VISIBLE_DEVICES=named)
-    assert [index for index in range(3) if gpu_uuid(SEED, index) in output] == sorted(seen)
-    assert ("PASSED" in output, code) == ((True, 0) if seen else (False, 1))
+    code, output = machine.run("vectorAdd", "--verbose", CUDA_VISIBLE_DEVICES=visible)
+    assert [index for index in range(3) if gpu_uuid(SEED, index) in output] == sorted(expected)
+    assert ("PASSED" in output, code) == ((True, 0) if expected else (False, 1))
 
 
 @pytest.mark.parametrize(
-    ("gpus", "fault", "libraries", "why"),
+    ("gpus", "fault", "libraries", "reason"),
     [
         (0, "", None, "CUDA_ERROR_NO_DEVICE"),
         (1, "", NO_LIBRARIES, "cannot open shared object file"),
@@ -235,12 +235,12 @@ def test_cuda_sees_the_gpus_that_its_variable_names(
     ],
 )
 def test_vectoradd_fails(
-    machine: SimulatedMachine, gpus: int, fault: str, libraries: str | None, why: str
+    machine: SimulatedMachine, gpus: int, fault: str, libraries: str | None, reason: str
 ) -> None:
     machine.load(gpus)
     machine.inject(fault)
     code, output = machine.run("vectorAdd", libraries=libraries)
     assert code == 1
-    assert why in output
+    assert reason in output
     assert "Test FAILED" in output
     assert "PASSED" not in output

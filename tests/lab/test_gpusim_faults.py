@@ -58,9 +58,9 @@ def test_the_lab_page_has_every_key_and_only_alerts_that_exist() -> None:
     for key in keys():
         assert re.search(rf"\b{key}\b|`_{key.removeprefix('health_')}`", page), key
     alerts = {alert.name for group in all_alerts(Settings()).values() for alert in group}
-    named = set(re.findall(r"\bGPU[A-Z]+[a-z]\w+", page))
-    assert len(named) > 30
-    assert named <= alerts, named - alerts
+    alert_names = set(re.findall(r"\bGPU[A-Z]+[a-z]\w+", page))
+    assert len(alert_names) > 30
+    assert alert_names <= alerts, alert_names - alerts
 
 
 def test_every_key_can_be_set_to_its_limits_and_no_further(machine: Machine) -> None:
@@ -158,7 +158,7 @@ def test_a_reset_does_not_bring_a_lost_gpu_back(machine: Machine) -> None:
 def test_nvidia_smi_resets_a_gpu(machine: Machine) -> None:
     machine.sim("set", 0, "ecc_dbe", 2)
     machine.sim("set", 1, "ecc_dbe", 2)
-    done = subprocess.run(
+    result = subprocess.run(
         [machine.bins / f"nvidia-smi.{VERSION}", "--gpu-reset", "-i", "0"],
         env=machine.env()
         | {"PATH": f"{GPU_SIM.parent}:{os.environ['PATH']}", "GPU_SIM_ROOT": str(machine.root)},
@@ -167,7 +167,7 @@ def test_nvidia_smi_resets_a_gpu(machine: Machine) -> None:
         timeout=60,
         check=True,
     )
-    assert done.stdout == "GPU 00000000:10:00.0 was successfully reset.\nAll done.\n"
+    assert result.stdout == "GPU 00000000:10:00.0 was successfully reset.\nAll done.\n"
     volatile = "ecc.errors.uncorrected.volatile.total"
     assert machine.smi(volatile) + machine.smi(volatile, gpu=1) == ["0", "2"]
 

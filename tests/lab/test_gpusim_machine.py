@@ -41,8 +41,8 @@ def test_a_machine_without_gpus_has_other_devices_only(tmp_path: Path) -> None:
 
 def test_pci_devices_are_shown_at_boot(tmp_path: Path) -> None:
     install_pci_devices(tmp_path, 1, 1)
-    wanted = tmp_path / "etc/systemd/system/sysinit.target.wants/gpu-sim-pci.service"
-    assert wanted.readlink() == Path("/etc/systemd/system/gpu-sim-pci.service")
+    symlink = tmp_path / "etc/systemd/system/sysinit.target.wants/gpu-sim-pci.service"
+    assert symlink.readlink() == Path("/etc/systemd/system/gpu-sim-pci.service")
     for program in ("usr/bin/gpu-sim", "usr/lib/gpu-sim/power-on"):
         assert os.access(tmp_path / program, os.X_OK)
 
@@ -62,7 +62,7 @@ def test_the_libraries_read_the_hardware_file(tmp_path: Path) -> None:
     conf = tmp_path / "gsp_sim.bin"
     hardware = (tmp_path / "var/lib/gpu-sim/hardware.conf").read_text()
     conf.write_text(f"{hardware}driver_version = 595.71.05\n[faults]\n")
-    done = subprocess.run(
+    result = subprocess.run(
         [
             bins["nvidia-smi.595.71.05"],
             "--query-gpu=name,uuid,memory.total",
@@ -77,7 +77,7 @@ def test_the_libraries_read_the_hardware_file(tmp_path: Path) -> None:
         text=True,
         check=True,
     )
-    assert done.stdout.splitlines() == [
+    assert result.stdout.splitlines() == [
         f"NVIDIA H200, {gpu_uuid(0xABCD0001, i)}, 143771 MiB" for i in range(2)
     ]
 
@@ -121,11 +121,11 @@ def test_packages_can_be_written(placeholder_bins: dict[str, Path], tmp_path: Pa
     out = tmp_path / "out"
     for deb in driver_debs("595.71.05", placeholder_bins):
         path = build_deb(deb, out)
-        listed = subprocess.run(
+        result = subprocess.run(
             ["dpkg-deb", "-c", path], check=True, capture_output=True, text=True
         )
         if deb.name == "libnvidia-compute":
-            assert "libnvidia-ml.so.1 -> libnvidia-ml.so.595.71.05" in listed.stdout
+            assert "libnvidia-ml.so.1 -> libnvidia-ml.so.595.71.05" in result.stdout
 
 
 def test_keyring_package_names_the_repository_it_was_made_for(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gpuboot.hosts import mig_profiles
 from gpuboot.verify import mig_devices
-from gpuboot.verify.devices import Instance
+from gpuboot.verify.mig_devices import Instance
 from lab.gpusim.pci_devices import gpu_uuid
 from lab.state import cache_dir
 from tests.lab.simulated_driver import SEED, SimulatedMachine
@@ -18,13 +18,13 @@ from tests.lab.simulated_driver import SEED, SimulatedMachine
 CARDS = {0x20B2: 81920, 0x2330: 81559, 0x2335: 143771, 0x2901: 183359}
 
 
-def divided(machine: SimulatedMachine, gpus: int = 1, device: int = 0x2330) -> SimulatedMachine:
+def enable_mig(machine: SimulatedMachine, gpus: int = 1, device: int = 0x2330) -> SimulatedMachine:
     machine.load(gpus)
     for line in ("mig = 1", f"pci_device_id = {device:#x}", f"memory_mib = {CARDS[device]}"):
         machine.inject(line)
-    code, said = machine.smi("-mig", "1")
+    code, output = machine.smi("-mig", "1")
     assert code == 0
-    assert said.endswith("All done.\n")
+    assert output.endswith("All done.\n")
     return machine
 
 
@@ -46,8 +46,8 @@ def test_profiles_are_those_of_the_model(machine: SimulatedMachine, device: int)
     """Both tables were made from NVIDIA's, each by itself."""
     card = mig_profiles.card(device)
     assert card is not None
-    _, said = divided(machine, device=device).smi("mig", "-lgip")
-    rows = [line.split() for line in said.splitlines() if " MIG " in line]
+    _, output = enable_mig(machine, device=device).smi("mig", "-lgip")
+    rows = [line.split() for line in output.splitlines() if " MIG " in line]
     assert {row[3]: int(row[5].partition("/")[2]) for row in rows} == {
         profile.name: profile.most for profile in card.profiles
     }
@@ -65,12 +65,12 @@ def test_profiles_are_those_of_the_model(machine: SimulatedMachine, device: int)
     ],
 )
 def test_instances_that_fit(machine: SimulatedMachine, profiles: list[str]) -> None:
-    divided(machine)
-    code, said = create(machine, *profiles)
+    enable_mig(machine)
+    code, output = create(machine, *profiles)
     assert code == 0
-    assert said.count("Successfully created compute instance") == len(profiles)
-    listed = listing(machine)[gpu_uuid(SEED, 0)]
-    assert len(listed) == len({item.uuid for item in listed}) == len(profiles)
+    assert output.count("Successfully created compute instance") == len(profiles)
+    instances = listing(machine)[gpu_uuid(SEED, 0)]
+    assert len(instances) == len({item.uuid for item in instances}) == len(profiles)
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_instances_that_fit(machine: SimulatedMachine, profiles: list[str]) -> N
     [["19"] * 8, ["3g.40gb"] * 3, ["7g.80gb", "19"], ["3g.40gb", "3g.40gb", "19"], ["20", "20"]],
 )
 def test_instances_that_do_not_fit(machine: SimulatedMachine, profiles: list[str]) -> None:
-    code, said = create(divided(machine), *profiles)
+    code, output = create(enable_mig(machine), *profiles)
     assert code == 23
-    assert said.endswith("Failed to create GPU instances: Insufficient Resources\n")
+    assert output.endswith("Failed to create GPU instances: Insufficient Resources\n")
 
 
 def test_instances_are_destroyed_after_their_compute_instances(machine: SimulatedMachine) -> None:
-    create(divided(machine), "9", "19")
+    create(enable_mig(machine), "9", "19")
     assert "In use by another client" in machine.smi("mig", "-dgi")[1]
     assert "In use by another client" in machine.smi("-mig", "0")[1]
     assert machine.smi("mig", "-dci")[0] == 0
@@ -94,18 +94,18 @@ def test_instances_are_destroyed_after_their_compute_instances(machine: Simulate
 
 
 def test_what_verification_reads_of_instances(machine: SimulatedMachine) -> None:
-    create(divided(machine, gpus=2), "3g.40gb", "1g.10gb", gpu=1)
-    listed = listing(machine)
-    assert listed[gpu_uuid(SEED, 0)] == ()
-    assert [item.profile for item in listed[gpu_uuid(SEED, 1)]] == ["3g.40gb", "1g.10gb"]
+    create(enable_mig(machine, gpus=2), "3g.40gb", "1g.10gb", gpu=1)
+    instances = listing(machine)
+    assert instances[gpu_uuid(SEED, 0)] == ()
+    assert [item.profile for item in instances[gpu_uuid(SEED, 1)]] == ["3g.40gb", "1g.10gb"]
     lines = [" ".join(line.split()) for line in machine.smi("-q")[1].splitlines()]
     ids = mig_devices.parse_ids(lines)
     assert ids == {("00000000:1C:00.0", 0): (1, 0), ("00000000:1C:00.0", 1): (7, 0)}
 
 
 def test_bindings_read_instances(machine: SimulatedMachine) -> None:
-    create(divided(machine), "3g.40gb")
-    said = machine.pynvml(
+    create(enable_mig(machine), "3g.40gb")
+    output = machine.pynvml(
         "d = n.nvmlDeviceGetHandleByIndex(0)\n"
         "m = n.nvmlDeviceGetMigDeviceHandleByIndex(d, 0)\n"
         "a = n.nvmlDeviceGetAttributes_v2(m)\n"
@@ -116,7 +116,7 @@ def test_bindings_read_instances(machine: SimulatedMachine) -> None:
         "u = n.nvmlDeviceGetUUID(m)\n"
         "print(n.nvmlDeviceGetUUID(n.nvmlDeviceGetHandleByUUID(u)) == u)\n"
     )
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         "[1, 1] NVIDIA H100 80GB HBM3 MIG 3g.40gb",
         "48 3 40779",
         "1 9 4 4",
@@ -137,7 +137,7 @@ def capabilities(gpu: int, instance: int) -> tuple[int, int]:
 
 
 def test_a_container_sees_the_instances_that_it_was_given(machine: SimulatedMachine) -> None:
-    create(divided(machine, gpus=2), "3g.40gb", "1g.10gb", gpu=1)
+    create(enable_mig(machine, gpus=2), "3g.40gb", "1g.10gb", gpu=1)
     machine.give(*capabilities(1, 7))
     assert [item.profile for item in listing(machine)[gpu_uuid(SEED, 1)]] == ["1g.10gb"]
     machine.give(capabilities(1, 7)[0])
@@ -145,7 +145,7 @@ def test_a_container_sees_the_instances_that_it_was_given(machine: SimulatedMach
 
 
 @pytest.mark.parametrize(
-    ("named", "seen"),
+    ("visible", "expected"),
     [
         (None, "MIG 3g.40gb"),
         ("0", "MIG 3g.40gb"),
@@ -156,27 +156,27 @@ def test_a_container_sees_the_instances_that_it_was_given(machine: SimulatedMach
     ],
 )
 def test_cuda_computes_on_one_instance(
-    machine: SimulatedMachine, named: str | None, seen: str
+    machine: SimulatedMachine, visible: str | None, expected: str
 ) -> None:
-    create(divided(machine), "3g.40gb", "1g.10gb")
-    variable = {} if named is None else {"CUDA_VISIBLE_DEVICES": named}
-    code, said = machine.run("vectorAdd", "--verbose", **variable)
-    assert said.count("[Vector addition of 50000 elements]") == (1 if seen else 0)
-    assert seen in said
-    assert code == (0 if seen else 1)
+    create(enable_mig(machine), "3g.40gb", "1g.10gb")
+    variable = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+    code, output = machine.run("vectorAdd", "--verbose", **variable)
+    assert output.count("[Vector addition of 50000 elements]") == (1 if expected else 0)
+    assert expected in output
+    assert code == (0 if expected else 1)
 
 
 def test_cuda_shows_no_instance_beside_a_whole_gpu(machine: SimulatedMachine) -> None:
-    create(divided(machine, gpus=2), "7g.80gb")
+    create(enable_mig(machine, gpus=2), "7g.80gb")
     machine.smi("-i", "1", "-mig", "0")
-    _, said = machine.run("vectorAdd", "--verbose")
-    assert gpu_uuid(SEED, 1) in said
-    assert "MIG" not in said
+    _, output = machine.run("vectorAdd", "--verbose")
+    assert gpu_uuid(SEED, 1) in output
+    assert "MIG" not in output
 
 
 def test_a_divided_gpu_without_instances_is_none_to_cuda(machine: SimulatedMachine) -> None:
-    code, said = divided(machine).run("vectorAdd")
-    assert (code, "CUDA_ERROR_NO_DEVICE" in said) == (1, True)
+    code, output = enable_mig(machine).run("vectorAdd")
+    assert (code, "CUDA_ERROR_NO_DEVICE" in output) == (1, True)
 
 
 def discovery() -> list[Path]:
@@ -207,7 +207,7 @@ def test_the_real_feature_discovery_sees_them(
     profiles: list[str],
     labels: dict[str, str],
 ) -> None:
-    create(divided(machine), *profiles)
+    create(enable_mig(machine), *profiles)
     output = tmp_path / "features"
     subprocess.run(
         [
@@ -220,5 +220,5 @@ def test_the_real_feature_discovery_sees_them(
         capture_output=True,
         timeout=60,
     )
-    found = dict(line.split("=", 1) for line in output.read_text().splitlines())
-    assert {name: found.get(f"nvidia.com/{name}") for name in labels} == labels
+    feature_labels = dict(line.split("=", 1) for line in output.read_text().splitlines())
+    assert {name: feature_labels.get(f"nvidia.com/{name}") for name in labels} == labels

@@ -33,7 +33,7 @@ for i in range(n.nvmlDeviceGetCount()):
 IDLE = {**dict.fromkeys(SHARES, 0.0), "util": 0, "power": 72.0, "used": 0, "rx": 0, "tx": 0}
 
 
-def seen(machine: SimulatedMachine) -> list[dict[str, float]]:
+def read_gpus(machine: SimulatedMachine) -> list[dict[str, float]]:
     return [json.loads(line) for line in machine.pynvml(READ).splitlines()]
 
 
@@ -59,11 +59,11 @@ def loaded(machine: SimulatedMachine, gpu: int) -> list[dict[str, float]]:
     until = time.monotonic() + 15
     before: list[dict[str, float]] = []
     while time.monotonic() < until:
-        found = seen(machine)
-        values = (found[gpu][name] for name in ("fp32", "dram", "rx"))
+        readings = read_gpus(machine)
+        values = (readings[gpu][name] for name in ("fp32", "dram", "rx"))
         if before and any(value > 0.5 for value in values):
-            return found
-        before = found
+            return readings
+        before = readings
         time.sleep(0.7)
     pytest.fail(f"no load: {before}")
 
@@ -81,14 +81,14 @@ def test_work_of_each_kind_is_seen_on_its_gpu_and_on_no_other(
 ) -> None:
     machine.load(3)
     with running(machine, kind, 60, gpu=1):
-        found = loaded(machine, 1)
+        readings = loaded(machine, 1)
     wrong = {
-        name: found[1][name]
+        name: readings[1][name]
         for name, (least, most) in LOADS[kind].items()
-        if not least <= found[1][name] <= most
+        if not least <= readings[1][name] <= most
     }
-    assert not wrong, found[1]
-    assert found[0] == found[2] == IDLE
+    assert not wrong, readings[1]
+    assert readings[0] == readings[2] == IDLE
 
 
 def test_load_ends_with_a_program_that_is_killed(machine: SimulatedMachine) -> None:
@@ -97,7 +97,7 @@ def test_load_ends_with_a_program_that_is_killed(machine: SimulatedMachine) -> N
         loaded(machine, 0)
         process.send_signal(signal.SIGKILL)
         process.wait()
-        assert seen(machine) == [IDLE]
+        assert read_gpus(machine) == [IDLE]
 
 
 def test_two_programs_on_a_gpu_are_both_seen(machine: SimulatedMachine) -> None:
@@ -105,10 +105,10 @@ def test_two_programs_on_a_gpu_are_both_seen(machine: SimulatedMachine) -> None:
     with running(machine, "memory", 60), running(machine, "transfer", 60):
         loaded(machine, 0)
         time.sleep(1.5)
-        found = seen(machine)[0]
-    assert found["rx"] > 30e9
-    assert found["dram"] > 0.7
-    assert found["used"] == 2048 + 128
+        reading = read_gpus(machine)[0]
+    assert reading["rx"] > 30e9
+    assert reading["dram"] > 0.7
+    assert reading["used"] == 2048 + 128
 
 
 def test_what_the_program_counts_is_what_the_simulated_gpu_does(machine: SimulatedMachine) -> None:
@@ -148,17 +148,17 @@ def test_a_load_that_is_set_and_work_add_up(machine: SimulatedMachine) -> None:
     machine.load(1)
     machine.inject("0.util = 20")
     with running(machine, "memory", 60):
-        found = loaded(machine, 0)[0]
-    assert found["util"] > 80
-    assert found["used"] == 81559 // 2 + 2048
+        reading = loaded(machine, 0)[0]
+    assert reading["util"] > 80
+    assert reading["used"] == 81559 // 2 + 2048
 
 
 def test_without_a_driver_the_program_says_so(machine: SimulatedMachine) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, program.__file__, "compute", "1"],
         env=machine.env(),
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 1
-    assert done.stdout.startswith("failed: cuInit: CUDA_ERROR_NO_DEVICE")
+    assert result.returncode == 1
+    assert result.stdout.startswith("failed: cuInit: CUDA_ERROR_NO_DEVICE")

@@ -40,9 +40,9 @@ def programs(tmp_path: Path) -> Programs:
 
 @pytest.fixture
 def images(programs: Programs) -> dict[str, Image]:
-    made = table(programs)
-    assert len({image.name for image in made}) == len(made)
-    return {image.name: image for image in made}
+    image_list = table(programs)
+    assert len({image.name for image in image_list}) == len(image_list)
+    return {image.name: image for image in image_list}
 
 
 def test_every_image_of_the_charts_is_made(images: dict[str, Image]) -> None:
@@ -50,8 +50,8 @@ def test_every_image_of_the_charts_is_made(images: dict[str, Image]) -> None:
 
 
 def test_every_image_that_a_site_names_is_made_once(images: dict[str, Image]) -> None:
-    made = [f"{image.registry}/{image.repository}" for image in images.values()]
-    assert {repository: made.count(repository) for repository in lock.IMAGES.values()} == (
+    repositories = [f"{image.registry}/{image.repository}" for image in images.values()]
+    assert {repository: repositories.count(repository) for repository in lock.IMAGES.values()} == (
         dict.fromkeys(lock.IMAGES.values(), 1)
     )
 
@@ -72,7 +72,7 @@ def test_a_helper_pod_has_the_commands_that_make_and_remove_a_volume(
 
 
 def test_vectoradds_image_has_what_verification_runs_in_it(images: dict[str, Image]) -> None:
-    sample = next(one for name, one in images.items() if "/cuda-sample:" in name)
+    sample = next(image for name, image in images.items() if "/cuda-sample:" in name)
     assert {f"/usr/bin/{tool}" for tool in TOOLS} <= set(sample.files)
 
 
@@ -82,7 +82,7 @@ def test_nft_names_protocols_as_kube_proxy_does(images: dict[str, Image]) -> Non
 
     kubernetes v1.36.3 pkg/proxy/nftables/proxier.go, readOrReset and cleanupLeftoverKeys.
     """
-    proxy = next(one for name, one in images.items() if "/kube-proxy:" in name)
+    proxy = next(image for name, image in images.items() if "/kube-proxy:" in name)
     protocols = proxy.files["/etc/protocols"]
     assert isinstance(protocols, bytes)
     numbers = dict(line.split()[:2] for line in protocols.decode().splitlines())
@@ -96,19 +96,21 @@ def test_nft_names_protocols_as_kube_proxy_does(images: dict[str, Image]) -> Non
 @pytest.fixture
 def with_earlier(programs: Programs) -> Programs:
     """As in a lab that tries an upgrade."""
-    names = [one.program(name) for one in EARLIER for name in PROGRAMS]
+    names = [release.program(name) for release in EARLIER for name in PROGRAMS]
     programs |= {name: Path("/programs") / name for name in (*names, *packages.CNI_PLUGINS)}
     return programs
 
 
-@pytest.mark.parametrize("release", EARLIER, ids=lambda one: one.version)
+@pytest.mark.parametrize(
+    "release", EARLIER, ids=lambda kubernetes_release: kubernetes_release.version
+)
 def test_an_earlier_release_has_its_own_programs(
     release: KubernetesRelease, with_earlier: Programs, images: dict[str, Image]
 ) -> None:
-    made = {image.name: image for image in earlier(with_earlier)}
-    assert not set(made) & set(images)
+    earlier_images = {image.name: image for image in earlier(with_earlier)}
+    assert not set(earlier_images) & set(images)
     for name in CONTROL_PLANE:
-        image = made[f"registry.k8s.io/{name}:v{release.version}"]
+        image = earlier_images[f"registry.k8s.io/{name}:v{release.version}"]
         assert image.files["/usr/local/bin/kube"] == Path("/programs") / release.program("kube")
         assert image.origin.endswith(f"k8s.io/kubernetes@v{release.version}")
     debs = {
@@ -119,15 +121,17 @@ def test_an_earlier_release_has_its_own_programs(
     assert {"kubernetes-cni 1.9.1-1.1", "cri-tools 1.36.0-1.1"} <= set(debs)
 
 
-@pytest.mark.parametrize("release", EARLIER, ids=lambda one: one.version)
+@pytest.mark.parametrize(
+    "release", EARLIER, ids=lambda kubernetes_release: kubernetes_release.version
+)
 def test_what_an_earlier_kubeadm_names_besides_is_there_and_says_what_it_is(
     release: KubernetesRelease, with_earlier: Programs, images: dict[str, Image]
 ) -> None:
-    made = images | {image.name: image for image in earlier(with_earlier)}
+    all_images = images | {image.name: image for image in earlier(with_earlier)}
     for name in (
         f"etcd:{release.etcd}", f"coredns/coredns:{release.coredns}", f"pause:{release.pause}"
     ):  # fmt: skip
-        image = made[f"registry.k8s.io/{name}"]
+        image = all_images[f"registry.k8s.io/{name}"]
         assert image.name in images or image.origin.startswith("STAND-IN under this tag")
 
 
@@ -140,17 +144,17 @@ def test_today_s_repository_has_no_release_of_another_minor(with_earlier: Progra
 
 
 def test_an_upstream_lab_builds_just_what_its_images_and_drivers_need(programs: Programs) -> None:
-    asked: set[str] = set()
+    requested: set[str] = set()
 
-    class Noted(Programs):
+    class RecordingPrograms(Programs):
         def __missing__(self, name: str) -> Path:
-            asked.add(name)
+            requested.add(name)
             return super().__missing__(name)
 
-    images = simulated(Noted(programs))
+    images = simulated(RecordingPrograms(programs))
     assert {image.registry for image in images} == {publishers.REGISTRY}
-    named = {name for name in charts.images() if name.startswith(publishers.REGISTRY)}
-    assert named <= {image.name for image in images}
+    chart_images = {name for name in charts.images() if name.startswith(publishers.REGISTRY)}
+    assert chart_images <= {image.name for image in images}
     built = {name: recipe for recipe in recipes() for name in recipe.outputs}
-    driver_debs(DRIVER_VERSIONS[0], Noted())
-    assert {built[name].name for name in asked} == set(publishers.RECIPES)
+    driver_debs(DRIVER_VERSIONS[0], RecordingPrograms())
+    assert {built[name].name for name in requested} == set(publishers.RECIPES)

@@ -45,8 +45,8 @@ def _image(program: Path, name: str = "registry.example/team/app:v1", **options:
     return Image(name, files, ("/bin/app",), "STAND-IN: a test", **options)
 
 
-def _read(root: Path, image: Image, what: str) -> Any:
-    return json.loads((root / image.registry / image.repository / what).read_text())
+def _read(root: Path, image: Image, name: str) -> Any:
+    return json.loads((root / image.registry / image.repository / name).read_text())
 
 
 def test_names_fall_apart_into_registry_repository_and_tag() -> None:
@@ -157,10 +157,10 @@ def test_libraries_are_those_of_programs_that_want_some(tmp_path: Path, program:
     # what the container runtime brings in is linked with the C library, whatever the image is
     brought = libraries([static, program, "text", b"bytes"])
     assert {Path(path).name for path in brought} == {*GLIBC, Path(LOADER).name}
-    found = libraries([dynamic])
-    assert "/usr/lib/x86_64-linux-gnu/libc.so.6" in found
-    assert "/usr/lib64/ld-linux-x86-64.so.2" in found
-    assert all(path.is_file() for path in found.values())
+    library_paths = libraries([dynamic])
+    assert "/usr/lib/x86_64-linux-gnu/libc.so.6" in library_paths
+    assert "/usr/lib64/ld-linux-x86-64.so.2" in library_paths
+    assert all(path.is_file() for path in library_paths.values())
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")

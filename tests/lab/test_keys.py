@@ -28,9 +28,9 @@ sys.stdout.buffer.write(CertificateAuthority.ensure(folder / "ca").certificate.r
 def test_labs_that_come_up_together_have_one_signing_key_and_one_authority(tmp_path: Path) -> None:
     command = [sys.executable, "-c", MAKE, str(tmp_path)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
-    made = {process.communicate(timeout=60)[0] for process in running}
+    outputs = {process.communicate(timeout=60)[0] for process in running}
     assert [process.returncode for process in running] == [0] * 4
-    assert len(made) == 1
+    assert len(outputs) == 1
     own = serialization.load_pem_private_key((tmp_path / "ca/ca.key").read_bytes(), None)
     certificate = x509.load_pem_x509_certificate((tmp_path / "ca/ca.crt").read_bytes())
     assert own.public_key() == certificate.public_key()
@@ -74,8 +74,8 @@ def test_a_signature_returns_when_its_agent_is_gone(tmp_path: Path) -> None:
 def _agents(home: Path) -> list[str]:
     """The processes of gpg-agent that serve a home, those that have ended left out."""
     command = ["ps", "-eo", "stat=,args="]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if f"gpg-agent --homedir {home} " in line]
+    processes = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [line for line in processes.splitlines() if f"gpg-agent --homedir {home} " in line]
 
 
 SIGN = """
@@ -93,5 +93,5 @@ def test_two_processes_that_sign_lose_no_signature(tmp_path: Path, count: int) -
     key = SigningKey.ensure(tmp_path / "gpg", "tests <tests@gpuboot.invalid>")
     command = [sys.executable, "-c", SIGN, str(key.home), str(count)]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [process.communicate(timeout=900)[1] for process in running]
-    assert [process.returncode for process in running] == [0, 0], told
+    messages = [process.communicate(timeout=900)[1] for process in running]
+    assert [process.returncode for process in running] == [0, 0], messages

@@ -22,10 +22,10 @@ def test_its_script_is_clean_and_has_its_functions(life: Life) -> None:
     text = f"#!/bin/sh\n{(FOLDER / 'functions.sh').read_text()}{life.script.read_text()}"
     # SC2154: variables that the lab sets; SC2034: those that not all lives use
     command = ["shellcheck", "--exclude=SC2154,SC2034", "-"]
-    done = subprocess.run(command, input=text, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout
+    result = subprocess.run(command, input=text, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout
     functions = set(re.findall(r"^(\w+)\(\) \{", life.script.read_text(), re.MULTILINE))
-    assert functions >= {"wear", "works"} | ({"off"} if life.refused else set())
+    assert functions >= {"wear", "works"} | ({"off"} if life.refusal else set())
 
 
 def test_every_script_is_of_a_life() -> None:
@@ -37,7 +37,7 @@ def test_every_script_is_of_a_life() -> None:
 def test_the_table_of_servers_says_what_becomes_of_it(life: Life) -> None:
     [row] = [row for row in _rows() if f"(life `{life.name}`)" in row]
     outcome = row.split(" | ", 1)[1].casefold()
-    if life.refused:
+    if life.refusal:
         assert "refused" in outcome or "what a run removes" in outcome
     else:
         assert not outcome.startswith("refused")
@@ -49,17 +49,17 @@ def _rows() -> list[str]:
 
 
 def test_the_table_says_of_nothing_twice_what_becomes_of_it() -> None:
-    found = [row.split(" | ")[0] for row in _rows()]
-    assert sorted(found) == sorted(set(found))
+    lives_in_table = [row.split(" | ")[0] for row in _rows()]
+    assert sorted(lives_in_table) == sorted(set(lives_in_table))
 
 
 def test_the_table_names_no_other_life() -> None:
-    named = re.findall(r"\(life `([^`]+)`\)", PAGE.read_text())
-    assert sorted(named) == sorted(life.name for life in LIVES)
+    linked_names = re.findall(r"\(life `([^`]+)`\)", PAGE.read_text())
+    assert sorted(linked_names) == sorted(life.name for life in LIVES)
 
 
 def test_without_names_all_are_worn_that_are_deployed_to() -> None:
-    assert lives([]) == [life for life in LIVES if not life.refused]
+    assert lives([]) == [life for life in LIVES if not life.refusal]
     names = ["moby", "docker"]
     assert [life.name for life in lives(names)] == ["docker", "moby"]
     with pytest.raises(LabError, match="no life is called dokcer; there are: cloud-hosts, sysctl"):

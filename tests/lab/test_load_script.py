@@ -11,7 +11,7 @@ import pytest
 
 from gpuboot.config.settings import Settings
 from gpuboot.verify.load import answers, pods
-from gpuboot.verify.load.pods import Wanted
+from gpuboot.verify.load.pods import LoadRequest
 from lab.gpusim.pci_devices import gpu_uuid
 from tests.lab.simulated_driver import SEED, VERSION, SimulatedMachine
 from tests.unit.evidence import node
@@ -38,11 +38,11 @@ def in_a_pod(
     machine: SimulatedMachine, folder: Path, begin_by: float | None = None, uuid: str = ""
 ) -> tuple[int, str]:
     """Its exit code and log."""
-    wanted = Wanted(kind="compute", seconds=2, uuid=uuid)
+    load_request = LoadRequest(kind="compute", seconds=2, uuid=uuid)
     late = time.time() + 60 if begin_by is None else begin_by
-    made = pods.pod(node("gpu1", 2), 2, wanted, int(late), Settings())
-    done = subprocess.run(
-        made["spec"]["containers"][0]["command"],
+    manifest = pods.pod(node("gpu1", 2), 2, load_request, int(late), Settings())
+    result = subprocess.run(
+        manifest["spec"]["containers"][0]["command"],
         env=machine.env() | {"PATH": str(folder)},
         text=True,
         stdout=subprocess.PIPE,
@@ -50,7 +50,7 @@ def in_a_pod(
         timeout=60,
         check=False,
     )
-    return done.returncode, done.stdout
+    return result.returncode, result.stdout
 
 
 def with_python(folder: Path) -> Path:
@@ -60,8 +60,8 @@ def with_python(folder: Path) -> Path:
     return folder
 
 
-def with_tester(folder: Path, name: str, refused: str = "nothing") -> Path:
-    (folder / name).write_text(TESTER.replace("{refused}", refused))
+def with_tester(folder: Path, name: str, refusal: str = "nothing") -> Path:
+    (folder / name).write_text(TESTER.replace("{refused}", refusal))
     (folder / name).chmod(0o755)
     return folder
 
@@ -70,9 +70,9 @@ def test_our_own_program_loads_every_gpu_of_the_pod(machine: SimulatedMachine) -
     machine.load(4, visible=(1, 3))
     code, log = in_a_pod(machine, with_python(programs(machine)))
     assert code == 0, log
-    found = {gpu.uuid: gpu for gpu in answers.read("gpu1", log)}
-    assert set(found) == {gpu_uuid(SEED, 1), gpu_uuid(SEED, 3)}
-    for gpu in found.values():
+    gpus = {gpu.uuid: gpu for gpu in answers.read("gpu1", log)}
+    assert set(gpus) == {gpu_uuid(SEED, 1), gpu_uuid(SEED, 3)}
+    for gpu in gpus.values():
         assert (gpu.program, gpu.unit, gpu.ended, gpu.error) == ("gpuboot", "FLOP/s", True, "")
         assert gpu.per_second
         assert gpu.per_second > 1e12
@@ -98,7 +98,7 @@ def test_a_gpu_that_computes_wrong_is_told(machine: SimulatedMachine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "refused", "program"),
+    ("testers", "refusal", "program"),
     [
         (("dcgmproftester12", "dcgmproftester13"), "nothing", "dcgmproftester13"),
         (("dcgmproftester12", "dcgmproftester13"), "13", "dcgmproftester12"),
@@ -106,20 +106,20 @@ def test_a_gpu_that_computes_wrong_is_told(machine: SimulatedMachine) -> None:
     ],
 )
 def test_nvidias_program_goes_first_where_it_runs(
-    machine: SimulatedMachine, there: tuple[str, ...], refused: str, program: str
+    machine: SimulatedMachine, testers: tuple[str, ...], refusal: str, program: str
 ) -> None:
     machine.load(2)
     folder = with_python(programs(machine))
-    for name in there:
-        with_tester(folder, name, refused)
+    for name in testers:
+        with_tester(folder, name, refusal)
     _, log = in_a_pod(machine, folder)
-    found = {gpu.uuid: gpu for gpu in answers.read("gpu1", log)}
-    assert {gpu.program for gpu in found.values()} == {program}
-    assert all(gpu.ended and not gpu.error for gpu in found.values())
+    gpus = {gpu.uuid: gpu for gpu in answers.read("gpu1", log)}
+    assert {gpu.program for gpu in gpus.values()} == {program}
+    assert all(gpu.ended and not gpu.error for gpu in gpus.values())
     for number, gpu in enumerate((gpu_uuid(SEED, 0), gpu_uuid(SEED, 1))):
         assert f"{gpu}: asked for --no-dcgm-validation -t 1004 -d 2 -i {number}" in log
         if program != "gpuboot":
-            assert "612391.2 gflops" in found[gpu].said
+            assert "612391.2 gflops" in gpus[gpu].said
 
 
 def test_an_image_without_either_is_an_error(machine: SimulatedMachine) -> None:

@@ -79,8 +79,8 @@ def test_a_file_is_served_and_the_connection_kept(
     head, body = ask(connection, path, "HEAD")
     assert (head.status, head.headers["Content-Length"], body) == (200, "14", b"")
     modified = response.headers["Last-Modified"]
-    again, body = ask(connection, path, If_Modified_Since=modified)
-    assert (again.status, body) == (304, b"")
+    unchanged, body = ask(connection, path, If_Modified_Since=modified)
+    assert (unchanged.status, body) == (304, b"")
 
 
 def test_a_manifest_has_its_type_and_digest(connection: http.client.HTTPSConnection) -> None:
@@ -90,8 +90,8 @@ def test_a_manifest_has_its_type_and_digest(connection: http.client.HTTPSConnect
     assert response.headers["Content-Type"] == "application/vnd.oci.image.manifest.v1+json"
     digest = hashlib.sha256(MANIFEST).hexdigest()
     assert response.headers["Docker-Content-Digest"] == f"sha256:{digest}"
-    listed, _ = ask(connection, f"{base}/list")
-    assert listed.headers["Content-Type"] == INDEX_TYPE
+    index_response, _ = ask(connection, f"{base}/list")
+    assert index_response.headers["Content-Type"] == INDEX_TYPE
 
 
 def test_the_registry_says_that_it_is_one(connection: http.client.HTTPSConnection) -> None:
@@ -138,14 +138,14 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.Lab:
     manifests.mkdir(parents=True)
     for tag in ("v3.14.0", "sha256:0f"):
         (manifests / tag).write_text("{}")
-    made = state.ensure("lab", (1,), False)
-    found = [
+    new_lab = state.ensure("lab", (1,), False)
+    docroot_parts = [
         Part(repository, cuda.path),
         Part(helm, "helm"),
         Part(tmp_path / "store/v2", "v2"),
     ]
-    docroots.install(made, found)
-    return made
+    docroots.install(new_lab, docroot_parts)
+    return new_lab
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
@@ -173,24 +173,24 @@ def test_an_image_that_a_site_names_has_one_tag(lab: state.Lab) -> None:
 def test_restore_undoes_damage_and_the_store_is_never_touched(
     lab: state.Lab, tmp_path: Path
 ) -> None:
-    whole, stored = snapshot(lab.docroot), snapshot(tmp_path / "store")
+    original, stored = snapshot(lab.docroot), snapshot(tmp_path / "store")
     broken = docroots.corrupt(lab, "helm")
     assert broken.name == "helm-v4.3.0-linux-amd64.tar.gz"
     docroots.missign(lab, "cuda")
     now = snapshot(lab.docroot)
-    changed = {name for name in whole if now[name] != whole[name]}
+    changed = {name for name in original if now[name] != original[name]}
     assert broken.relative_to(lab.docroot).as_posix() in changed
     assert f"{parts.repositories(lab.debian)['cuda'].path}/InRelease" in changed
     assert snapshot(tmp_path / "store") == stored
     docroots.restore(lab)
-    assert snapshot(lab.docroot) == whole
+    assert snapshot(lab.docroot) == original
 
 
 def test_a_release_can_be_withheld_and_published(lab: state.Lab) -> None:
     repository = parts.repositories(lab.debian)["cuda"]
     index = lab.docroot / repository.path / "Packages"
     [package, *_] = release_versions(index)
-    whole = snapshot(lab.docroot)
+    original = snapshot(lab.docroot)
     with pytest.raises(LabError, match=r"no packages of '9\.9'"):
         docroots.withhold(lab, "cuda", "9.9")
     now = (index.parent / "InRelease").stat().st_mtime
@@ -200,10 +200,10 @@ def test_a_release_can_be_withheld_and_published(lab: state.Lab) -> None:
     assert (index.parent / "InRelease").stat().st_mtime < now
     assert release_date(index.parent) < date
     assert package not in release_versions(index)
-    told = release.parse((index.parent / "Release").read_text()).files["Packages"]
-    assert told.sha256 == hashlib.sha256(index.read_bytes()).hexdigest()
+    index_entry = release.parse((index.parent / "Release").read_text()).files["Packages"]
+    assert index_entry.sha256 == hashlib.sha256(index.read_bytes()).hexdigest()
     docroots.restore(lab)
-    assert snapshot(lab.docroot) == whole
+    assert snapshot(lab.docroot) == original
 
 
 def release_date(folder: Path) -> datetime:

@@ -26,11 +26,11 @@ def question(name: str, kind: int = 1) -> bytes:
     ],
 )
 def test_it_knows_one_name(name: str, kind: int, rcode: int, records: int) -> None:
-    asked = question(name, kind)
-    got = answer(asked, "mirror.lab", "10.77.1.1")
+    request = question(name, kind)
+    got = answer(request, "mirror.lab", "10.77.1.1")
     assert (got[:2], got[3] & 15, got[7]) == (b"ab", rcode, records)
-    assert got[12 : len(asked)] == asked[12:]
-    assert got[len(asked) :][-4:] == (bytes((10, 77, 1, 1)) if records else b"")
+    assert got[12 : len(request)] == request[12:]
+    assert got[len(request) :][-4:] == (bytes((10, 77, 1, 1)) if records else b"")
 
 
 @pytest.mark.parametrize("broken", [b"", b"ab", question("mirror.lab")[:-3]])

@@ -44,9 +44,9 @@ def test_everything_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(10**12, 0, 5 * 10**9))
     monkeypatch.setattr(preflight, "_filesystem", lambda path: "overlayfs")
     monkeypatch.setattr(preflight, "MEMORY_GIB", 10**6)
-    with pytest.raises(LabError) as told:
+    with pytest.raises(LabError) as raised:
         preflight.require()
-    text = str(told.value)
+    text = str(raised.value)
     for part in ("systemd-container", "40 GB", "there are 5", "overlayfs", "of memory"):
         assert part in text
     assert "GPUBOOT_CACHE" in text
@@ -62,11 +62,11 @@ def test_less_disk_is_enough_when_everything_is_built(monkeypatch: pytest.Monkey
 
 
 def test_a_trial_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Done:
+    class FailedProcess:
         returncode = 1
         stderr = "unshare: unshare failed: Operation not permitted\n"
 
     monkeypatch.setattr(preflight, "_TRIALS", {"bridges": "ip link add x type bridge"})
-    monkeypatch.setattr("subprocess.run", lambda *args, **options: Done())
+    monkeypatch.setattr("subprocess.run", lambda *args, **options: FailedProcess())
     with pytest.raises(LabError, match=r"bridges: unshare: .*Operation not permitted.*privileged"):
         preflight.require()

@@ -74,18 +74,18 @@ def test_everything_that_is_missing_is_named_with_its_remedy(
 def test_it_fails_before_anything_is_made(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "missing", lambda: iter(()))
     monkeypatch.setattr(publishers, "_connects", lambda address: False)
-    done = CliRunner().invoke(app, ["up", "--upstream", "--single"])
-    assert isinstance(done.exception, LabError)
-    assert "cannot run on this host" in str(done.exception)
-    assert "registry.k8s.io:443" in str(done.exception)
+    result = CliRunner().invoke(app, ["up", "--upstream", "--single"])
+    assert isinstance(result.exception, LabError)
+    assert "cannot run on this host" in str(result.exception)
+    assert "registry.k8s.io:443" in str(result.exception)
     assert state.labs() == []
 
 
 def test_a_port_that_nobody_listens_on_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        taken = f"127.0.0.1:{server.getsockname()[1]}"
-        assert publishers.unreachable([taken]) == []
-    assert publishers.unreachable([taken]) == [taken]
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert publishers.unreachable([address]) == []
+    assert publishers.unreachable([address]) == [address]
 
 
 def test_name_servers_behind_systemds_own_are_found(host: Path) -> None:
@@ -136,18 +136,18 @@ def test_the_settings_name_the_lab_for_what_is_simulated_only(lab: state.Lab) ->
 
 def test_the_settings_hold_and_all_else_comes_from_its_publishers(lab: state.Lab) -> None:
     data: dict[str, Any] = settings.settings(lab.name)
-    checked, chosen = load(data)
+    checked, lock = load(data)
     node = Node("node1", "node1", "192.0.2.1", "control_plane", gpus=2, leader=True)
     downloads = endpoints(checked, node)
     assert downloads.keys() - publishers.publishers().keys() == {"mirror.lab:443"}
     default = pinned(load({})[0])
-    assert chosen.kubernetes == default.kubernetes
-    assert chosen.containerd == default.containerd
-    assert chosen.helm == default.helm
-    assert chosen.images == default.images
+    assert lock.kubernetes == default.kubernetes
+    assert lock.containerd == default.containerd
+    assert lock.helm == default.helm
+    assert lock.images == default.images
     stack = "kube-prometheus-stack"
-    assert chosen.charts[stack] == default.charts[stack]
-    assert chosen.charts["gpu-operator"].version == "1.0.0"
+    assert lock.charts[stack] == default.charts[stack]
+    assert lock.charts["gpu-operator"].version == "1.0.0"
 
 
 def test_a_lab_remembers_its_kind_and_does_not_change_it(planned: state.Lab) -> None:
@@ -175,8 +175,8 @@ def test_nobody_gets_in(table: str) -> None:
 
 
 def _may_check() -> bool:
-    listed = ["nft", "list", "tables"]
-    return bool(shutil.which("nft")) and not subprocess.run(listed, capture_output=True).returncode
+    command = ["nft", "list", "tables"]
+    return bool(shutil.which("nft")) and not subprocess.run(command, capture_output=True).returncode
 
 
 @pytest.mark.skipif(not _may_check(), reason="nft is not here, or not for this user")
@@ -186,6 +186,6 @@ def test_nft_takes_the_tables(table: str) -> None:
 
 
 def test_kinds_of_labs_are_not_combined() -> None:
-    done = CliRunner().invoke(app, ["up", "--upstream", "--docker"])
-    assert isinstance(done.exception, LabError)
-    assert "choose one of" in str(done.exception)
+    result = CliRunner().invoke(app, ["up", "--upstream", "--docker"])
+    assert isinstance(result.exception, LabError)
+    assert "choose one of" in str(result.exception)

@@ -21,8 +21,8 @@ def test_an_earlier_release_is_laid_over_what_is_laid_over_already(
     (folder / "lab.lock.json").write_text(json.dumps({"previous": PREVIOUS}))
     monkeypatch.delenv(settings.SETTINGS_VARIABLE, raising=False)
     assert json.loads(settings.previous_release("lab")) == PREVIOUS
-    given = {"driver": {"reboot": "never"}, "verify": {"enabled": False}, "dcgm": "host"}
-    monkeypatch.setenv(settings.SETTINGS_VARIABLE, json.dumps(given))
+    overrides = {"driver": {"reboot": "never"}, "verify": {"enabled": False}, "dcgm": "host"}
+    monkeypatch.setenv(settings.SETTINGS_VARIABLE, json.dumps(overrides))
     assert json.loads(settings.previous_release("lab")) == {
         "versions": PREVIOUS["versions"],
         "driver": {"version": "595.71.05", "reboot": "never"},

@@ -49,7 +49,7 @@ def test_no_two_machines_share_gpu_seeds_or_names_on_the_host() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "gpus", "single", "said"),
+    ("name", "gpus", "single", "expected"),
     [
         ("Lab", (2,), False, "no name for a lab"),
         ("../x", (2,), False, "no name for a lab"),
@@ -58,24 +58,26 @@ def test_no_two_machines_share_gpu_seeds_or_names_on_the_host() -> None:
         ("lab", (2, 4), True, "one number"),
     ],
 )
-def test_wrong_plans_are_refused(name: str, gpus: tuple[int, ...], single: bool, said: str) -> None:
-    with pytest.raises(LabError, match=said):
+def test_wrong_plans_are_refused(
+    name: str, gpus: tuple[int, ...], single: bool, expected: str
+) -> None:
+    with pytest.raises(LabError, match=expected):
         state.plan(name, 0, gpus, single)
 
 
 def test_releases_of_debian_are_named_as_the_product_names_them() -> None:
-    known = {one.version: one for one in PLATFORMS if one.id == "debian"}
-    assert set(DEBIAN_RELEASES) == set(known)
+    platforms = {platform.version: platform for platform in PLATFORMS if platform.id == "debian"}
+    assert set(DEBIAN_RELEASES) == set(platforms)
     for version, release in DEBIAN_RELEASES.items():
-        product = known[version]
+        product = platforms[version]
         assert (release.codename, release.cuda) == (product.codename, product.cuda)
         assert release.cuda_key == product.cuda_key[0]
 
 
 def test_a_lab_keeps_its_release_of_debian() -> None:
-    made = state.ensure("lab", (1,), True, DEBIAN_RELEASES["13"])
-    assert state.load("lab") == made
-    assert made.debian.codename == "trixie"
+    new_lab = state.ensure("lab", (1,), True, DEBIAN_RELEASES["13"])
+    assert state.load("lab") == new_lab
+    assert new_lab.debian.codename == "trixie"
     with pytest.raises(LabError, match=r"exists with other machines: .* of Debian 13"):
         state.ensure("lab", (1,), True, DEBIAN_RELEASES["12"])
 
@@ -96,8 +98,8 @@ def test_labs_get_the_lowest_free_index() -> None:
 
 
 def test_the_same_lab_is_found_again() -> None:
-    made = state.ensure("lab", (2, 4), False)
-    assert state.ensure("lab", (2, 4), False) == made == state.load("lab")
+    new_lab = state.ensure("lab", (2, 4), False)
+    assert state.ensure("lab", (2, 4), False) == new_lab == state.load("lab")
 
 
 def test_another_shape_needs_another_name() -> None:
@@ -120,14 +122,14 @@ def test_a_damaged_state_is_named() -> None:
 
 
 def test_forget_removes_the_lab_and_follows_no_links(tmp_path: Path) -> None:
-    kept = tmp_path / "kept"
-    kept.mkdir()
-    (kept / "file").touch()
+    outside = tmp_path / "kept"
+    outside.mkdir()
+    (outside / "file").touch()
     lab = state.ensure("lab", (1,), False)
-    (lab.folder / "link").symlink_to(kept)
+    (lab.folder / "link").symlink_to(outside)
     state.remove(lab)
     assert not lab.folder.exists()
-    assert (kept / "file").exists()
+    assert (outside / "file").exists()
 
 
 def test_a_process_id_alone_proves_nothing(tmp_path: Path) -> None:

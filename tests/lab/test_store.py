@@ -31,9 +31,9 @@ def _tree(root: Path, **files: str) -> Path:
 
 
 def test_digest_of_a_folder_is_its_content_wherever_it_lies(tmp_path: Path) -> None:
-    one = _tree(tmp_path / "one", a="1", sub__b="2")
+    first = _tree(tmp_path / "one", a="1", sub__b="2")
     two = _tree(tmp_path / "two", sub__b="2", a="1", __pycache__="")
-    assert digest(one) == digest(two)
+    assert digest(first) == digest(two)
 
 
 @pytest.mark.parametrize("change", ["text", "name", "mode", "more"])
@@ -57,14 +57,14 @@ def test_digest_of_what_is_not_there_is_an_error(tmp_path: Path) -> None:
 
 
 def test_stored_makes_once() -> None:
-    made = []
+    parts = []
 
     def make(part: Path) -> None:
-        made.append(part)
+        parts.append(part)
         (part / "file").write_text("content")
 
     assert stored("thing-1", make) == stored("thing-1", make) == folder("thing-1")
-    assert len(made) == 1
+    assert len(parts) == 1
     assert (folder("thing-1") / "file").read_text() == "content"
 
 
@@ -112,7 +112,7 @@ def test_row_does_not_count_what_failed(tmp_path: Path) -> None:
     queue = BuildQueue({"first": 10}, lambda line: None, BuildTimes(tmp_path / "times.json"))
     with pytest.raises(OSError, match="disk"), queue.step("first"):
         raise OSError("disk")
-    assert queue.done == {}
+    assert queue.seconds_by_step == {}
     assert BuildTimes(tmp_path / "times.json").seconds == {}
 
 

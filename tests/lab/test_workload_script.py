@@ -21,10 +21,10 @@ def in_a_container(machine: SimulatedMachine) -> tuple[int, str]:
     (programs / "nvidia-smi").symlink_to(machine.bins / f"nvidia-smi.{VERSION}")
     (programs / "sleep").symlink_to("/bin/true")
     part = GpuContainer("gpu1", "p", "c", count=3)
-    made = gpu_pod([part], node("gpu1", 3), parse_settings({}))
-    script = made["spec"]["containers"][0]["command"][2]
+    manifest = gpu_pod([part], node("gpu1", 3), parse_settings({}))
+    script = manifest["spec"]["containers"][0]["command"][2]
     script = script.replace("/cuda-samples/vectorAdd", str(machine.bins / "vectorAdd"))
-    done = subprocess.run(
+    result = subprocess.run(
         ["/bin/sh", "-c", script],
         env=machine.env() | {"PATH": str(programs)},
         text=True,
@@ -32,7 +32,7 @@ def in_a_container(machine: SimulatedMachine) -> tuple[int, str]:
         timeout=20,
         check=False,
     )
-    return done.returncode, done.stdout
+    return result.returncode, result.stdout
 
 
 @pytest.mark.parametrize("broken", [None, 1])

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuboot.config.inventory import Node
 from gpuboot.kubernetes import kubelet_in_force, open_rights
-from tests.cluster_answers import listed, named, packed
+from tests.cluster_answers import item_list, make_object, packed
 
 _MANIFEST = json.dumps(
     {"metadata": {"name": "etcd"}, "spec": {"containers": [{"command": ["etcd", "--name=cp1"]}]}}
@@ -28,8 +28,8 @@ def answers(nodes: Sequence[Node], config: str) -> dict[str | re.Pattern[str], l
 
 def _in_force(nodes: Sequence[Node], config: str) -> list[str]:
     running = {"kubeletconfig": kubelet_in_force.expected(config)}
-    bindings = dict.fromkeys(open_rights.BINDING_PATHS, listed())
-    roles = {path: named(name) for path, (_, name) in open_rights.ROLES.items()}
+    bindings = dict.fromkeys(open_rights.BINDING_PATHS, item_list())
+    roles = {path: make_object(name) for path, (_, name) in open_rights.ROLES.items()}
     return [
         *(f"kubelet\t{node.name} 200 {_zipped(running)}" for node in nodes),
         f"silences\t- 200 {_zipped([])}",

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from gpuboot import alerting, monitoring
+from gpuboot import alerting
+from gpuboot import monitoring as monitoring
 from gpuboot.charts import (
     GPUS_LABEL,
     expected_operands,
@@ -41,9 +42,9 @@ from gpuboot.kubernetes.release_objects import release_objects
 from gpuboot.kubernetes.switched_off import contents_paths
 from tests.cluster_answers import (
     cluster,
+    item_list,
     lease,
-    listed,
-    named,
+    make_object,
     packed,
     packed_managed,
     releases,
@@ -82,24 +83,24 @@ _MANIFESTS = {
 
 def _bent(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The objects after somebody has been at work by hand."""
-    service, prometheus, operator, dashboard, *rest = objects
+    service, prometheus, operator, dashboard, *remaining = objects
     assert (service["kind"], dashboard["kind"]) == ("Service", "ConfigMap")
     return [
         {**prometheus, "spec": {**prometheus["spec"], "retention": "1d"}},
         {**operator, "spec": {"replicas": 0}},
         {**dashboard, "data": {**dashboard["data"], "mine.json": "{}"}},
-        *rest[1:],
+        *remaining[1:],
     ]
 
 
-def _daemonset(name: str, namespace: str, pods: int = 2, **more: Any) -> dict[str, Any]:
+def _daemonset(name: str, namespace: str, pods: int = 2, **extra: Any) -> dict[str, Any]:
     counts = ("desiredNumberScheduled", "updatedNumberScheduled", "numberReady")
-    return named(name, namespace, status=dict.fromkeys(counts, pods), **more)
+    return make_object(name, namespace, status=dict.fromkeys(counts, pods), **extra)
 
 
-def _deployment(name: str, namespace: str, **more: Any) -> dict[str, Any]:
+def _deployment(name: str, namespace: str, **extra: Any) -> dict[str, Any]:
     status = {"updatedReplicas": 1, "readyReplicas": 1}
-    return named(name, namespace, spec={"replicas": 1}, status=status, **more)
+    return make_object(name, namespace, spec={"replicas": 1}, status=status, **extra)
 
 
 def _marked(manifest: str) -> dict[str, str]:
@@ -122,42 +123,44 @@ class LivingCluster:
             api.KUBEADM: self._cluster(),
             managed_objects.PATHS["ConfigMap"]: self._managed(),
             volumes.PATHS[1]: _volumes(),
-            "/replicasets": packed(dict.fromkeys(contents_paths(""), listed())),
+            "/replicasets": packed(dict.fromkeys(contents_paths(""), item_list())),
             **self._releases(),
             "Digests of the values of Secrets": _secrets(),
         }
 
     def _operand(self, name: str, pods: int) -> dict[str, Any]:
         """A DaemonSet as the GPU Operator makes it of the default values."""
-        made = expected_operands(self.settings, self.lock).get(name)
-        if made is None:
+        expected = expected_operands(self.settings, self.lock).get(name)
+        if expected is None:
             return _daemonset(name, "gpu-operator", pods)
         container = {
-            "name": made.container,
-            "image": f"image{made.version}",
+            "name": expected.container,
+            "image": f"image{expected.version}",
             "env": [
-                {"name": key, "value": text} for key, text in made.env.items() if text is not None
+                {"name": key, "value": text}
+                for key, text in expected.env.items()
+                if text is not None
             ],
-            "resources": made.resources,
-            "args": made.args or [],
+            "resources": expected.resources,
+            "args": expected.args or [],
         }
         manager = {
             "name": "config-manager",
-            "env": [{"name": "DEFAULT_CONFIG", "value": made.config or ""}],
+            "env": [{"name": "DEFAULT_CONFIG", "value": expected.config or ""}],
         }
         spec = {
             "containers": [container, manager],
-            "tolerations": made.tolerations,
-            "hostNetwork": bool(made.host_network),
+            "tolerations": expected.tolerations,
+            "hostNetwork": bool(expected.host_network),
         }
-        template = {"metadata": {"annotations": made.annotations}, "spec": spec}
-        labels = {"helm.sh/chart": made.chart}
+        template = {"metadata": {"annotations": expected.annotations}, "spec": spec}
+        labels = {"helm.sh/chart": expected.chart}
         return _daemonset(name, "gpu-operator", pods, labels=labels, spec={"template": template})
 
     def _workloads(self) -> dict[str, Any]:
         api_server = kubeadm.endpoint(self.settings.cluster, self.nodes)
         return {
-            api.WORKLOADS["DaemonSet"]: listed(
+            api.WORKLOADS["DaemonSet"]: item_list(
                 _daemonset(
                     "kube-flannel-ds",
                     "kube-flannel",
@@ -176,7 +179,7 @@ class LivingCluster:
                     for name, pods in operands(self.settings, self.lock, 1).items()
                 ),
             ),
-            api.WORKLOADS["Deployment"]: listed(
+            api.WORKLOADS["Deployment"]: item_list(
                 _deployment(
                     storage.PROVISIONER,
                     storage.NAMESPACE,
@@ -194,7 +197,7 @@ class LivingCluster:
             if (leads := name == "cp1")
             else {"node-role.kubernetes.io/worker": "", GPUS_LABEL: "2"}
         )
-        return named(
+        return make_object(
             name,
             labels=labels,
             spec={"taints": [taint] if leads else []},
@@ -212,11 +215,11 @@ class LivingCluster:
         answers = cluster(
             yaml.safe_dump(self._record()),
             VERSION={"gitVersion": f"v{self.release}"},
-            NODES=listed(*(self._node(node.name, node.address) for node in self.nodes)),
-            LEASES=listed(*(lease(node.name) for node in self.nodes)),
-            NAMESPACES=listed(*(named(name, labels=privileged) for name in _NAMESPACES)),
-            CLASSES=listed(named(storage.STORAGE_CLASS, annotations=default)),
-            POLICIES=listed(named("cluster-policy", status={"state": "ready"})),
+            NODES=item_list(*(self._node(node.name, node.address) for node in self.nodes)),
+            LEASES=item_list(*(lease(node.name) for node in self.nodes)),
+            NAMESPACES=item_list(*(make_object(name, labels=privileged) for name in _NAMESPACES)),
+            CLASSES=item_list(make_object(storage.STORAGE_CLASS, annotations=default)),
+            POLICIES=item_list(make_object("cluster-policy", status={"state": "ready"})),
         )
         answers[api.KUBEADM]["metadata"]["annotations"] = {manifests.DIGEST: self.config.digest}
         return packed({**answers, **self._workloads()})
@@ -249,7 +252,7 @@ class LivingCluster:
 
     def _releases(self) -> dict[str | re.Pattern[str], list[str]]:
         """What Helm has deployed: of all releases together, and of each by itself."""
-        found = {
+        release_secrets = {
             helm.release_path(name, namespace): None
             if values is None
             else revision(
@@ -265,26 +268,29 @@ class LivingCluster:
         names = [name for name, _ in self._wanted_releases()]
         every = re.compile(r"name%3D[\s\S]*name%3D")
         return {
-            every: releases(found),
+            every: releases(release_secrets),
             **{
                 f"name%3D{name}": releases({path: text})
-                for name, (path, text) in zip(names, found.items(), strict=True)
+                for name, (path, text) in zip(names, release_secrets.items(), strict=True)
             },
         }
 
 
 def _shipped() -> Mapping[str, dict[str, Any]]:
     """Releases that ship logs, where $PLAN_LOGS asks for them."""
-    given = {"enabled": bool(os.environ.get("PLAN_LOGS")), "loki": {"url": "https://l.example.org"}}
-    return logs.releases(parse_settings({"logs": given}))
+    log_settings = {
+        "enabled": bool(os.environ.get("PLAN_LOGS")),
+        "loki": {"url": "https://l.example.org"},
+    }
+    return logs.releases(parse_settings({"logs": log_settings}))
 
 
 def _volumes() -> list[str]:
     """Prometheus' volume, where $PLAN_VOLUME asks for one."""
     claim = {"namespace": "monitoring", "name": "prometheus"}
     spec = {"storageClassName": storage.STORAGE_CLASS, "claimRef": claim}
-    volume = [named("pvc-1", spec=spec)] if os.environ.get("PLAN_VOLUME") else []
-    return packed(dict(zip(volumes.PATHS, [listed(), listed(*volume)], strict=True)))
+    volume = [make_object("pvc-1", spec=spec)] if os.environ.get("PLAN_VOLUME") else []
+    return packed(dict(zip(volumes.PATHS, [item_list(), item_list(*volume)], strict=True)))
 
 
 def _secrets() -> list[str]:

@@ -49,10 +49,10 @@ _site = runpy.run_path(str(Path(__file__).parent / "inventories/site.py"))
 _hosts = [_site["_host"](11, "cp1", 0), _site["_host"](21, "gpu1", 2)]
 if os.environ.get("PLAN_SECOND"):
     _hosts.append(_site["_host"](22, "gpu2", 2))
-_given = _site["_data"]
+_site_data = _site["_data"]
 _virtual = os.environ.get("PLAN_VIRTUAL", "")
 _GPUBOOT = {
-    "preflight": _given["gpuboot"]["preflight"],
+    "preflight": _site_data["gpuboot"]["preflight"],
     **({"cluster": {"virtual_ip": _virtual}} if _virtual else {}),
 }
 _settings, _lock = load(_GPUBOOT)
@@ -69,7 +69,9 @@ _platform = next(item for item in PLATFORMS if item.codename == "noble")
 _driver = _lock.driver.version
 _CONTROL_PLANE = ("admin.conf", "manifests/kube-apiserver.yaml")
 _now = os.environ.get("PLAN_DRIVER") or _driver
-_kubernetes = {name: f"{it.rstrip('*-')}-1.1" for name, it in kubeadm.packages(_lock).items()}
+_kubernetes = {
+    name: f"{pattern.rstrip('*-')}-1.1" for name, pattern in kubeadm.packages(_lock).items()
+}
 if _older := os.environ.get("PLAN_KUBERNETES"):
     _kubernetes |= dict.fromkeys(("kubelet", "kubeadm", "kubectl"), f"{_older}-1.1")
 _installed = {
@@ -125,12 +127,12 @@ def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _kubeadm(leads: bool, begun: bool) -> list[str]:
+def _kubeadm(leads: bool, is_resumed: bool) -> list[str]:
     return [
         *(f"package\t{name} {version}" for name, version in _kubernetes.items()),
         *(f"file\t{name}" for name in ["kubelet.conf", *(_CONTROL_PLANE if leads else [])]),
         *([virtual_site.certificate(_virtual)] if leads and _virtual else []),
-        *(["started\tnode-upgrade"] if begun else []),
+        *(["started\tnode-upgrade"] if is_resumed else []),
         f"kubelet_config\t{_config.kubelet}",
         "kubeconfig\tsame",
         "end\tok",
@@ -160,16 +162,19 @@ def _reached(node: Node, member: bool) -> str:
 
 def _repositories() -> Iterator[tuple[str, list[str]]]:
     for name in ("cuda", "docker", "toolkit", "kubernetes"):
-        found = repository(name, _platform, "x86_64", _lock.kubernetes.minor, _settings)
-        said = [f"text\t{line}" for line in found.text.splitlines()]
-        said += [f"key\t{found.fingerprint} 0", "end\tok"]
-        yield f"path={found.path}\n", said
+        source = repository(name, _platform, "x86_64", _lock.kubernetes.minor, _settings)
+        lines = [f"text\t{line}" for line in source.text.splitlines()]
+        lines += [f"key\t{source.fingerprint} 0", "end\tok"]
+        yield f"path={source.path}\n", lines
 
 
 def _answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
-    leads, begun = name == "@fake/cp1", name == "@fake/gpu1" and bool(os.environ.get("PLAN_BEGUN"))
+    leads, is_resumed = (
+        name == "@fake/cp1",
+        name == "@fake/gpu1" and bool(os.environ.get("PLAN_BEGUN")),
+    )
     return {
-        "How far kubeadm got on this host": _kubeadm(leads, begun),
+        "How far kubeadm got on this host": _kubeadm(leads, is_resumed),
         **_cluster_answers(),
         **pods_of_nodes(os.environ.get("PLAN_BUDGET", "")),
         **_host_answers(name),
@@ -262,11 +267,11 @@ def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
     }
 
 
-def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+def _living_host(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     name, data = host
     noise = data["fake_responses"]
     fails = os.environ.get("PLAN_FAILS", "")
-    refused = {
+    failure = {
         "stdout": [],
         "stderr": ["gpuboot: it broke; remedy: put it right"],
         "success": False,
@@ -279,7 +284,7 @@ def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
         packages += virtual_site.machine(_virtual)
     machine = answer(noise[_site["_FACT"]]).lines
     responses = {
-        **({fails: refused} if fails and name == "@fake/cp1" else {}),
+        **({fails: failure} if fails and name == "@fake/cp1" else {}),
         **{key: noise[key] for key in list(noise)[:2]},
         _site["_FACT"]: own([*machine, *packages]),
         **{key: own(lines) for key, lines in _site["REHEARSED"].items()},
@@ -288,6 +293,6 @@ def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     return name, {**data, "fake_responses": responses}
 
 
-control_plane = ([_living(_hosts[0])], _given)
+control_plane = ([_living_host(_hosts[0])], _site_data)
 _new = [_site["_host"](22, "gpu2", 4)] if os.environ.get("PLAN_NEW") else []
-workers = ([*map(_living, _hosts[1:]), *_new], _given)
+workers = ([*map(_living_host, _hosts[1:]), *_new], _site_data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.plan.test_changes import call, shown
+from tests.plan.test_changes import call, plan_lines
 
 # whether sudo is needed, what the host is, and all that its operations compare
 COMMANDS = 3
@@ -13,14 +13,14 @@ COMMANDS = 3
 
 def test_a_run_that_has_nothing_to_do_asks_each_host_once(tmp_path: Path) -> None:
     path = tmp_path / "commands.json"
-    done = call(
+    result = call(
         ["pyinfra", "tests/plan/inventories/counted.py", "deploys/site.py", "--dry"],
         PLAN_COMMANDS=str(path),
     )
-    lines = [line for line in shown(done) if line]
+    lines = [line for line in plan_lines(result) if line]
     assert lines == ["Nothing to do: 2 hosts of gpuboot are as the settings say."]
     commands = json.loads(path.read_text())
-    assert {host: len(asked) for host, asked in commands.items()} == {
+    assert {host: len(host_commands) for host, host_commands in commands.items()} == {
         "@fake/cp1": COMMANDS,
         "@fake/gpu1": COMMANDS,
     }
@@ -35,6 +35,9 @@ def test_a_diagnosis_reads_each_host_once(tmp_path: Path) -> None:
         GPUBOOT_UNTIL="0",
     )
     commands = json.loads(path.read_text())
-    reads = {host: str(asked).count("GPUBOOT_END_OF_node") for host, asked in commands.items()}
+    reads = {
+        host: str(host_commands).count("GPUBOOT_END_OF_node")
+        for host, host_commands in commands.items()
+    }
     # each such command names the end of a part twice
     assert reads == {"@fake/cp1": 2, "@fake/gpu1": 2}

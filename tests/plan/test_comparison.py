@@ -23,7 +23,7 @@ from deploys.lib.answers import read
 from deploys.lib.commands import executing
 from deploys.lib.operation import operation
 from deploys.lib.waiting import wait_until
-from gpuboot.kubernetes.readiness import Progress
+from gpuboot.cluster.readiness import Progress
 
 
 class Line(OneLine):
@@ -122,7 +122,7 @@ class Site:
         (self.folder / "deploy.py").write_text(deploy)
         (self.folder / "parts.py").write_text(PARTS)
         (self.folder / "inventory.py").write_text(f"hosts = {hosts}\n")
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "pyinfra", "inventory.py", "deploy.py", "-y"],
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": f"{ROOT}:{self.folder}"},
@@ -130,9 +130,9 @@ class Site:
             text=True,
             timeout=60,
         )
-        assert done.returncode == 0, done.stderr
-        found = sorted(self.folder.glob("reports/2*/run.json"))
-        return dict(json.loads(found[-1].read_text()))
+        assert result.returncode == 0, result.stderr
+        reports = sorted(self.folder.glob("reports/2*/run.json"))
+        return dict(json.loads(reports[-1].read_text()))
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ UPGRADE = "DCGM upgrade | Upgrade DCGM's host engine 4.6.1"
 
 @pytest.fixture(scope="module")
 def steps() -> list[dict[str, Any]]:
-    done = plan(settings={"dcgm": "host"})
-    assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)["plan"]
-    return found
+    result = plan(settings={"dcgm": "host"})
+    assert result.returncode == 0, result.stderr
+    plan_steps: list[dict[str, Any]] = json.loads(result.stdout)["plan"]
+    return plan_steps
 
 
 def test_gpu_nodes_get_an_engine(steps: list[dict[str, Any]]) -> None:
@@ -30,22 +30,32 @@ def test_it_comes_after_the_driver_and_is_upgraded_after_the_exporters(
     steps: list[dict[str, Any]],
 ) -> None:
     order = list(dict.fromkeys(phase(step) for step in steps))
-    wanted = ["Drivers", "DCGM", "Kubernetes", "GPU Operator", "Rollout", "DCGM upgrade", "Verify"]
-    assert [name for name in order if name in wanted] == wanted
+    expected = [
+        "Drivers",
+        "DCGM",
+        "Kubernetes",
+        "GPU Operator",
+        "Rollout",
+        "DCGM upgrade",
+        "Verify",
+    ]
+    assert [name for name in order if name in expected] == expected
     assert UPGRADE in [step["name"] for step in steps]
 
 
 def test_embedded_engines_need_nothing_of_hosts() -> None:
-    done = plan()
-    assert done.returncode == 0, done.stderr
-    found = [step for step in json.loads(done.stdout)["plan"] if phase(step).startswith("DCGM ")]
-    assert not any(hosts(step) for step in found)
+    result = plan()
+    assert result.returncode == 0, result.stderr
+    dcgm_steps = [
+        step for step in json.loads(result.stdout)["plan"] if phase(step).startswith("DCGM ")
+    ]
+    assert not any(hosts(step) for step in dcgm_steps)
 
 
 def test_a_port_in_use_ends_the_run_before_anything_is_touched() -> None:
-    done = plan({"gpu1": ["port 5555 python3"]}, {"dcgm": "host"})
-    assert done.returncode == 1
-    assert "TCP port 5555 is in use by python3" in done.stdout + done.stderr
+    result = plan({"gpu1": ["port 5555 python3"]}, {"dcgm": "host"})
+    assert result.returncode == 1
+    assert "TCP port 5555 is in use by python3" in result.stdout + result.stderr
 
 
 @pytest.mark.parametrize(("inventory", "deploy"), [("site", "site"), ("docker", "standalone")])
@@ -54,7 +64,7 @@ def test_hosts_with_nvswitches_get_a_timer_that_tells_of_their_errors(
 ) -> None:
     name = "Drivers | Tell Prometheus of fatal errors of NVSwitches"
     switch = {"gpu1": ["pci 0000:05:00.0 0x22a3 0x068000"]}
-    done = plan(switch, inventory=inventory, deploy=deploy)
-    assert done.returncode == 0, done.stderr
-    [step] = [step for step in json.loads(done.stdout)["plan"] if step["name"] == name]
+    result = plan(switch, inventory=inventory, deploy=deploy)
+    assert result.returncode == 0, result.stderr
+    [step] = [step for step in json.loads(result.stdout)["plan"] if step["name"] == name]
     assert hosts(step) == {"gpu1"}

@@ -15,7 +15,7 @@ from tests.plan.test_changes import call
 
 ALICE = Holder("1", "alice@laptop", "/home/alice/site", "pyinfra prod.py deploys/site.py -y")
 SITE = ["pyinfra", "tests/plan/inventories/locked.py", "deploys/site.py"]
-WHO = "another run changes this site: alice@laptop, for "
+OTHER_RUN = "another run changes this site: alice@laptop, for "
 
 
 class Site:
@@ -24,7 +24,7 @@ class Site:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def run(self, *arguments: str, told: list[str] | None = None) -> Any:
+    def run(self, *arguments: str, lock_lines: list[str] | None = None) -> Any:
         """A run that writes a file on every host, which fails on the leader."""
         proxy = {"proxy": {"http": "http://proxy.example:3128"}}
         changed = {} if "--unchanged" in arguments else proxy
@@ -34,11 +34,11 @@ class Site:
             PLAN_FAILS="95gpuboot.gpu",
             PLAN_COMMANDS=str(self.folder / "commands.json"),
             PLAN_LOCK=str(self.folder),
-            PLAN_LOCK_TOLD=json.dumps(told or []),
+            PLAN_LOCK_TOLD=json.dumps(lock_lines or []),
         )
 
     @property
-    def asked(self) -> int:
+    def command_count(self) -> int:
         """How many commands the leader was sent."""
         return len(json.loads((self.folder / "commands.json").read_text())["@fake/cp1"])
 
@@ -53,45 +53,45 @@ def test_a_run_stops_where_another_one_holds_the_lock(site: Site) -> None:
     with (site.folder / "run.lock").open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         dry = site.run("--dry")
-        commands = site.asked
-        done = site.run("-y")
-    assert done.returncode == 1
-    assert "1 problem; nothing was changed" in done.stderr
-    assert f"[@fake/cp1] {WHO}" in done.stderr
-    assert "in /home/alice/site: pyinfra prod.py deploys/site.py -y" in done.stderr
-    assert "remedy: wait until it has ended" in done.stderr
+        commands = site.command_count
+        result = site.run("-y")
+    assert result.returncode == 1
+    assert "1 problem; nothing was changed" in result.stderr
+    assert f"[@fake/cp1] {OTHER_RUN}" in result.stderr
+    assert "in /home/alice/site: pyinfra prod.py deploys/site.py -y" in result.stderr
+    assert "remedy: wait until it has ended" in result.stderr
     assert dry.returncode == 0, dry.stderr
-    assert site.asked <= commands
+    assert site.command_count <= commands
     assert not (site.folder / "reports").exists()
 
 
 def test_a_run_that_waits_for_nothing_stops_as_soon_as_it_has_read_the_hosts(site: Site) -> None:
-    told = ["run_lock_age\t130", f"run_lock\t{ALICE.record()}"]
-    done = site.run("-y", told=told)
-    assert done.returncode == 1
-    assert f"{WHO}2 min" in done.stderr
-    assert site.asked == 2  # whether sudo is needed, what the host is
-    dry = site.run("--dry", told=told)
+    lock_lines = ["run_lock_age\t130", f"run_lock\t{ALICE.record()}"]
+    result = site.run("-y", lock_lines=lock_lines)
+    assert result.returncode == 1
+    assert f"{OTHER_RUN}2 min" in result.stderr
+    assert site.command_count == 2  # whether sudo is needed, what the host is
+    dry = site.run("--dry", lock_lines=lock_lines)
     assert dry.returncode == 0, dry.stderr
 
 
 def test_a_run_whose_answers_are_older_than_another_run_stops(site: Site) -> None:
-    done = site.run("-y")
-    assert done.returncode == 1
-    assert "alice@laptop has changed this site since this run read it" in done.stderr
-    assert "run again" in done.stderr
+    result = site.run("-y")
+    assert result.returncode == 1
+    assert "alice@laptop has changed this site since this run read it" in result.stderr
+    assert "run again" in result.stderr
 
 
 def test_a_run_that_changes_nothing_asks_for_no_lock(site: Site) -> None:
-    done = site.run("-y", "--unchanged")
-    assert "alice" not in done.stderr
+    result = site.run("-y", "--unchanged")
+    assert "alice" not in result.stderr
     assert json.loads((site.folder / "run.lock").read_text())["user"] == "alice@laptop"
 
 
 def test_a_run_that_changes_something_leaves_its_name(site: Site) -> None:
     (site.folder / "run.lock").unlink()
-    done = site.run("-y", "--data", "note=secret")
-    assert "failed on @fake/cp1" in done.stderr, done.stderr
+    result = site.run("-y", "--data", "note=secret")
+    assert "failed on @fake/cp1" in result.stderr, result.stderr
     left = json.loads((site.folder / "run.lock").read_text())
     assert left["command"] == (
         "pyinfra tests/plan/inventories/locked.py deploys/site.py --data note=... -y"

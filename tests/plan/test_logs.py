@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.plan.test_parts import told
+from tests.plan.test_parts import plan_output
 from tests.plan.test_plan import plan
 
 PASSWORD = "correct-horse-battery"
@@ -28,9 +28,9 @@ def shipped(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_logs_come_after_monitoring_and_are_waited_for(shipped: dict[str, Any]) -> None:
-    done = plan(settings=shipped)
-    assert done.returncode == 0, done.stderr
-    names = [step["name"] for step in json.loads(done.stdout)["plan"]]
+    result = plan(settings=shipped)
+    assert result.returncode == 0, result.stderr
+    names = [step["name"] for step in json.loads(result.stdout)["plan"]]
     logs = [name for name in names if name.startswith("Logs | ")]
     assert logs == [
         "Logs | Create the namespace",
@@ -45,11 +45,11 @@ def test_logs_come_after_monitoring_and_are_waited_for(shipped: dict[str, Any]) 
     assert names.index(logs[-1]) < names.index(
         "Rollout | Wait until nodes, workloads and GPUs are ready"
     )
-    assert PASSWORD not in done.stdout + done.stderr
+    assert PASSWORD not in result.stdout + result.stderr
 
 
 def test_a_living_site_is_told_what_comes(shipped: dict[str, Any]) -> None:
-    lines = told(settings=shipped)
+    lines = plan_output(settings=shipped)
     assert any(line.startswith("+ Helm release fluent-bit:") for line in lines), lines
     assert any(line.startswith("+ Helm release fluent-bit-events:") for line in lines)
     assert any("Secret monitoring/gpuboot-logs" in line for line in lines)
@@ -58,17 +58,17 @@ def test_a_living_site_is_told_what_comes(shipped: dict[str, Any]) -> None:
 
 def test_a_file_that_is_missing_stops_the_run_before_anything() -> None:
     loki = {"url": "https://l.example.org", "bearer_token": {"file": "/nowhere/token"}}
-    done = plan(settings={"logs": {"enabled": True, "loki": loki}})
-    assert done.returncode != 0
-    said = " ".join((done.stdout + done.stderr).split())
-    assert "logs.loki.bearer_token.file: /nowhere/token" in said
-    assert "nothing was changed" in said
+    result = plan(settings={"logs": {"enabled": True, "loki": loki}})
+    assert result.returncode != 0
+    output = " ".join((result.stdout + result.stderr).split())
+    assert "logs.loki.bearer_token.file: /nowhere/token" in output
+    assert "nothing was changed" in output
 
 
 def test_what_ships_logs_goes_when_nobody_wants_it() -> None:
-    lines = told(settings={}, PLAN_LOGS="1")
-    gone = [line for line in lines if line.startswith("- Helm release")]
-    assert sorted(gone) == [
+    lines = plan_output(settings={}, PLAN_LOGS="1")
+    removed = [line for line in lines if line.startswith("- Helm release")]
+    assert sorted(removed) == [
         "- Helm release fluent-bit-events: was fluent-bit 0.58.1",
         "- Helm release fluent-bit: was fluent-bit 0.58.1",
     ]

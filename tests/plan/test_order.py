@@ -10,15 +10,17 @@ from tests.plan.test_plan import plan
 
 @pytest.fixture(scope="module")
 def names() -> list[str]:
-    done = plan()
-    assert done.returncode == 0, done.stderr
-    steps: list[dict[str, Any]] = json.loads(done.stdout)["plan"]
+    result = plan()
+    assert result.returncode == 0, result.stderr
+    steps: list[dict[str, Any]] = json.loads(result.stdout)["plan"]
     return [step["name"].partition(" (")[0] for step in steps]
 
 
 def test_downloads_go_on_while_drivers_are_installed(names: list[str]) -> None:
-    begun = names.index("Downloads | Start downloads of packages")
-    assert begun < next(number for number, name in enumerate(names) if "Install NVIDIA" in name)
+    download_index = names.index("Downloads | Start downloads of packages")
+    assert download_index < next(
+        number for number, name in enumerate(names) if "Install NVIDIA" in name
+    )
     pulled = names.index("Kubernetes | Start pulling images")
     assert pulled < next(number for number, name in enumerate(names) if "Install kubelet" in name)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.plan.test_changes import living
+from tests.plan.test_changes import run_living
 from tests.plan.test_plan import PHASES, phase
 
 LOKI = {"url": "https://loki.example/loki/api/v1/push"}
@@ -30,7 +30,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "Kubernetes": ({"versions": {"kubernetes": {"version": "1.36.4"}}}, {}),
 }
 # those in which nodes are upgraded before the phase that installs the gate
-GATED = [("gate", "driver"), ("gate", "begun upgrade"), ("gate", "Kubernetes")]
+GATE_PAIRS = [("gate", "driver"), ("gate", "begun upgrade"), ("gate", "Kubernetes")]
 
 
 def merged(*parts: dict[str, Any]) -> dict[str, Any]:
@@ -39,8 +39,8 @@ def merged(*parts: dict[str, Any]) -> dict[str, Any]:
     for part in parts:
         for key, value in part.items():
             old = result.get(key)
-            both = isinstance(old, dict) and isinstance(value, dict)
-            result[key] = merged(old, value) if both and isinstance(old, dict) else value
+            are_mappings = isinstance(old, dict) and isinstance(value, dict)
+            result[key] = merged(old, value) if are_mappings and isinstance(old, dict) else value
     return result
 
 
@@ -48,22 +48,22 @@ def check(pair: tuple[str, ...]) -> None:
     """Plan a run with these changes."""
     settings = merged(*(CHANGES[name][0] for name in pair))
     environment = {key: value for name in pair for key, value in CHANGES[name][1].items()}
-    done = living("--dry", "--json", settings=settings, **environment)
-    assert done.returncode == 0, done.stderr[-3000:]
-    steps = json.loads(done.stdout)["plan"]
+    result = run_living("--dry", "--json", settings=settings, **environment)
+    assert result.returncode == 0, result.stderr[-3000:]
+    steps = json.loads(result.stdout)["plan"]
     order = list(dict.fromkeys(phase(step) for step in steps))
     assert order, "nothing changes"
     assert order == [name for name in PHASES if name in order]
 
 
-@pytest.mark.parametrize("pair", GATED, ids="+".join)
+@pytest.mark.parametrize("pair", GATE_PAIRS, ids="+".join)
 def test_the_gate_is_switched_on_with_another_change(pair: tuple[str, str]) -> None:
     check(pair)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "pair", [pair for pair in combinations(CHANGES, 2) if pair not in GATED], ids="+".join
+    "pair", [pair for pair in combinations(CHANGES, 2) if pair not in GATE_PAIRS], ids="+".join
 )
 def test_two_changes_in_one_run(pair: tuple[str, str]) -> None:
     check(pair)

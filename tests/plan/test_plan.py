@@ -53,9 +53,9 @@ def plan(
 
 @pytest.fixture(scope="module")
 def steps() -> list[dict[str, Any]]:
-    done = plan()
-    assert done.returncode == 0, done.stderr
-    operations: list[dict[str, Any]] = json.loads(done.stdout)["plan"]
+    result = plan()
+    assert result.returncode == 0, result.stderr
+    operations: list[dict[str, Any]] = json.loads(result.stdout)["plan"]
     return operations
 
 
@@ -94,42 +94,44 @@ def test_the_network_is_written_after_the_cluster_was_compared(steps: list[dict[
 
 
 def test_a_shell_that_greets_is_told_once_and_passed_over() -> None:
-    done = plan()
-    told = done.stdout + done.stderr
-    assert done.returncode == 0, told
-    assert told.count("its shell prints text beside every command") == 1
-    assert "[@fake/gpu1]" in told
-    assert "*** Welcome to gpu1.example.com ***; remedy" in told
+    result = plan()
+    output = result.stdout + result.stderr
+    assert result.returncode == 0, output
+    assert output.count("its shell prints text beside every command") == 1
+    assert "[@fake/gpu1]" in output
+    assert "*** Welcome to gpu1.example.com ***; remedy" in output
 
 
 def test_an_operation_s_name_holds_for_every_host() -> None:
     """pyinfra shows one name for all hosts of an operation: none may speak of one host alone."""
     for file in sorted((ROOT / "deploys").rglob("*.py")):
         for call in (
-            it for it in ast.walk(ast.parse(file.read_text())) if isinstance(it, ast.Call)
+            node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)
         ):
-            name = next((ast.unparse(it.value) for it in call.keywords if it.arg == "name"), "")
+            name = next(
+                (ast.unparse(node.value) for node in call.keywords if node.arg == "name"), ""
+            )
             assert not re.search(r"\{[^}]*(context\.node\b|context\.state|flavour)", name), name
 
 
 def test_reset_asks_for_the_cluster_s_name() -> None:
     settings = {"cluster": {"name": "prod"}}
-    for given in ([], ["--data", "gpuboot_reset=yes"], ["--data", "gpuboot_reset=test"]):
-        done = plan(settings=settings, deploy="reset", arguments=given)
-        assert done.returncode == 1
-        assert "this resets the cluster prod (cp1, " in done.stdout + done.stderr
-        assert "--data gpuboot_reset=prod" in done.stdout + done.stderr
+    for confirmation in ([], ["--data", "gpuboot_reset=yes"], ["--data", "gpuboot_reset=test"]):
+        result = plan(settings=settings, deploy="reset", arguments=confirmation)
+        assert result.returncode == 1
+        assert "this resets the cluster prod (cp1, " in result.stdout + result.stderr
+        assert "--data gpuboot_reset=prod" in result.stdout + result.stderr
     arguments = ["--json", "--data", "gpuboot_reset=prod"]
-    done = plan(settings=settings, deploy="reset", arguments=arguments)
-    assert done.returncode == 0, done.stderr
-    names = [step["name"] for step in json.loads(done.stdout)["plan"]]
+    result = plan(settings=settings, deploy="reset", arguments=arguments)
+    assert result.returncode == 0, result.stderr
+    names = [step["name"] for step in json.loads(result.stdout)["plan"]]
     assert names[-1] == "Reset | List volumes that stay"
 
 
 def test_a_plan_without_a_search_for_changes_is_told() -> None:
-    said = "--dry with -y shows no plan"
-    assert said in plan(arguments=["-y"]).stderr
-    assert said not in plan(arguments=[]).stderr
+    warning = "--dry with -y shows no plan"
+    assert warning in plan(arguments=["-y"]).stderr
+    assert warning not in plan(arguments=[]).stderr
 
 
 def test_every_operation_says_what_it_is(steps: list[dict[str, Any]]) -> None:
@@ -137,32 +139,32 @@ def test_every_operation_says_what_it_is(steps: list[dict[str, Any]]) -> None:
 
 
 def test_all_problems_of_all_hosts_are_told_together() -> None:
-    done = plan(
+    result = plan(
         {
             "gpu1": ["swap /swapfile", "cgroup 1"],
             "cpu1": ["os_version 20.04", "os_name Ubuntu 20.04"],
         }
     )
-    assert done.returncode == 1
-    told = done.stdout + done.stderr
-    assert "nothing was changed" in told
+    assert result.returncode == 1
+    output = result.stdout + result.stderr
+    assert "nothing was changed" in output
     for part in ("[@fake/gpu1]", "cgroup v1", "[@fake/cpu1]", "20.04", "remedy"):
-        assert part in told, told
+        assert part in output, output
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "expected"),
     [
         ({"clutser": {}}, "unknown setting clutser"),
         ({"cluster": {"service_cidr": "192.0.2.0/25"}}, "192.0.2"),
         ({"versions": {"kubernetes": {"version": "1.37.2", "minor": "1.37"}}}, "gpu-operator"),
     ],
 )
-def test_wrong_settings_stop_before_anything(settings: dict[str, Any], said: str) -> None:
-    done = plan(settings=settings)
-    assert done.returncode == 1
-    assert said in done.stdout + done.stderr
-    assert "remedy" in done.stdout + done.stderr
+def test_wrong_settings_stop_before_anything(settings: dict[str, Any], expected: str) -> None:
+    result = plan(settings=settings)
+    assert result.returncode == 1
+    assert expected in result.stdout + result.stderr
+    assert "remedy" in result.stdout + result.stderr
 
 
 def slack(path: Path) -> dict[str, Any]:
@@ -170,24 +172,24 @@ def slack(path: Path) -> dict[str, Any]:
 
 
 def test_a_secret_that_is_not_there_stops_before_anything(tmp_path: Path) -> None:
-    done = plan(settings=slack(tmp_path / "missing"))
-    told = done.stdout + done.stderr
-    assert done.returncode == 1
-    assert "nothing was changed" in told
-    assert "alertmanager.slack.webhook.file" in told
-    assert "No such file" in told
+    result = plan(settings=slack(tmp_path / "missing"))
+    output = result.stdout + result.stderr
+    assert result.returncode == 1
+    assert "nothing was changed" in output
+    assert "alertmanager.slack.webhook.file" in output
+    assert "No such file" in output
 
 
 def test_a_secret_is_planned_and_shown_nowhere(tmp_path: Path) -> None:
     file = tmp_path / "slack"
     file.write_text("https://hooks.example.com/services/very-secret-token\n")
     file.chmod(0o644)
-    done = plan(settings=slack(file))
-    told = done.stdout + done.stderr
-    assert done.returncode == 0, told
-    assert "Store the receivers' credentials" in told
-    assert f"others can read {file}" in told
-    assert "very-secret-token" not in told
+    result = plan(settings=slack(file))
+    output = result.stdout + result.stderr
+    assert result.returncode == 0, output
+    assert "Store the receivers' credentials" in output
+    assert f"others can read {file}" in output
+    assert "very-secret-token" not in output
 
 
 @pytest.mark.parametrize(("inventory", "deploy"), [("site", "site"), ("docker", "standalone")])
@@ -200,16 +202,16 @@ def test_passwords_are_planned_and_shown_nowhere(
         "proxy": {"https": "http://me:very-secret@proxy.example:3128"},
         "registries": {"mirror.example": login},
     }
-    done = plan(None, settings, inventory, deploy, ["-vvv"])
-    told = done.stdout + done.stderr
-    assert done.returncode == 0, told
-    assert "Store proxy and registry credentials for image pulls" in told
-    assert "very-secret" not in told
+    result = plan(None, settings, inventory, deploy, ["-vvv"])
+    output = result.stdout + result.stderr
+    assert result.returncode == 0, output
+    assert "Store proxy and registry credentials for image pulls" in output
+    assert "very-secret" not in output
 
 
 @pytest.mark.parametrize("inventory", ["docker", "example", "quickstart", "vagrant"])
 def test_the_inventories_a_person_starts_from_load(inventory: str) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [
             str(Path(sys.executable).with_name("pyinfra")),
             f"inventories/{inventory}.py",
@@ -221,8 +223,8 @@ def test_the_inventories_a_person_starts_from_load(inventory: str) -> None:
         text=True,
         timeout=60,
     )
-    assert done.returncode == 0, done.stderr
-    assert "gpus" in done.stdout + done.stderr
+    assert result.returncode == 0, result.stderr
+    assert "gpus" in result.stdout + result.stderr
 
 
 ROCKY = [
@@ -235,24 +237,24 @@ ROCKY = [
 
 
 def test_a_rocky_9_node_is_planned_with_dnf_beside_ubuntu() -> None:
-    done = plan({"gpu1": ROCKY}, arguments=())
-    said = done.stdout + done.stderr
-    assert done.returncode == 0, said
-    assert "@fake/gpu1: Rocky Linux 9 is experimental" in said
-    assert "dnf repository cuda: key 610C7B14E068A878070DA4E99CD0A493D42D0685" in said
-    assert "dnf module nvidia-driver: stream 595-open" in said
+    result = plan({"gpu1": ROCKY}, arguments=())
+    output = result.stdout + result.stderr
+    assert result.returncode == 0, output
+    assert "@fake/gpu1: Rocky Linux 9 is experimental" in output
+    assert "dnf repository cuda: key 610C7B14E068A878070DA4E99CD0A493D42D0685" in output
+    assert "dnf module nvidia-driver: stream 595-open" in output
     for package in ("iproute-tc", "kernel-devel-5.14.0-570.el9.x86_64", "kmod-nvidia-open-dkms"):
-        assert package in said
-    assert "apt repository docker" in said, "the other nodes are Ubuntu's"
+        assert package in output
+    assert "apt repository docker" in output, "the other nodes are Ubuntu's"
 
 
 def test_docker_hosts_have_a_plan_of_their_own() -> None:
-    done = plan(inventory="docker", deploy="standalone")
-    assert done.returncode == 0, done.stderr
-    planned: list[dict[str, Any]] = json.loads(done.stdout)["plan"]
+    result = plan(inventory="docker", deploy="standalone")
+    assert result.returncode == 0, result.stderr
+    planned: list[dict[str, Any]] = json.loads(result.stdout)["plan"]
     order = list(dict.fromkeys(phase(step) for step in planned))
-    wanted = ["Base", "Drivers", "DCGM", "Toolkit", "Docker", "Runtime", "Compose", "Verify"]
-    assert order == wanted
+    expected = ["Base", "Drivers", "DCGM", "Toolkit", "Docker", "Runtime", "Compose", "Verify"]
+    assert order == expected
     concerned = {name: {h for s in planned if phase(s) == name for h in hosts(s)} for name in order}
     assert concerned["Drivers"] == concerned["Toolkit"] == {"gpu1"}
     assert concerned["Docker"] == concerned["Compose"] == {"gpu1", "mon1"}
@@ -263,20 +265,20 @@ def test_docker_hosts_have_a_plan_of_their_own() -> None:
 
 @pytest.mark.parametrize(("inventory", "deploy"), [("docker", "site"), ("site", "standalone")])
 def test_an_inventory_of_the_other_kind_is_refused(inventory: str, deploy: str) -> None:
-    done = plan(inventory=inventory, deploy=deploy)
-    assert done.returncode == 1
-    assert "this inventory is one of" in done.stdout + done.stderr
-    assert "remedy: run deploys/" in done.stdout + done.stderr
+    result = plan(inventory=inventory, deploy=deploy)
+    assert result.returncode == 1
+    assert "this inventory is one of" in result.stdout + result.stderr
+    assert "remedy: run deploys/" in result.stdout + result.stderr
 
 
 def test_docker_hosts_have_no_cluster_to_reset() -> None:
-    done = plan(inventory="docker", deploy="reset", arguments=["--data", "gpuboot_reset=gpuboot"])
-    assert done.returncode == 1
-    assert "the inventory is of Docker hosts: there is no cluster" in done.stdout + done.stderr
+    result = plan(inventory="docker", deploy="reset", arguments=["--data", "gpuboot_reset=gpuboot"])
+    assert result.returncode == 1
+    assert "the inventory is of Docker hosts: there is no cluster" in result.stdout + result.stderr
 
 
 def test_a_proof_of_a_node_that_there_is_not_is_refused() -> None:
-    said = ("--data", "gpuboot_level=quick", "--data", "gpuboot_nodes=gpu1,gpu9")
-    done = plan(deploy="verify", arguments=said)
-    assert done.returncode != 0
-    assert "gpu9 is no node with GPUs of this inventory" in done.stdout + done.stderr
+    data_options = ("--data", "gpuboot_level=quick", "--data", "gpuboot_nodes=gpu1,gpu9")
+    result = plan(deploy="verify", arguments=data_options)
+    assert result.returncode != 0
+    assert "gpu9 is no node with GPUs of this inventory" in result.stdout + result.stderr

@@ -6,7 +6,7 @@ import json
 import subprocess
 from typing import Any
 
-from tests.plan.test_changes import call, living, shown
+from tests.plan.test_changes import call, plan_lines, run_living
 
 # as apt 2.6 prints it
 MOBY = [
@@ -44,7 +44,7 @@ def allowed(*names: str) -> dict[str, Any]:
 
 
 def test_what_goes_is_in_the_plan_by_name() -> None:
-    lines = [line.strip() for line in shown(bare(MOBY))]
+    lines = [line.strip() for line in plan_lines(bare(MOBY))]
     title = lines.index("Packages of others, as the package manager rehearsed this run")
     assert title < lines.index("Base")
     assert lines[title + 1].endswith(" · @fake/cp1, @fake/gpu1, @fake/cpu1")
@@ -56,34 +56,34 @@ def test_what_goes_is_in_the_plan_by_name() -> None:
 
 
 def test_what_is_missed_is_refused_and_a_setting_allows_it() -> None:
-    refused = bare(RUNNING)
-    assert refused.returncode == 1
+    rejected = bare(RUNNING)
+    assert rejected.returncode == 1
     for host in ("cp1", "gpu1", "cpu1"):
         assert (
             f"[@fake/{host}] the packages of this run would remove moby-engine (docker.service "
             "uses it); moby-runc (installed by hand)\n    remedy: run `apt-get remove moby-engine "
             "moby-runc` there once nothing needs them, or let the run do so: "
             'preflight.allow_removals = ["moby-engine", "moby-runc"]'
-        ) in refused.stderr
-    one = bare(RUNNING, settings=allowed("moby-engine"))
-    assert one.returncode == 1
-    assert "would remove moby-runc (installed by hand)\n" in one.stderr
-    both = bare(RUNNING, settings=allowed("moby-engine", "moby-runc"))
-    lines = [line.strip() for line in shown(both)]
+        ) in rejected.stderr
+    with_engine = bare(RUNNING, settings=allowed("moby-engine"))
+    assert with_engine.returncode == 1
+    assert "would remove moby-runc (installed by hand)\n" in with_engine.stderr
+    with_runc = bare(RUNNING, settings=allowed("moby-engine", "moby-runc"))
+    lines = [line.strip() for line in plan_lines(with_runc)]
     assert "- package moby-engine: version (docker.service uses it) was 24.0.9-u1" in lines
 
 
 def test_preflight_alone_rehearses_as_well() -> None:
-    done = bare(RUNNING, "gpuboot", "check", "tests/plan/inventories/site.py", "--json")
-    assert done.returncode == 1
-    causes = [item["cause"] for item in json.loads(done.stdout)["problems"]]
+    result = bare(RUNNING, "gpuboot", "check", "tests/plan/inventories/site.py", "--json")
+    assert result.returncode == 1
+    causes = [item["cause"] for item in json.loads(result.stdout)["problems"]]
     assert len(causes) == 3
     assert all("would remove moby-engine" in cause for cause in causes)
 
 
 def test_a_plan_for_programs_has_it() -> None:
-    done = bare(MOBY, "gpuboot", "plan", "tests/plan/inventories/site.py")
-    packages = json.loads(done.stdout)["packages"]
+    result = bare(MOBY, "gpuboot", "plan", "tests/plan/inventories/site.py")
+    packages = json.loads(result.stdout)["packages"]
     assert [item["host"] for item in packages] == ["@fake/cp1", "@fake/gpu1", "@fake/cpu1"]
     assert packages[0]["changes"][2] == {
         "subject": "package moby-engine", "field": "version", "old": "24.0.9-u1", "new": None,
@@ -91,29 +91,31 @@ def test_a_plan_for_programs_has_it() -> None:
 
 
 def test_a_rehearsal_that_was_not_possible_is_told() -> None:
-    done = bare(["error\tCould not connect to 192.0.2.9:80", "end\tok"])
-    assert done.returncode == 0
+    result = bare(["error\tCould not connect to 192.0.2.9:80", "end\tok"])
+    assert result.returncode == 0
     assert (
         "@fake/cp1, @fake/gpu1, @fake/cpu1: which packages this run removes there is not known: "
         "the rehearsal by the package manager was not possible: Could not connect to 192.0.2.9:80"
-    ) in done.stderr
+    ) in result.stderr
     line = "? which packages the run's own remove (Could not connect to 192.0.2.9:80): not known"
-    assert any(item.strip().startswith(line) for item in shown(done))
+    assert any(item.strip().startswith(line) for item in plan_lines(result))
 
 
 def test_what_the_package_manager_refuses_stops_the_run_before_it_begins() -> None:
-    done = bare(["refused\tyes", "error\tfoo : Depends: bar but it is not installable", "end\tok"])
-    assert done.returncode == 1
+    result = bare(
+        ["refused\tyes", "error\tfoo : Depends: bar but it is not installable", "end\tok"]
+    )
+    assert result.returncode == 1
     cause = "[@fake/gpu1] the package manager cannot install this run's packages: foo : Depends:"
-    assert cause in done.stderr
+    assert cause in result.stderr
 
 
 def test_hosts_that_have_all_packages_are_not_asked() -> None:
     """Their answer would be told otherwise."""
-    done = living("--dry", PLAN_REHEARSED=json.dumps(["error\tasked", "end\tok"]))
-    assert shown(done)[-1].startswith("Nothing to do")
-    assert "asked" not in done.stderr
-    upgrade = living(
+    result = run_living("--dry", PLAN_REHEARSED=json.dumps(["error\tasked", "end\tok"]))
+    assert plan_lines(result)[-1].startswith("Nothing to do")
+    assert "asked" not in result.stderr
+    upgrade = run_living(
         "--dry", PLAN_DRIVER="590.1.1", PLAN_REHEARSED=json.dumps(["error\tasked", "end\tok"])
     )
     assert "@fake/gpu1: which packages this run removes there is not known" in upgrade.stderr
@@ -123,8 +125,8 @@ def test_the_proxys_password_is_shown_nowhere() -> None:
     proxy = {"https": "http://me:very-secret@proxy.example:3128"}
     command = ("pyinfra", "tests/plan/inventories/site.py", "deploys/site.py", "--dry", "-vvv")
     settings = {"preflight": {"max_clock_skew_s": 1e12}, "proxy": proxy}
-    done = bare(MOBY, *command, settings=settings)
-    assert done.returncode == 0, done.stderr
-    assert "Rehearses an installation by apt" in done.stderr + done.stdout
-    assert REMOVED[0] in done.stderr
-    assert "very-secret" not in done.stderr + done.stdout
+    result = bare(MOBY, *command, settings=settings)
+    assert result.returncode == 0, result.stderr
+    assert "Rehearses an installation by apt" in result.stderr + result.stdout
+    assert REMOVED[0] in result.stderr
+    assert "very-secret" not in result.stderr + result.stdout

@@ -11,11 +11,11 @@ from tests.plan.test_plan import plan
 
 
 def test_a_node_is_labelled_before_it_is_waited_for() -> None:
-    done = plan(
+    result = plan(
         settings={"sharing": {"gpu1": {"time_slices": 4}}, "teams": {"vision": {"gpus": 4}}}
     )
-    assert done.returncode == 0, done.stderr
-    names = [step["name"] for step in json.loads(done.stdout)["plan"]]
+    assert result.returncode == 0, result.stderr
+    names = [step["name"] for step in json.loads(result.stdout)["plan"]]
     shared = names.index("GPU sharing | Share GPUs by MIG layouts, time-slicing and MPS")
     assert shared < names.index("Rollout | Wait until nodes, workloads and GPUs are ready")
     assert "Teams | Create the namespace of team vision" in names
@@ -24,20 +24,20 @@ def test_a_node_is_labelled_before_it_is_waited_for() -> None:
 
 def test_what_is_wrong_in_settings_and_inventory_is_told_at_once() -> None:
     wrong = {"gpu9": {"time_slices": 2, "mps": 2}, "gpu1": {"mig": "thirds"}}
-    done = plan(settings={"sharing": wrong})
-    said = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode != 0
-    assert "3 problems; nothing was changed" in said
+    result = plan(settings={"sharing": wrong})
+    output = " ".join((result.stdout + result.stderr).split())
+    assert result.returncode != 0
+    assert "3 problems; nothing was changed" in output
     for words in ("exclude each other", "thirds is no MIG layout", "sharing names 'gpu9'"):
-        assert words in said
+        assert words in output
 
 
 def test_what_the_gpus_of_a_host_cannot_do_is_told_by_preflight() -> None:
-    done = plan(settings={"sharing": {"gpu1": {"mig": "all-1g.18gb"}}})
-    said = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode != 0
-    assert "H100 or H800 80GB has no MIG layout all-1g.18gb" in said
-    assert "its profiles are 1g.10gb (at most 7)" in said
+    result = plan(settings={"sharing": {"gpu1": {"mig": "all-1g.18gb"}}})
+    output = " ".join((result.stdout + result.stderr).split())
+    assert result.returncode != 0
+    assert "H100 or H800 80GB has no MIG layout all-1g.18gb" in output
+    assert "its profiles are 1g.10gb (at most 7)" in output
 
 
 MIXED: dict[str, Any] = {
@@ -48,16 +48,16 @@ MIXED: dict[str, Any] = {
 
 def test_a_docker_host_is_divided_before_anything_gets_its_gpus() -> None:
     """Of unlike profiles, as the GPU Operator's strategy would have to allow in a cluster."""
-    done = plan(settings=MIXED, inventory="docker", deploy="standalone")
-    assert done.returncode == 0, done.stderr
-    steps = json.loads(done.stdout)["plan"]
+    result = plan(settings=MIXED, inventory="docker", deploy="standalone")
+    assert result.returncode == 0, result.stderr
+    steps = json.loads(result.stdout)["plan"]
     names = [step["name"] for step in steps]
-    divided = names.index("GPU sharing | Divide GPUs by MIG")
-    changed = steps[divided]
+    division_index = names.index("GPU sharing | Divide GPUs by MIG")
+    changed = steps[division_index]
     whom = [*changed["hosts_with_change"], *changed["hosts_with_conditional_change"]]
     assert whom == ["@fake/gpu1"]
     phases = [name.split(" | ")[0] for name in names]
-    assert phases.index("Drivers") < divided < phases.index("DCGM") < phases.index("Toolkit")
+    assert phases.index("Drivers") < division_index < phases.index("DCGM") < phases.index("Toolkit")
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def test_a_docker_host_is_divided_before_anything_gets_its_gpus() -> None:
     ],
 )
 def test_what_a_docker_host_cannot_do_is_refused(share: dict[str, Any], words: str) -> None:
-    done = plan(settings={"sharing": {"gpu1": share}}, inventory="docker", deploy="standalone")
-    said = " ".join((done.stdout + done.stderr).split())
-    assert done.returncode != 0
-    assert words in said
-    assert "nothing was changed" in said
-    assert "remedy" in said
+    result = plan(settings={"sharing": {"gpu1": share}}, inventory="docker", deploy="standalone")
+    output = " ".join((result.stdout + result.stderr).split())
+    assert result.returncode != 0
+    assert words in output
+    assert "nothing was changed" in output
+    assert "remedy" in output

@@ -6,7 +6,7 @@ from tests.plan.test_plan import plan
 
 
 def test_what_others_left_is_told_and_nothing_is_planned() -> None:
-    done = plan(
+    result = plan(
         {
             "cp1": ["etcd_data 20480 1 default ", "port_unit 2379 etcd.service", "port 2379 etcd",
                     "etcd_process etcd.service /var/lib/etcd/default"],
@@ -16,8 +16,8 @@ def test_what_others_left_is_told_and_nothing_is_planned() -> None:
         },
         arguments=(),
     )  # fmt: skip
-    said = done.stdout + done.stderr
-    assert done.returncode == 1
+    output = result.stdout + result.stderr
+    assert result.returncode == 1
     for part in (
         "TCP port 2379 is in use by etcd (etcd.service, data in /var/lib/etcd/default)",
         "/var/lib/etcd has data of an etcd (default: 20 MiB",
@@ -26,6 +26,6 @@ def test_what_others_left_is_told_and_nothing_is_planned() -> None:
         "/etc/cni/net.d/05-cilium.conflist (plugin cilium-cni)",
         "another pod network are there: tunl0",
     ):
-        assert part in said, said
-    assert "87-podman" not in said
-    assert "kubeadm reset --force" not in said
+        assert part in output, output
+    assert "87-podman" not in output
+    assert "kubeadm reset --force" not in output

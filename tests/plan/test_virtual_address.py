@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.plan.test_changes import call, living, shown
+from tests.plan.test_changes import call, plan_lines, run_living
 from tests.plan.test_commands import COMMANDS
 from tests.plan.test_plan import hosts, plan
 
@@ -22,9 +22,9 @@ def virtual(**fields: Any) -> dict[str, Any]:
 
 
 def test_three_bare_control_planes_get_it() -> None:
-    done = plan(settings=virtual(), inventory="three")
-    assert done.returncode == 0, done.stderr
-    steps = json.loads(done.stdout)["plan"]
+    result = plan(settings=virtual(), inventory="three")
+    assert result.returncode == 0, result.stderr
+    steps = json.loads(result.stdout)["plan"]
     names = [step["name"] for step in steps]
     changing = {step["name"]: hosts(step) for step in steps}
     assert changing[KEEPALIVED] == {"cp1", "cp2", "cp3"}
@@ -37,7 +37,7 @@ def test_three_bare_control_planes_get_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "breakage", "said"),
+    ("settings", "breakage", "expected"),
     [
         ({"virtual_ip": "192.0.2.12"}, {}, "[@fake/cp2] cluster.virtual_ip 192.0.2.12 is its own"),
         ({"virtual_ip": "10.9.9.9"}, {}, "[@fake/cp3] cluster.virtual_ip 10.9.9.9 is in none of"),
@@ -49,41 +49,41 @@ def test_three_bare_control_planes_get_it() -> None:
     ],
 )
 def test_what_is_wrong_is_said_before_anything_is_touched(
-    settings: dict[str, Any], breakage: dict[str, list[str]], said: str
+    settings: dict[str, Any], breakage: dict[str, list[str]], expected: str
 ) -> None:
-    done = plan(breakage, virtual(**settings), "three")
-    told = done.stdout + done.stderr
-    assert done.returncode == 1, told
-    assert said in told
-    assert "remedy: " in told
+    result = plan(breakage, virtual(**settings), "three")
+    output = result.stdout + result.stderr
+    assert result.returncode == 1, output
+    assert expected in output
+    assert "remedy: " in output
 
 
 def test_who_has_the_address_already_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     neighbour = ["port\topen", "mac\t52:54:00:12:34:56", "end\tok"]
     monkeypatch.setenv("PLAN_NEIGHBOUR", json.dumps(neighbour))
-    done = plan(settings=virtual(), inventory="three")
-    assert done.returncode == 1
-    assert "cluster.virtual_ip 192.0.2.10 is taken: a machine that is not in the" in done.stderr
-    assert "52:54:00:12:34:56" in done.stderr
+    result = plan(settings=virtual(), inventory="three")
+    assert result.returncode == 1
+    assert "cluster.virtual_ip 192.0.2.10 is taken: a machine that is not in the" in result.stderr
+    assert "52:54:00:12:34:56" in result.stderr
 
 
 def test_a_site_that_has_it_asks_each_host_once(tmp_path: Path) -> None:
     path = tmp_path / "commands.json"
-    done = call(
+    result = call(
         ["pyinfra", "tests/plan/inventories/counted.py", "deploys/site.py", "--dry"],
         virtual(),
         PLAN_COMMANDS=str(path),
         PLAN_VIRTUAL=ADDRESS,
     )
-    lines = [line for line in shown(done) if line]
+    lines = [line for line in plan_lines(result) if line]
     assert lines == ["Nothing to do: 2 hosts of gpuboot are as the settings say."]
     commands = json.loads(path.read_text())
-    assert {len(asked) for asked in commands.values()} == {COMMANDS}
+    assert {len(host_commands) for host_commands in commands.values()} == {COMMANDS}
     assert "Who answers at an address" not in str(commands)
 
 
 def test_a_living_site_goes_over_to_it() -> None:
-    lines = [line.strip() for line in shown(living("--dry", settings=virtual()))]
+    lines = [line.strip() for line in plan_lines(run_living("--dry", settings=virtual()))]
     for line in (
         "+ package keepalived: version (newest available)",
         "+ file /etc/systemd/system/keepalived.service.d/gpuboot.conf: 5 lines",
@@ -97,6 +97,6 @@ def test_a_living_site_goes_over_to_it() -> None:
 
 
 def test_a_living_site_goes_back() -> None:
-    lines = [line.strip() for line in shown(living("--dry", PLAN_VIRTUAL=ADDRESS))]
+    lines = [line.strip() for line in plan_lines(run_living("--dry", PLAN_VIRTUAL=ADDRESS))]
     for line in ("-192.0.2.10 gpuboot-api", "~ unit keepalived.service: state active → stopped"):
         assert line in lines

@@ -28,8 +28,8 @@ def keepalived(cluster: Cluster, nodes: Sequence[Node]) -> str:
 
 def machine(address: str) -> list[str]:
     """Lines of the compound fact of the control plane that holds the address."""
-    ours = ["keepalived\tours", f"virtual_address\t{address}"]
-    return [f"address\teth0 {address}/32", *ours]
+    address_lines = ["keepalived\tours", f"virtual_address\t{address}"]
+    return [f"address\teth0 {address}/32", *address_lines]
 
 
 def certificate(address: str) -> str:
@@ -41,6 +41,6 @@ def certificate(address: str) -> str:
     builder = builder.public_key(key.public_key()).serial_number(1).not_valid_before(start)
     builder = builder.not_valid_after(start + datetime.timedelta(days=365))
     names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
-    made = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
-    text = base64.b64encode(made.public_bytes(Encoding.DER)).decode()
+    signed = builder.add_extension(names, critical=False).sign(key, hashes.SHA256())
+    text = base64.b64encode(signed.public_bytes(Encoding.DER)).decode()
     return f"certificate\t/etc/kubernetes/pki/apiserver.crt {text}"

@@ -80,7 +80,7 @@ MIG_MIXED = Population(
      values(s.A100_SMI, MEMORY_TEMP=44, MEM_MAX_OP_TEMP=95),
      framebuffer(s.A100_SMI, 81050, 0, 869), pcie(s.A100_SMI, 4, 4, 16, 16), *_WELL,
      *profiled(0, s.A100_MIXED)),
-    _A100_BUSY, _LACKS, MIG_LACKS, flavour=_PROPRIETARY, strategy="mixed", others=_SWITCHES,
+    _A100_BUSY, _LACKS, MIG_LACKS, flavour=_PROPRIETARY, strategy="mixed", other_devices=_SWITCHES,
     labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.memory": "81920",
             "nvidia.com/mig.capable": "true"},
 )  # fmt: skip

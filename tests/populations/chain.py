@@ -12,7 +12,7 @@ from tests.populations.cluster import Cluster
 from tests.populations.machine import Machine
 from tests.unit.test_runner import clock
 
-__all__ = ["clock", "judged", "told"]
+__all__ = ["clock", "format_findings", "verify_machine"]
 
 # Short periods: what is waited for costs the test a look a second.
 SETTINGS: dict[str, Any] = {
@@ -22,16 +22,16 @@ SETTINGS: dict[str, Any] = {
 }
 
 
-def judged(machine: Machine, cluster: Cluster, **settings: Any) -> list[Finding]:
+def verify_machine(machine: Machine, cluster: Cluster, **settings: Any) -> list[Finding]:
     """What `gpuboot verify` finds. + settings: that differ"""
-    asked = parse_settings({**SETTINGS, **settings})
+    site_settings = parse_settings({**SETTINGS, **settings})
     host = machine.host()
     names, api = [host.node], cast(RealCluster, cluster)
-    proof = runner.verify(api, names, lambda: [host], asked, lambda line: None)
+    proof = runner.verify(api, names, lambda: [host], site_settings, lambda line: None)
     return list(proof.findings)
 
 
-def told(findings: list[Finding]) -> str:
+def format_findings(findings: list[Finding]) -> str:
     return "\n".join(
         f"{f.status} {f.link} {f.gpu_uuid}: {f.detail}" for f in findings if f.status != "pass"
     )

@@ -26,7 +26,7 @@ _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 class Cluster(FakeCluster):
     """+ of: the node
     + page: what its exporter shows while nobody holds a device
-    + offered: allocatable, where it is not all that the node has
+    + advertised: allocatable, where it is not all that the node has
     + fails: UUID of a device -> log of the pod that gets it
     + exporter: phase of the exporter's pod; "" for no pod
     + target: health of the scrape target
@@ -38,7 +38,7 @@ class Cluster(FakeCluster):
 
     of: Population
     page: Page
-    offered: Mapping[str, str] | None = None
+    advertised: Mapping[str, str] | None = None
     fails: Mapping[str, str] = field(default_factory=dict)
     exporter: str = "Running"
     target: str = "up"
@@ -50,31 +50,35 @@ class Cluster(FakeCluster):
 
     def _answer(self, path: str, query: dict[str, str]) -> Any:
         if path == "/api/v1/nodes":
-            return {"items": [node_object(self.of, self.offered)]}
+            return {"items": [node_object(self.of, self.advertised)]}
         if path == LEASES:
             return {"items": [self._lease(self.of.node)]}
         return super()._answer(path, query)
 
     def _exporters(self) -> list[dict[str, Any]]:
         meta = {"namespace": "gpu-operator", "uid": "e1", "annotations": self.annotations}
-        one = {
+        pod = {
             "metadata": {"name": f"nvidia-dcgm-exporter-{self.of.name}", **meta},
             "spec": {"nodeName": self.of.node},
             "status": {"phase": self.exporter},
         }
-        return [one] if self.exporter else []
+        return [pod] if self.exporter else []
 
     def _metrics(self, node: str) -> str:
         self.energy += 0 if self.frozen else 1_000_000
         before = self.page.change
 
-        def risen(card: Card, one: Instance | None, known: dict[str, float]) -> dict[str, float]:
-            shown = dict(before(card, one, known)) if before else dict(known)
-            return shown | {name: shown[name] + self.energy for name in (_ENERGY,) if name in shown}
+        def risen(
+            card: Card, instance: Instance | None, values: dict[str, float]
+        ) -> dict[str, float]:
+            changed = dict(before(card, instance, values)) if before else dict(values)
+            return changed | {
+                name: changed[name] + self.energy for name in (_ENERGY,) if name in changed
+            }
 
-        holders = {uuid: list(held) for uuid, held in self.page.holders.items()}
-        for (pod, _), held in self._current().items():
-            for uuid in held:
+        holders = {uuid: list(uuids) for uuid, uuids in self.page.holders.items()}
+        for (pod, _), uuids in self._current().items():
+            for uuid in uuids:
                 holders.setdefault(uuid, []).append((self._newest, pod))
         return replace(self.page, holders=holders, change=risen).text()
 
@@ -84,9 +88,13 @@ class Cluster(FakeCluster):
             data = {"result": self._query(query["query"])}
         elif path.endswith("/targets"):
             labels = {"job": "nvidia-dcgm-exporter", "node": self.of.node}
-            ours = {"labels": labels, "health": self.target, "lastError": "connection refused"}
-            others = [{"labels": {"job": "apiserver"}, "health": "up"}]
-            data = {"activeTargets": others + ([ours] if self.exporter else [])}
+            own_target = {
+                "labels": labels,
+                "health": self.target,
+                "lastError": "connection refused",
+            }
+            other_targets = [{"labels": {"job": "apiserver"}, "health": "up"}]
+            data = {"activeTargets": other_targets + ([own_target] if self.exporter else [])}
         elif path.endswith("/alerts"):
             data = {"alerts": []}
         else:
@@ -99,22 +107,22 @@ class Cluster(FakeCluster):
         That is what `timestamp(a) or on (UUID, …) timestamp(b)` gives, whose value is the sample's
         time: of each device those of the first metric that it has.
         """
-        wanted = sorted(metric_names(expression), key=expression.index)
+        names = sorted(metric_names(expression), key=expression.index)
         if self.exporter != "Running":
             return []
-        found: dict[str, dict[str, Any]] = {}
+        results: dict[str, dict[str, Any]] = {}
         first: dict[tuple[str, str], str] = {}
         samples = list(parse_exposition(self._metrics(self.of.node)))
         for sample in sorted(
-            (sample for sample in samples if sample.name in wanted),
-            key=lambda sample: wanted.index(sample.name),
+            (sample for sample in samples if sample.name in names),
+            key=lambda sample: names.index(sample.name),
         ):
             device = sample.labels.get("UUID", ""), sample.labels.get("GPU_I_ID", "")
             if first.setdefault(device, sample.name) == sample.name:
                 labels = {**sample.labels, "node": self.of.node}
                 value = [NOW, str(NOW - self.age)]
-                found.setdefault(json.dumps(labels), {"metric": labels, "value": value})
-        return list(found.values())
+                results.setdefault(json.dumps(labels), {"metric": labels, "value": value})
+        return list(results.values())
 
     def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
         containers = [item for item in body["spec"]["containers"] if "resources" in item]
@@ -124,7 +132,7 @@ class Cluster(FakeCluster):
         name = body["metadata"]["name"]
         pod = {"metadata": body["metadata"], "spec": dict(body["spec"]), "status": {}}
         self.pods[name] = pod
-        given = {}
+        assigned = {}
         free = self._free()
         for container in containers:
             [(resource, count)] = container["resources"]["limits"].items()
@@ -135,33 +143,37 @@ class Cluster(FakeCluster):
                 condition = {"type": "PodScheduled", "status": "False", "message": message}
                 pod["status"] = {"phase": "Pending", "conditions": [condition]}
                 return pod
-            given[name, container["name"]] = fitting
-        self.on |= given
+            assigned[name, container["name"]] = fitting
+        self.on |= assigned
         pod["spec"]["nodeName"] = self.of.node
         pod["status"] = self._status(pod, self.of.node)
         return pod
 
     def _free(self) -> list[tuple[str, str]]:
         """UUID and resource of each device that a pod can get."""
-        held = Counter(uuid for uuids in self._current().values() for uuid in uuids)
-        offered = devices(self.of, self.page.gone).items()
-        return [item for item in offered if held[item[0]] < self.of.shares]
+        usage = Counter(uuid for uuids in self._current().values() for uuid in uuids)
+        available = devices(self.of, self.page.missing_cards).items()
+        return [item for item in available if usage[item[0]] < self.of.shares]
 
     def _current(self) -> dict[tuple[str, str], list[str]]:
         return {at: uuids for at, uuids in self.on.items() if at[0] in self.pods}
 
-    def _held(self, pod: str, container: str) -> list[Any]:
+    def _held_devices(self, pod: str, container: str) -> list[Any]:
         return list(self._current().get((pod, container), []))
 
     def _gpu_log(self, pod: str, container: str) -> str:
         self.looked[f"{pod} {container}"] += 1
         if self.looked[f"{pod} {container}"] <= self.looks:
             return ""
-        held = self._held(pod, container)
-        listed = []
-        for uuid in held:
-            cards = [(card, one) for card, one in self.of.instances if one.uuid == uuid]
-            listed.append(f"GPU 0: {self.of.model} (UUID: {cards[0][0].uuid if cards else uuid})")
-            listed += [f"  MIG {one.profile}     Device  0: (UUID: {uuid})" for _, one in cards]
-        runs = {uuid: self.fails.get(uuid, PASSED) for uuid in held}
-        return "\n".join([*listed, *vectoradd_lines(runs)]) + "\n"
+        uuids = self._held_devices(pod, container)
+        lines = []
+        for uuid in uuids:
+            cards = [
+                (card, instance) for card, instance in self.of.instances if instance.uuid == uuid
+            ]
+            lines.append(f"GPU 0: {self.of.model} (UUID: {cards[0][0].uuid if cards else uuid})")
+            lines += [
+                f"  MIG {instance.profile}     Device  0: (UUID: {uuid})" for _, instance in cards
+            ]
+        runs = {uuid: self.fails.get(uuid, PASSED) for uuid in uuids}
+        return "\n".join([*lines, *vectoradd_lines(runs)]) + "\n"

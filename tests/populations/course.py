@@ -44,7 +44,7 @@ class Course:
     + changed: what the exporter shows then
     + rising: counter -> its rise a minute
     + scraped: False: the exporter does not answer; target: False: Prometheus has no such target
-    + offered: allocatable
+    + advertised: allocatable
     """
 
     of: Population
@@ -54,7 +54,7 @@ class Course:
     rising: Mapping[str, float] = field(default_factory=dict)
     scraped: bool = True
     target: bool = True
-    offered: Mapping[str, str] | None = None
+    advertised: Mapping[str, str] | None = None
     blanks: bool = False
 
     def page(self, minute: float) -> Page | None:
@@ -63,10 +63,10 @@ class Course:
         if late and not (self.scraped and self.target):
             return None
         busy = minute >= self.idle
-        held: dict[str, list[tuple[str, str]]] = {}
-        for uuid, pod, _ in _held(self.of):
-            held.setdefault(uuid, []).append(("ml", pod))
-        page = Page(self.of, held if busy else {}, busy, self.blanks)
+        pods_by_device: dict[str, list[tuple[str, str]]] = {}
+        for uuid, pod, _ in _held_shares(self.of):
+            pods_by_device.setdefault(uuid, []).append(("ml", pod))
+        page = Page(self.of, pods_by_device if busy else {}, busy, self.blanks)
         return self.changed(page) if late else page
 
 
@@ -98,20 +98,20 @@ def fired(folder: Path, courses: Iterable[Course], time: Time) -> dict[str, set[
 
 def first_fired(folder: Path, courses: Iterable[Course], time: Time) -> dict[str, dict[str, float]]:
     """The same, with the minute at which each fired first."""
-    found = list(courses)
-    groups = rules.groups(SETTINGS, [Machine(course.of).node for course in found])
-    kept = [
+    pending_courses = list(courses)
+    groups = rules.groups(SETTINGS, [Machine(course.of).node for course in pending_courses])
+    unfired_courses = [
         {key: rule[key] for key in rule if key != "annotations"}
         for group in groups
         for rule in group["rules"]
     ]
-    _write(folder / "rules.yml", {"groups": [{"name": "all", "rules": kept}]})
-    read = {name for rule in kept for name in metric_names(rule["expr"])}
+    _write(folder / "rules.yml", {"groups": [{"name": "all", "rules": unfired_courses}]})
+    read = {name for rule in unfired_courses for name in metric_names(rule["expr"])}
     series = {
         "etcd_server_has_leader{}": f"1x{time.count}",
         "gpuboot_etcd_backup_timestamp_seconds{}": f"0+{time.step}x{time.count}",  # just taken
     }
-    for course in found:
+    for course in pending_courses:
         series |= {
             name: _text(points)
             for name, points in _series(course, time)
@@ -133,14 +133,14 @@ def first_fired(folder: Path, courses: Iterable[Course], time: Time) -> dict[str
     return _alerts(run("test", "rules", folder / "suite.yml"))
 
 
-def _alerts(ran: CompletedProcess[str]) -> dict[str, dict[str, float]]:
+def _alerts(result: CompletedProcess[str]) -> dict[str, dict[str, float]]:
     """promtool expected no series, and tells those that there are."""
-    assert ", err: " not in ran.stdout, ran.stdout
-    found: dict[str, dict[str, float]] = {}
-    for name, node, second in _FIRED.findall(ran.stdout):
-        found.setdefault(node, {})[name] = float(second) / 60
-    assert found or ran.returncode == 0, ran.stdout
-    return found
+    assert ", err: " not in result.stdout, result.stdout
+    alerts: dict[str, dict[str, float]] = {}
+    for name, node, second in _FIRED.findall(result.stdout):
+        alerts.setdefault(node, {})[name] = float(second) / 60
+    assert alerts or result.returncode == 0, result.stdout
+    return alerts
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:
@@ -156,31 +156,31 @@ def _series(course: Course, time: Time) -> Iterator[tuple[str, Points]]:
 
 def _exported(course: Course, time: Time) -> dict[str, Points]:
     target = {"job": "nvidia-dcgm-exporter", "node": course.of.node, "instance": course.of.node}
-    found: dict[str, Points] = {}
-    shown: dict[tuple[bool, bool], _Shown | None] = {}
+    exported: dict[str, Points] = {}
+    phases: dict[tuple[bool, bool], _Exposition | None] = {}
     risen: dict[tuple[str, ...], float] = {}
     up: Points = []
     for at, minute in enumerate(time):
         phase = minute >= course.idle, minute >= course.since
-        if phase not in shown:
+        if phase not in phases:
             page = course.page(minute)
             rising = course.rising if phase[1] else {}
-            shown[phase] = None
+            phases[phase] = None
             if page is not None:
-                shown[phase] = _Shown(list(page.samples()), target, rising, time.step / 60)
-        now = shown[phase]
+                phases[phase] = _Exposition(list(page.samples()), target, rising, time.step / 60)
+        now = phases[phase]
         up.append(1.0 if now is not None else 0.0 if course.target else None)
         for series, value, counter, rise in now.series if now else []:
             if counter:
                 risen[counter] = risen.get(counter, 0.0) + rise
-            points = found.setdefault(series, [])
+            points = exported.setdefault(series, [])
             points += [None] * (at - len(points)) + [value + floor(risen.get(counter, 0.0))]
     return {_name("up", target): up} | {
-        name: points + [None] * (time.count - len(points)) for name, points in found.items()
+        name: points + [None] * (time.count - len(points)) for name, points in exported.items()
     }
 
 
-class _Shown:
+class _Exposition:
     """A page as series: name, value, and of a counter what it counts and how it rises."""
 
     def __init__(
@@ -201,38 +201,38 @@ def _rises(
     samples: Samples, rising: Mapping[str, float], minutes: float
 ) -> dict[tuple[str, str], float]:
     """Counter and UUID -> its rise from one sample to the next."""
-    found = {}
+    rises = {}
     for metric, labels, value in samples:
         if metric in rising:
-            found[metric, labels["UUID"]] = rising[metric] * minutes
+            rises[metric, labels["UUID"]] = rising[metric] * minutes
         elif metric == "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION":
-            found[metric, labels["UUID"]] = 6e6 * minutes
+            rises[metric, labels["UUID"]] = 6e6 * minutes
         elif metric == "DCGM_FI_DEV_CLOCKS_EVENT_REASONS" and int(value) & 4 and value < 1e15:
             capped = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS"
-            found[capped, labels["UUID"]] = 36e9 * minutes
-    return found
+            rises[capped, labels["UUID"]] = 36e9 * minutes
+    return rises
 
 
 def _node(course: Course, time: Time) -> Iterator[tuple[str, Points]]:
     """kube-state-metrics on the node."""
     node = course.of.node
-    early, late = node_object(course.of), node_object(course.of, course.offered)
+    early, late = node_object(course.of), node_object(course.of, course.advertised)
     labels = {f"label_{_safe(k)}": v for k, v in early["metadata"]["labels"].items()}
     ready = {"node": node, "condition": "Ready", "status": "true"}
-    whole = time.points((0, 1.0))
-    yield _name("kube_node_info", {"node": node}), whole
-    yield _name("kube_node_labels", {"node": node, **labels}), whole
-    yield _name("kube_node_status_condition", ready), whole
+    constant = time.points((0, 1.0))
+    yield _name("kube_node_info", {"node": node}), constant
+    yield _name("kube_node_labels", {"node": node, **labels}), constant
+    yield _name("kube_node_status_condition", ready), constant
     yield _name("kube_node_spec_unschedulable", {"node": node}), time.points((0, 0.0))
-    for what in ("capacity", "allocatable"):
+    for kind in ("capacity", "allocatable"):
         for resource in allocatable(course.of):
-            given = {"node": node, "resource": _safe(resource), "unit": "integer"}
-            before, after = (float(item["status"][what].get(resource, 0)) for item in (early, late))
+            resource_labels = {"node": node, "resource": _safe(resource), "unit": "integer"}
+            before, after = (float(item["status"][kind].get(resource, 0)) for item in (early, late))
             points = time.points((0, before), (course.since, after))
-            yield _name(f"kube_node_status_{what}", given), points
+            yield _name(f"kube_node_status_{kind}", resource_labels), points
 
 
-def _held(of: Population) -> Iterator[tuple[str, str, str]]:
+def _held_shares(of: Population) -> Iterator[tuple[str, str, str]]:
     """Each device or share in use: UUID, pod, resource. Of a shared GPU the second pod has two."""
     for number, (uuid, resource) in enumerate(devices(of).items()):
         yield uuid, f"train-{number}", resource
@@ -243,15 +243,15 @@ def _held(of: Population) -> Iterator[tuple[str, str, str]]:
 
 def _pods(course: Course, time: Time) -> Iterator[tuple[str, Points]]:
     """kube-state-metrics on the pods that hold the devices."""
-    held = time.points((0, None), (course.idle, 1.0))
-    counts = Counter((pod, resource) for _, pod, resource in _held(course.of))
+    presence = time.points((0, None), (course.idle, 1.0))
+    counts = Counter((pod, resource) for _, pod, resource in _held_shares(course.of))
     for (name, resource), count in counts.items():
         pod = {"namespace": "ml", "pod": name, "node": course.of.node}
-        asked = {"container": "main", "resource": _safe(resource), "unit": "integer"}
+        request = {"container": "main", "resource": _safe(resource), "unit": "integer"}
         units = time.points((0, None), (course.idle, float(count)))
-        yield _name("kube_pod_info", pod), held
-        yield _name("kube_pod_status_phase", {**pod, "phase": "Running"}), held
-        yield _name("kube_pod_container_resource_requests", {**pod, **asked}), units
+        yield _name("kube_pod_info", pod), presence
+        yield _name("kube_pod_status_phase", {**pod, "phase": "Running"}), presence
+        yield _name("kube_pod_container_resource_requests", {**pod, **request}), units
 
 
 def _safe(text: str) -> str:
@@ -272,8 +272,8 @@ def _text(points: Points) -> str:
         end = _run_end(points, at)
         first = points[at]
         if first is None:
-            rest = end - at - (at > 0)
-            parts += ["stale"] * (at > 0) + ([f"_x{rest}"] if rest else [])
+            remaining = end - at - (at > 0)
+            parts += ["stale"] * (at > 0) + ([f"_x{remaining}"] if remaining else [])
         else:
             parts.append(f"{first!r}+{_rise(points, at)!r}x{end - at - 1}".replace("+-", "-"))
         at = end
@@ -291,5 +291,5 @@ def _run_end(points: Points, at: int) -> int:
 
 
 def _rise(points: Points, at: int) -> float:
-    here, after = points[at], points[at + 1] if at + 1 < len(points) else None
-    return after - here if here is not None and after is not None else 0.0
+    current, after = points[at], points[at + 1] if at + 1 < len(points) else None
+    return after - current if current is not None and after is not None else 0.0

@@ -10,9 +10,10 @@ from gpuboot.rules.catalogue import loaded_alerts
 from gpuboot.telemetry.expressions import metric_names
 from gpuboot.verify.checks.health import METRICS
 from tests.populations.course import SETTINGS
+from tests.populations.derivations import derivations
 from tests.populations.machine import Machine
-from tests.populations.model import ASKED, Lack, Population, Source
-from tests.populations.opposites import WELL, derivations
+from tests.populations.model import REQUESTED_FIELDS, Lack, Population, Source
+from tests.populations.opposites import WELL
 from tests.populations.sources import FIRST
 from tests.populations.table import POPULATIONS
 from tests.populations.watch_faults import BROKEN
@@ -93,90 +94,99 @@ def text() -> str:
     return "".join(
         [
             _HEAD,
-            *(_row(one) for one in kinds),
+            *(_row(population) for population in kinds),
             _LACKS,
             *_lacks(kinds),
             _DERIVED,
             *_derived(kinds),
             _OPEN,
             _SOURCES,
-            *(f"- {where}\n" for where in sorted({s.where for s in _recorded(kinds)})),
+            *(f"- {origin}\n" for origin in sorted({s.origin for s in _recorded(kinds)})),
         ]
     )
 
 
-def _row(one: Population) -> str:
-    told = one.told(one.cards[-1] if one.whole else one.cards[0])
-    recorded = sum(group.source.recorded for group in told.values())
-    mig = one.strategy if one.instances else "off"
-    counts = f"{len(told)} of {len(ASKED)} | {recorded}"
-    return f"| {one.name} | {one.title} | `{one.model}` | {mig} | {counts} |\n"
+def _row(population: Population) -> str:
+    reported = population.reported(
+        population.cards[-1] if population.undivided else population.cards[0]
+    )
+    recorded = sum(group.source.recorded for group in reported.values())
+    mig = population.strategy if population.instances else "off"
+    counts = f"{len(reported)} of {len(REQUESTED_FIELDS)} | {recorded}"
+    return f"| {population.name} | {population.title} | `{population.model}` | {mig} | {counts} |\n"
 
 
 def _lacks(kinds: list[Population]) -> Iterator[str]:
     """A line for each lack, with all kinds that have it."""
-    found: dict[tuple[str, frozenset[str], str], list[str]] = {}
-    for one in kinds:
-        for lack in _own(one):
-            how = "recorded" if lack.source.recorded else lack.source.where
-            found.setdefault((lack.what, lack.fields, how), []).append(one.name)
+    lacks: dict[tuple[str, frozenset[str], str], list[str]] = {}
+    for population in kinds:
+        for lack in _own(population):
+            provenance = "recorded" if lack.source.recorded else lack.source.origin
+            lacks.setdefault((lack.description, lack.fields, provenance), []).append(
+                population.name
+            )
     by_field = readers(kinds[0])
-    for (what, names, how), where in found.items():
-        fields = ", ".join(f"`{_short(name)}`" for name in ASKED if name in names)
+    for (description, names, provenance), populations in lacks.items():
+        fields = ", ".join(f"`{_short(name)}`" for name in REQUESTED_FIELDS if name in names)
         alerts = ", ".join(sorted({alert for name in names for alert in by_field.get(name, ())}))
-        yield f"| {what} | {', '.join(where)} | {fields} | {alerts or 'none'} | {how} |\n"
+        yield (
+            f"| {description} | {', '.join(populations)} | {fields} | {alerts or 'none'} "
+            f"| {provenance} |\n"
+        )
 
 
 def _derived(kinds: list[Population]) -> Iterator[str]:
     """A line for each derivation, with what stands on it and what is tried instead."""
     by_field = readers(kinds[0])
-    found: dict[str, set[str]] = {}
+    sources: dict[str, set[str]] = {}
     for source, names in derivations(kinds):
-        found.setdefault(source.where, set()).update(names)
-    for why, names in found.items():
-        fields = ", ".join(f"`{_short(name)}`" for name in ASKED if name in names)
+        sources.setdefault(source.origin, set()).update(names)
+    for origin, names in sources.items():
+        fields = ", ".join(f"`{_short(name)}`" for name in REQUESTED_FIELDS if name in names)
         alerts = ", ".join(sorted({alert for name in names for alert in by_field.get(name, ())}))
         links = "health" if names & METRICS else "none"
-        tried = [one.what for one in WELL if one.about.where == why] + BROKEN.get(why, [])
-        told = alerts or "none"
-        yield f"| {why} | {fields} | {told} | {links} | {'; '.join(tried) or _ABSENT} |\n"
+        cases = [
+            opposite.description for opposite in WELL if opposite.source.origin == origin
+        ] + BROKEN.get(origin, [])
+        alert_text = alerts or "none"
+        yield f"| {origin} | {fields} | {alert_text} | {links} | {'; '.join(cases) or _ABSENT} |\n"
 
 
 _ABSENT = "no value at all; DCGM's mark for none"
 
 
-def _own(one: Population) -> Iterator[Lack]:
+def _own(population: Population) -> Iterator[Lack]:
     """Each lack, without the fields that one before it has told; not what comes with events."""
-    told: set[str] = set()
-    for lack in (*one.mig_lacks, *one.lacks):
-        rest = lack.fields - told
-        told |= rest
-        if rest and lack.source is not FIRST:
-            yield Lack(lack.what, lack.source, rest)
+    reported: set[str] = set()
+    for lack in (*population.mig_lacks, *population.lacks):
+        remaining = lack.fields - reported
+        reported |= remaining
+        if remaining and lack.source is not FIRST:
+            yield Lack(lack.description, lack.source, remaining)
 
 
-def readers(one: Population) -> dict[str, set[str]]:
+def readers(population: Population) -> dict[str, set[str]]:
     """Field -> alerts that read it, themselves or by recording rules."""
-    groups = rules.groups(SETTINGS, [Machine(one).node])
+    groups = rules.groups(SETTINGS, [Machine(population).node])
     records: dict[str, set[str]] = {}
     for rule in (rule for group in groups for rule in group["rules"] if "record" in rule):
         read = metric_names(rule["expr"])
         records[rule["record"]] = records.get(rule["record"], set()) | read
-    found: dict[str, set[str]] = {}
+    alerts_by_field: dict[str, set[str]] = {}
     for alert in (alert for group in loaded_alerts(SETTINGS).values() for alert in group):
         for name in _raw(metric_names(rules.expression(alert)), records):
-            found.setdefault(name, set()).add(alert.name)
-    return found
+            alerts_by_field.setdefault(name, set()).add(alert.name)
+    return alerts_by_field
 
 
 def _raw(names: set[str], records: dict[str, set[str]]) -> set[str]:
     """The names with recording rules replaced by what those read."""
-    found: set[str] = set()
+    fields: set[str] = set()
     new = set(names)
     while new:
-        found |= new
-        new = {read for name in new for read in records.get(name, ())} - found
-    return found - records.keys()
+        fields |= new
+        new = {read for name in new for read in records.get(name, ())} - fields
+    return fields - records.keys()
 
 
 def _short(name: str) -> str:
@@ -184,5 +194,5 @@ def _short(name: str) -> str:
 
 
 def _recorded(kinds: list[Population]) -> Iterator[Source]:
-    for one in kinds:
-        yield from (source for source in one.sources if source.recorded)
+    for population in kinds:
+        yield from (source for source in population.sources if source.recorded)

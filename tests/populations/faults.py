@@ -27,11 +27,11 @@ class Fault:
     + on_fabric, on_mig: only GPUs of an NVLink fabric, or with MIG, can show it
     + machine: the machine's own state
     + fails: log of the pod that gets a device of the GPU; everywhere: of any GPU of the node
-    + offered: allocatable then
+    + advertised: allocatable then
     + page, rising: what the exporter shows
     + cluster: settings of `Cluster` that differ
     + course: settings of `Course` that differ
-    + links: links of the chain that fail; alone, beside: and these where the node has no other
+    + links: links of the chain that fail; single, beside: and these where the node has no other
       GPU, or has one
     + alerts, alerts_alone: alerts that fire; likewise
     + untold: kind -> those of them that do not fire there
@@ -40,8 +40,8 @@ class Fault:
     name: str
     links: frozenset[str]
     alerts: frozenset[str]
-    alone: frozenset[str] = frozenset()
-    beside: frozenset[str] = frozenset()
+    single: frozenset[str] = frozenset()
+    multiple: frozenset[str] = frozenset()
     alerts_alone: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
     only: frozenset[str] = frozenset()
@@ -51,7 +51,7 @@ class Fault:
     machine: Mapping[str, object] = field(default_factory=dict)
     fails: str = ""
     everywhere: bool = False
-    offered: Callable[[Population], Mapping[str, str]] | None = None
+    advertised: Callable[[Population], Mapping[str, str]] | None = None
     page: Callable[[Page], Page] = lambda page: page
     rising: Mapping[str, float] = field(default_factory=dict)
     cluster: Mapping[str, object] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Fault:
         return self.name
 
     @property
-    def shown(self) -> bool:
+    def visible(self) -> bool:
         """Whether metrics show anything of it."""
         return bool(self.alerts)
 
@@ -73,17 +73,17 @@ class Fault:
             return False
         if self.on_mig and not population.cards[0].instances:
             return False
-        known = population.metrics(population.cards[0], None)
-        return all(name in known for name in self.needs)
+        values = population.metrics(population.cards[0], None)
+        return all(name in values for name in self.needs)
 
     def failing(self, population: Population) -> frozenset[str]:
         """Links that fail on such a node."""
-        return self.links | (self.alone if len(population.cards) == 1 else self.beside)
+        return self.links | (self.single if len(population.cards) == 1 else self.multiple)
 
     def firing(self, population: Population) -> frozenset[str]:
         """Alerts that fire on such a node."""
-        found = self.alerts | (self.alerts_alone if len(population.cards) == 1 else frozenset())
-        return found - self.untold.get(population.name, frozenset())
+        alerts = self.alerts | (self.alerts_alone if len(population.cards) == 1 else frozenset())
+        return alerts - self.untold.get(population.name, frozenset())
 
     def on(self, population: Population) -> Machine:
         return Machine(population, **self.machine)  # type: ignore[arg-type]
@@ -96,26 +96,28 @@ class Fault:
 
 def _of_first(population: Population) -> list[str]:
     card = population.cards[0]
-    return [one.uuid for one in card.instances] or [card.uuid]
+    return [instance.uuid for instance in card.instances] or [card.uuid]
 
 
 def _shows(**of: float) -> Callable[[Page], Page]:
     """The first GPU shows these values, on each of its instances; metrics without DCGM_FI_DEV_."""
-    wanted = {f"DCGM_FI_DEV_{name}": value for name, value in of.items()}
+    changed = {f"DCGM_FI_DEV_{name}": value for name, value in of.items()}
 
-    def change(card: Card, one: Instance | None, known: dict[str, float]) -> Mapping[str, float]:
-        return known | wanted if card.index == 0 else known
+    def change(
+        card: Card, instance: Instance | None, values: dict[str, float]
+    ) -> Mapping[str, float]:
+        return values | changed if card.index == 0 else values
 
     return lambda page: replace(page, change=change)
 
 
 def _without_first(population: Population) -> dict[str, str]:
-    found = allocatable(population)
-    lost = allocatable(population, FIRST)
-    return {name: lost.get(name, "0") for name in found}
+    current = allocatable(population)
+    remaining = allocatable(population, FIRST)
+    return {name: remaining.get(name, "0") for name in current}
 
 
-def _nothing(population: Population) -> dict[str, str]:
+def _zero_allocatable(population: Population) -> dict[str, str]:
     return dict.fromkeys(allocatable(population), "0")
 
 
@@ -128,34 +130,34 @@ FAULTS = (
         "a GPU is lost",
         _set("nvidia-smi"),
         _set("GPULost", "GPUDeviceUnhealthy"),
-        alone=_set("allocatable"),
+        single=_set("allocatable"),
         alerts_alone=_set("GPUMetricsMissing", "GPUDevicePluginMissing"),
-        machine={"lost": FIRST},
-        offered=_without_first,
-        page=lambda page: replace(page, gone=FIRST),
+        machine={"lost_cards": FIRST},
+        advertised=_without_first,
+        page=lambda page: replace(page, missing_cards=FIRST),
     ),
     Fault(
         "a GPU left the bus",
         _set("pci"),
         _set("GPULost", "GPUDeviceUnhealthy"),
-        alone=_set("nvidia-smi", "allocatable"),
+        single=_set("nvidia-smi", "allocatable"),
         alerts_alone=_set("GPUMetricsMissing", "GPUDevicePluginMissing"),
-        machine={"gone": FIRST},
-        offered=_without_first,
-        page=lambda page: replace(page, gone=FIRST),
+        machine={"missing_cards": FIRST},
+        advertised=_without_first,
+        page=lambda page: replace(page, missing_cards=FIRST),
     ),
     Fault(
         "a lost GPU stops the exporter",
         _set("nvidia-smi", "targets"),
         _set("GPULost", "GPUExporterDown", "GPUDeviceUnhealthy"),
-        alone=_set("allocatable"),
-        beside=_set("exporter", "prometheus"),
+        single=_set("allocatable"),
+        multiple=_set("exporter", "prometheus"),
         alerts_alone=_set("GPUDevicePluginMissing"),
         # without its exporter, GPUs are counted by what the kubelet offers: instances here
         untold={"mig-a100-mixed": _set("GPULost")},
-        machine={"lost": FIRST},
-        offered=_without_first,
-        page=lambda page: replace(page, gone=FIRST),
+        machine={"lost_cards": FIRST},
+        advertised=_without_first,
+        page=lambda page: replace(page, missing_cards=FIRST),
         cluster={"exporter": "Pending", "target": "down"},
         course={"scraped": False},
     ),
@@ -173,7 +175,7 @@ FAULTS = (
         _set("allocatable"),
         _set("GPUXidFatal", "GPUDeviceUnhealthy"),
         alerts_alone=_set("GPUDevicePluginMissing"),
-        offered=_without_first,
+        advertised=_without_first,
         page=lambda page: replace(page, xids={(0, 119): 1}),
     ),
     Fault(
@@ -275,7 +277,7 @@ FAULTS = (
         "the device plugin offers nothing",
         _set("allocatable"),
         _set("GPUDeviceUnhealthy", "GPUDevicePluginMissing"),
-        offered=_nothing,
+        advertised=_zero_allocatable,
     ),
     Fault("vectorAdd fails", _set("workload"), _set(), fails=_FAILED),
     Fault(

@@ -25,7 +25,7 @@ from tests.populations.model import Card, Instance, Pci, Population, Source, lac
 _SWITCHES = tuple(Pci(f"0000:{bus}:00.0", "0x10de", "0x22a3", "0x068000") for bus in ("07", "08"))
 _MARGIN_ONLY = lack(
     "memory's highest temperature is told as a margin",
-    Source(f"{s.H100_IDLE.where}, -q: Memory Max Operating T.Limit Temp"),
+    Source(f"{s.H100_IDLE.origin}, -q: Memory Max Operating T.Limit Temp"),
     "MEM_MAX_OP_TEMP",
 )
 _LACKS = (NO_EVENTS, NO_PAGES, _MARGIN_ONLY)
@@ -50,7 +50,7 @@ _H100 = (
     power(s.H100_IDLE, 69.85, 700),
     framebuffer(s.H100_IDLE, 81081, 0, 479),
     pcie(s.H100_IDLE, 5, 5, 16, 16),
-    values(Source(f"{s.H100_IDLE.where}, -q: Replays Since Reset"), PCIE_REPLAY_COUNTER=9),
+    values(Source(f"{s.H100_IDLE.origin}, -q: Replays Since Reset"), PCIE_REPLAY_COUNTER=9),
     *_WELL,
 )  # fmt: skip
 _H100_LABELS = {
@@ -67,7 +67,7 @@ H100 = Population(
     (values(s.H100_BUSY, GPU_UTIL=100, MEM_COPY_UTIL=11, SM_CLOCK=1980, CLOCKS_EVENT_REASONS=0,
             GPU_TEMP=59, GPU_TEMP_LIMIT=26, MEMORY_TEMP=54, POWER_USAGE=631.95),
      framebuffer(s.H100_BUSY, 61263, 19818, 479), *_BUSY),
-    _LACKS, others=_SWITCHES, labels=_H100_LABELS,
+    _LACKS, other_devices=_SWITCHES, labels=_H100_LABELS,
 )  # fmt: skip
 
 MIG_H100 = Population(
@@ -100,7 +100,7 @@ H200 = Population(
     (values(s.H200_BUSY, GPU_UTIL=100, MEM_COPY_UTIL=7, SM_CLOCK=1980, CLOCKS_EVENT_REASONS=0,
             GPU_TEMP=52, GPU_TEMP_LIMIT=35, MEMORY_TEMP=40, POWER_USAGE=627.40),
      framebuffer(s.H200_BUSY, 110796, 32362, 614), *_BUSY),
-    _LACKS, others=_SWITCHES,
+    _LACKS, other_devices=_SWITCHES,
     labels={"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "143771",
             "nvidia.com/mig.capable": "true"},
 )  # fmt: skip
@@ -120,7 +120,8 @@ B200 = Population(
     (values(s.LOADED, GPU_UTIL=100, MEM_COPY_UTIL=20, SM_CLOCK=1900, CLOCKS_EVENT_REASONS=4,
             GPU_TEMP=70, GPU_TEMP_LIMIT=17, MEMORY_TEMP=72, POWER_USAGE=995), *_BUSY),
     (*_LACKS, lack("NVLink 5 counts elsewhere", s.NVLINK_5, NVLINK)),
-    others=tuple(Pci(f"0000:{bus}:00.0", "0x15b3", "0x1021", "0x020700") for bus in ("05", "06")),
+    other_devices=tuple(Pci(f"0000:{bus}:00.0", "0x15b3", "0x1021", "0x020700")
+                        for bus in ("05", "06")),
     labels={"nvidia.com/gpu.product": "NVIDIA-B200", "nvidia.com/gpu.memory": "183359",
             "nvidia.com/mig.capable": "true"},
 )  # fmt: skip
@@ -140,7 +141,7 @@ GH200 = Population(
      lack("no PCIe link of the usual kind", s.UNKNOWN,
           "PCIE_LINK_GEN PCIE_MAX_LINK_GEN PCIE_LINK_WIDTH PCIE_MAX_LINK_WIDTH")),
     flavour="Open Kernel Module for aarch64",
-    others=(Pci("0018:00:00.0", "0x10de", "0x22b1", "0x060400"),),
+    other_devices=(Pci("0018:00:00.0", "0x10de", "0x22b1", "0x060400"),),
     labels={"nvidia.com/gpu.product": "NVIDIA-GH200-480GB", "nvidia.com/gpu.memory": "97871",
             "nvidia.com/mig.capable": "true", "kubernetes.io/arch": "arm64"},
 )  # fmt: skip

@@ -14,7 +14,7 @@ from deploys.facts.nvidia import SCRIPT
 from gpuboot.config.inventory import Node
 from gpuboot.hosts import node_state
 from gpuboot.verify import gpu_state
-from gpuboot.verify.evidence import Host
+from gpuboot.verify.devices import Host
 from tests.populations.model import Card, Population
 
 ADDRESS = "10.77.0.21"
@@ -30,30 +30,30 @@ _CRI = (
 class Machine:
     """The machine of a population.
 
-    + lost: indices of GPUs that the driver sees and that do not answer it any more
+    + lost_cards: indices of GPUs that the driver sees and that do not answer it any more
     + resets: indices of GPUs that need a reset
-    + gone: indices of GPUs that left the bus
+    + missing_cards: indices of GPUs that left the bus
     + fabric: what fabric.state answers, where not as the population says
-    + promised: GPUs by the inventory, where not as many as there are
+    + expected_gpus: GPUs by the inventory, where not as many as there are
     """
 
     of: Population
-    lost: frozenset[int] = frozenset()
+    lost_cards: frozenset[int] = frozenset()
     resets: frozenset[int] = frozenset()
-    gone: frozenset[int] = frozenset()
+    missing_cards: frozenset[int] = frozenset()
     fabric: str = ""
-    promised: int | None = None
+    expected_gpus: int | None = None
 
     @property
     def node(self) -> Node:
         """What the inventory says of it."""
-        count = len(self.of.cards) if self.promised is None else self.promised
+        count = len(self.of.cards) if self.expected_gpus is None else self.expected_gpus
         return Node(self.of.node, self.of.node, ADDRESS, "worker", count, False)
 
     @property
     def cards(self) -> tuple[Card, ...]:
         """Those on the bus."""
-        return tuple(card for card in self.of.cards if card.index not in self.gone)
+        return tuple(card for card in self.of.cards if card.index not in self.missing_cards)
 
     @property
     def version(self) -> str:
@@ -70,14 +70,16 @@ class Machine:
     def node_fact(self) -> list[str]:
         """Lines of deploys/facts/node.sh, as far as GPUs are concerned."""
         devices = [(card.slot, self.of.device, self.of.kind) for card in self.cards]
-        devices += [(d.slot, d.device, d.kind) for d in self.of.others if d.vendor == "0x10de"]
+        devices += [
+            (d.slot, d.device, d.kind) for d in self.of.other_devices if d.vendor == "0x10de"
+        ]
         return [
             "uid\t0",
             f"hostname\t{self.of.node}",
             "os_id\tubuntu",
             "os_version\t24.04",
             *(f"pci\t{' '.join(device)}" for device in devices),
-            *(f"nvlink_bridge\t{d.slot}" for d in self.of.others if d.vendor == "0x15b3"),
+            *(f"nvlink_bridge\t{d.slot}" for d in self.of.other_devices if d.vendor == "0x15b3"),
             f"driver\t{self.version}",
             f"driver_module\t{self.of.driver}",
             "clock\t1795270540.5",
@@ -85,31 +87,32 @@ class Machine:
 
     def nvidia_fact(self) -> list[str]:
         """What deploys/facts/nvidia.sh itself prints there."""
-        whole = self.of.name, self.lost, self.resets, self.gone, self.fabric
-        if whole not in _PRINTED:
-            _PRINTED[whole] = self._run_fact()
-        return _PRINTED[whole]
+        key = self.of.name, self.lost_cards, self.resets, self.missing_cards, self.fabric
+        if key not in _FACT_CACHE:
+            _FACT_CACHE[key] = self._run_fact()
+        return _FACT_CACHE[key]
 
     def _run_fact(self) -> list[str]:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
             self._files(root)
             script = SCRIPT.replace("/proc/", f"{root}/proc/").replace("/sys/", f"{root}/sys/")
-            ran = subprocess.run(
+            result = subprocess.run(
                 ["sh", "-c", script],
                 env={"PATH": f"{root}/bin:{os.environ['PATH']}"},
                 capture_output=True,
                 text=True,
                 check=True,
             )
-        return ran.stdout.splitlines()
+        return result.stdout.splitlines()
 
     def smi(self) -> str:
         """Text of the stand-in for nvidia-smi."""
         return _SMI.format(
             fields="\n".join(self._cases()),
             buses=" ".join(card.bus for card in self.cards),
-            lost=" ".join(card.bus for card in self.cards if card.index in self.lost) or "none",
+            lost=" ".join(card.bus for card in self.cards if card.index in self.lost_cards)
+            or "none",
             listing=shlex.quote("\n".join(self.listing())),
             details=shlex.quote("\n".join(self.details())),
         )
@@ -118,20 +121,20 @@ class Machine:
         """`nvidia-smi -L`."""
         for card in self.cards:
             yield f"GPU {card.index}: {self.of.model} (UUID: {card.uuid})"
-            for number, one in enumerate(card.instances):
-                name = f"MIG {one.profile}"
-                yield f"  {name:<15} Device {number:>2}: (UUID: {one.uuid})"
+            for number, instance in enumerate(card.instances):
+                name = f"MIG {instance.profile}"
+                yield f"  {name:<15} Device {number:>2}: (UUID: {instance.uuid})"
 
     def details(self) -> Iterator[str]:
         """`nvidia-smi -q`, as far as anybody reads it."""
         for card in self.cards:
             yield f"GPU {card.bus}"
             yield f"    Product Name                                       : {self.of.model}"
-            for number, one in enumerate(card.instances):
+            for number, instance in enumerate(card.instances):
                 yield "    MIG Device"
                 for key, value in (
                     ("Index", number),
-                    ("GPU Instance ID", one.gi),
+                    ("GPU Instance ID", instance.gi),
                     ("Compute Instance ID", 0),
                 ):
                     yield f"        {key:<47}: {value}"
@@ -142,12 +145,12 @@ class Machine:
         return (self.fabric or self.of.fabric).strip("[]")
 
     def _answers(self, card: Card) -> dict[str, str]:
-        known = self.of.metrics(card, None)
-        power = known.get("DCGM_FI_DEV_POWER_USAGE")
-        found = {
+        values = self.of.metrics(card, None)
+        power = values.get("DCGM_FI_DEV_POWER_USAGE")
+        answers = {
             "memory.total": self.of.memory,
             "mig.mode.current": "Enabled" if card.instances else self.of.mig,
-            "temperature.gpu": f"{known.get('DCGM_FI_DEV_GPU_TEMP', '[N/A]')}",
+            "temperature.gpu": f"{values.get('DCGM_FI_DEV_GPU_TEMP', '[N/A]')}",
             "power.draw": "[N/A]" if power is None else f"{power:.2f}",
             "pstate": "P0",
             "driver_version": self.of.driver,
@@ -155,10 +158,10 @@ class Machine:
         if int(self.of.driver.partition(".")[0]) >= _KNOWS_FABRIC:
             state = self.fabric or self.of.fabric
             status = "Success" if state == "Completed" else "[N/A]"
-            found |= {"fabric.state": state, "fabric.status": status}
+            answers |= {"fabric.state": state, "fabric.status": status}
         if card.index in self.resets:
-            found = dict.fromkeys(found, _NEEDS_RESET)
-        return found | {
+            answers = dict.fromkeys(answers, _NEEDS_RESET)
+        return answers | {
             "index": str(card.index),
             "uuid": card.uuid,
             "name": self.of.model,
@@ -173,8 +176,8 @@ class Machine:
     def _cdi(self) -> Iterator[str]:
         """CDI devices by index and UUID: of a GPU that is cut its MIG devices, and not itself."""
         for card in self.cards:
-            for number, one in enumerate(card.instances):
-                yield from (f"{card.index}:{number}", one.uuid)
+            for number, instance in enumerate(card.instances):
+                yield from (f"{card.index}:{number}", instance.uuid)
             if not card.instances:
                 yield from (str(card.index), card.uuid)
         yield "all"
@@ -186,25 +189,25 @@ class Machine:
         for card in self.cards:
             folder = driver / "gpus" / card.slot
             folder.mkdir(parents=True)
-            said = f"Model: \t\t {self.of.model}\nGPU UUID: \t {card.uuid}\n"
-            (folder / "information").write_text(said)
+            information = f"Model: \t\t {self.of.model}\nGPU UUID: \t {card.uuid}\n"
+            (folder / "information").write_text(information)
             device = root / "sys/bus/pci/devices" / card.slot
             device.mkdir(parents=True)
             (device / "vendor").write_text("0x10de\n")
             (device / "class").write_text(f"{self.of.kind}\n")
         commands = root / "bin"
         commands.mkdir()
-        listed = "\n".join(f"nvidia.com/gpu={name}" for name in self._cdi())
+        device_list = "\n".join(f"nvidia.com/gpu={name}" for name in self._cdi())
         for name, text in (
             ("nvidia-smi", self.smi()),
-            ("nvidia-ctk", f"printf '%s\\n' {shlex.quote(listed)}"),
+            ("nvidia-ctk", f"printf '%s\\n' {shlex.quote(device_list)}"),
             ("crictl", f"printf '%s\\n' {shlex.quote(_CRI)}"),
         ):
             (commands / name).write_text(f"#!/bin/sh\n{text}\n")
             (commands / name).chmod(0o755)
 
 
-_PRINTED: dict[tuple[object, ...], list[str]] = {}
+_FACT_CACHE: dict[tuple[object, ...], list[str]] = {}
 # What it does when a GPU is lost: https://docs.nvidia.com/deploy/nvidia-smi, exit code 15
 _SMI = """
 wanted= asked=

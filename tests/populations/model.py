@@ -15,7 +15,7 @@ from gpuboot.telemetry.fields import Limit
 
 Strategy = Literal["none", "single", "mixed"]
 # Every field of our list that makes series of its own.
-ASKED = tuple(f.name for f in FIELDS if f.default and f.kind != "label")
+REQUESTED_FIELDS = tuple(f.name for f in FIELDS if f.default and f.kind != "label")
 _MEMORY = ("DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_RESERVED")
 
 
@@ -23,10 +23,10 @@ _MEMORY = ("DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_RESERVE
 class Source:
     """Where a value comes from: a public recording of a real machine, or a reason.
 
-    + where: repository, path and line, or thread; of a derived value: how it follows, from what
+    + origin: repository, path and line, or thread; of a derived value: how it follows, from what
     """
 
-    where: str
+    origin: str
     recorded: bool = True
 
 
@@ -47,7 +47,7 @@ class Values:
 class Lack:
     """Fields that have no value on these GPUs, and how that is known."""
 
-    what: str
+    description: str
     source: Source
     fields: frozenset[str]
 
@@ -69,11 +69,11 @@ def zero(source: Source, shorts: str) -> Values:
     return values(source, **dict.fromkeys(shorts.split(), 0.0))
 
 
-def lack(what: str, source: Source, shorts: str = "", limits: Iterable[Limit] = ()) -> Lack:
+def lack(description: str, source: Source, shorts: str = "", limits: Iterable[Limit] = ()) -> Lack:
     """+ shorts, limits: the fields by short names, and all of our list with these limits"""
-    wanted = set(limits)
-    found = {f.name for f in FIELDS if f.name in ASKED and wanted & set(f.limits)}
-    return Lack(what, source, frozenset(found | {name(short) for short in shorts.split()}))
+    limit_set = set(limits)
+    names = {f.name for f in FIELDS if f.name in REQUESTED_FIELDS and limit_set & set(f.limits)}
+    return Lack(description, source, frozenset(names | {name(short) for short in shorts.split()}))
 
 
 @dataclass(frozen=True)
@@ -126,12 +126,12 @@ class Population:
     + mig: what mig.mode.current answers for a GPU without instances
     + fabric: what fabric.state answers
     + driver, flavour: version, and how /proc/driver/nvidia/version calls the module
-    + said: sources of all of these
+    + references: sources of all of these
     + idle, busy: what the exporter gives without work; and what differs from that under load
     + lacks, mig_lacks: fields without a value; and those of a GPU that is cut by MIG besides
     + strategy: nvidia.com/mig.strategy
     + labels: of the node, beside what every GPU node has
-    + shares: pods that may share one GPU; offered: the resource that a whole GPU is offered as
+    + shares: pods that may share one GPU; advertised: the resource that a whole GPU is offered as
     """
 
     name: str
@@ -142,7 +142,7 @@ class Population:
     mig: str
     fabric: str
     driver: str
-    said: tuple[Source, ...]
+    references: tuple[Source, ...]
     cards: tuple[Card, ...]
     idle: tuple[Values, ...]
     busy: tuple[Values, ...]
@@ -151,10 +151,10 @@ class Population:
     flavour: str = "Open Kernel Module for x86_64"
     kind: str = "0x030200"
     strategy: Strategy = "none"
-    others: tuple[Pci, ...] = ()
+    other_devices: tuple[Pci, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     shares: int = 1
-    offered: str = "nvidia.com/gpu"
+    advertised: str = "nvidia.com/gpu"
 
     def __str__(self) -> str:
         return self.name
@@ -165,10 +165,10 @@ class Population:
 
     @cached_property
     def instances(self) -> tuple[tuple[Card, Instance], ...]:
-        return tuple((card, one) for card in self.cards for one in card.instances)
+        return tuple((card, instance) for card in self.cards for instance in card.instances)
 
     @cached_property
-    def whole(self) -> tuple[Card, ...]:
+    def undivided(self) -> tuple[Card, ...]:
         """GPUs that are not cut by MIG."""
         return tuple(card for card in self.cards if not card.instances)
 
@@ -179,24 +179,30 @@ class Population:
 
     def absent(self, card: Card) -> dict[str, Lack]:
         """Field -> why the card has no value of it."""
-        told = (*self.lacks, *(self.mig_lacks if card.instances else ()))
-        return {metric: one for one in reversed(told) for metric in one.fields}
+        lacks = (*self.lacks, *(self.mig_lacks if card.instances else ()))
+        return {metric: lack for lack in reversed(lacks) for metric in lack.fields}
 
-    def told(self, card: Card, busy: bool = False) -> dict[str, Values]:
+    def reported(self, card: Card, busy: bool = False) -> dict[str, Values]:
         """Field -> where the card's value is from."""
         groups = (*self.idle, *(self.busy if busy else ()))
-        found = {metric: group for group in groups for metric in group.of}
+        by_metric = {metric: group for group in groups for metric in group.of}
         absent = self.absent(card)
-        return {metric: group for metric, group in found.items() if metric not in absent}
+        return {metric: group for metric, group in by_metric.items() if metric not in absent}
 
-    def metrics(self, card: Card, one: Instance | None, busy: bool = False) -> dict[str, float]:
+    def metrics(
+        self, card: Card, instance: Instance | None, busy: bool = False
+    ) -> dict[str, float]:
         """Field -> value of a GPU, or of one of its instances."""
-        found = {metric: group.of[metric] for metric, group in self.told(card, busy).items()}
-        if one is not None and one.fb is not None:
-            found |= dict(zip(_MEMORY, one.fb, strict=True))
-        return found
+        values = {metric: group.of[metric] for metric, group in self.reported(card, busy).items()}
+        if instance is not None and instance.fb is not None:
+            values |= dict(zip(_MEMORY, instance.fb, strict=True))
+        return values
 
     @property
     def sources(self) -> tuple[Source, ...]:
         groups = [g.source for g in (*self.idle, *self.busy)]
-        return (*self.said, *groups, *(one.source for one in (*self.lacks, *self.mig_lacks)))
+        return (
+            *self.references,
+            *groups,
+            *(lack.source for lack in (*self.lacks, *self.mig_lacks)),
+        )

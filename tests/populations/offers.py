@@ -8,29 +8,37 @@ from typing import Any
 from tests.populations.model import Population
 
 
-def devices(population: Population, gone: frozenset[int] = frozenset()) -> dict[str, str]:
+def devices(population: Population, missing_cards: frozenset[int] = frozenset()) -> dict[str, str]:
     """UUID of all that a pod can hold -> the resource that it is offered as."""
-    found = {card.uuid: population.offered for card in population.whole if card.index not in gone}
+    resources = {
+        card.uuid: population.advertised
+        for card in population.undivided
+        if card.index not in missing_cards
+    }
     if population.strategy == "single":
-        found = {}
-    for card, one in population.instances:
-        if card.index not in gone:
+        resources = {}
+    for card, instance in population.instances:
+        if card.index not in missing_cards:
             mixed = population.strategy == "mixed"
-            found[one.uuid] = one.resource if mixed else "nvidia.com/gpu"
-    return found
+            resources[instance.uuid] = instance.resource if mixed else "nvidia.com/gpu"
+    return resources
 
 
-def allocatable(population: Population, gone: frozenset[int] = frozenset()) -> dict[str, str]:
+def allocatable(
+    population: Population, missing_cards: frozenset[int] = frozenset()
+) -> dict[str, str]:
     """What the device plugin offers."""
-    offered = list(devices(population, gone).values())
+    advertised = list(devices(population, missing_cards).values())
     shares = population.shares
-    found = {name: str(offered.count(name) * shares) for name in dict.fromkeys(offered)}
+    counts = {name: str(advertised.count(name) * shares) for name in dict.fromkeys(advertised)}
     # a plugin that served whole GPUs before leaves their resource behind
-    left = population.strategy == "mixed" or population.offered != "nvidia.com/gpu"
-    return {"nvidia.com/gpu": "0"} | found if left else found
+    left = population.strategy == "mixed" or population.advertised != "nvidia.com/gpu"
+    return {"nvidia.com/gpu": "0"} | counts if left else counts
 
 
-def node_object(population: Population, offered: Mapping[str, str] | None = None) -> dict[str, Any]:
+def node_object(
+    population: Population, advertised: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The node as the API server has it."""
     capacity = allocatable(population)
     labels = {
@@ -48,7 +56,7 @@ def node_object(population: Population, offered: Mapping[str, str] | None = None
         "spec": {},
         "status": {
             "capacity": {"cpu": "64", **capacity},
-            "allocatable": {"cpu": "64", **(capacity if offered is None else offered)},
+            "allocatable": {"cpu": "64", **(capacity if advertised is None else advertised)},
             "conditions": [{"type": "Ready", "status": "True"}],
             "nodeInfo": {"kubeletVersion": "v1.36.3", "containerRuntimeVersion": "containerd://2"},
         },

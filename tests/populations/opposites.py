@@ -6,13 +6,14 @@ faults (tests/populations/watch_faults.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from gpuboot.hosts.health_watches import Card as Kind
 from tests.populations import hopper
 from tests.populations import sources as s
 from tests.populations.common import NO_NVLINK, NVLINK, THROTTLED
+from tests.populations.derivations import derivations
 from tests.populations.model import Card, Instance, Population, Source, name, values
 from tests.populations.page import Page
 
@@ -26,7 +27,7 @@ GB300 = replace(
 )  # fmt: skip
 A100_PCIE = replace(
     hopper.H100, name="a100-pcie", title="A100 PCIe, no bridge", model="NVIDIA A100 80GB PCIe",
-    fabric="[N/A]", others=(),
+    fabric="[N/A]", other_devices=(),
     idle=(*hopper.H100.idle, values(s.NO_FABRIC, FABRIC_MANAGER_STATUS=0)),
     cards=tuple(
         Card(n, f"GPU-5a1e0a00-5157-4c6c-8abc-{n:012}", f"00000000:{17 + n}:00.0") for n in (0, 1)
@@ -40,7 +41,7 @@ GB200 = replace(
 )  # fmt: skip
 # PCIe cards without links: as the A10G, with the interface of a driver that tells all
 _CARD = replace(
-    hopper.H100, fabric="[N/A]", others=(), mig="[N/A]",
+    hopper.H100, fabric="[N/A]", other_devices=(), mig="[N/A]",
     idle=(*hopper.H100.idle, values(s.NO_FABRIC, FABRIC_MANAGER_STATUS=0)),
     lacks=(*hopper.H100.lacks, NO_NVLINK),
 )  # fmt: skip
@@ -66,46 +67,50 @@ SLOW = {name(short): 0.03 for short in NVLINK.split()}
 class Opposite:
     """A derived value that is not so.
 
-    + what: what is so instead; about: the derivation; of: kinds of GPUs that can show it
+    + description: what is so instead; source: the derivation; of: kinds of GPUs that can show it
     """
 
-    what: str
-    about: Source
+    description: str
+    source: Source
     of: Callable[[Population], bool]
     page: Callable[[Page], Page]
 
     def __str__(self) -> str:
-        return self.what
+        return self.description
 
 
 def kind(population: Population) -> Kind:
-    return Kind(population.model, beside=len(population.cards) - 1)
+    return Kind(population.model, other_gpus=len(population.cards) - 1)
 
 
 def watch(page: Page, name: str, code: str, level: int) -> Page:
     """Every GPU's health watch says that. + code: without DCGM_FR_"""
-    more = {(card.index, name): (f"DCGM_FR_{code}", level) for card in page.of.cards}
-    return replace(page, watches={**page.watches, **more})
+    extra = {(card.index, name): (f"DCGM_FR_{code}", level) for card in page.of.cards}
+    return replace(page, watches={**page.watches, **extra})
 
 
 def shows(page: Page, **of: float) -> Page:
     """Every GPU shows these values; metrics without DCGM_FI_DEV_."""
-    told = {name(short): value for short, value in of.items()}
+    overrides = {name(short): value for short, value in of.items()}
 
-    def change(card: Card, one: Instance | None, known: dict[str, float]) -> Mapping[str, float]:
-        before = page.change(card, one, known) if page.change else known
-        return {**before, **told}
+    def change(
+        card: Card, instance: Instance | None, values: dict[str, float]
+    ) -> Mapping[str, float]:
+        before = page.change(card, instance, values) if page.change else values
+        return {**before, **overrides}
 
     return replace(page, change=change)
 
 
 def fills(page: Page, **of: float) -> Page:
     """GPUs that have no value of these show one."""
-    told = {name(short): value for short, value in of.items()}
+    added = {name(short): value for short, value in of.items()}
 
-    def change(card: Card, one: Instance | None, known: dict[str, float]) -> Mapping[str, float]:
-        before = page.change(card, one, known) if page.change else known
-        return {**told, **before}
+    def change(
+        card: Card, instance: Instance | None, values: dict[str, float]
+    ) -> Mapping[str, float]:
+        before = page.change(card, instance, values) if page.change else values
+        return {**added, **before}
 
     return replace(page, change=change)
 
@@ -113,18 +118,22 @@ def fills(page: Page, **of: float) -> Page:
 def _unlimited(page: Page) -> Page:
     """At work without a reason for lower clocks, so at the highest."""
 
-    def change(card: Card, one: Instance | None, known: dict[str, float]) -> Mapping[str, float]:
-        before = page.change(card, one, known) if page.change else known
+    def change(
+        card: Card, instance: Instance | None, values: dict[str, float]
+    ) -> Mapping[str, float]:
+        before = page.change(card, instance, values) if page.change else values
         clock = before[name("MAX_SM_CLOCK")]
-        told = {"SM_CLOCK": clock, "CLOCKS_EVENT_REASONS": 0.0, "POWER_USAGE": 90.0}
-        return {**before, **{name(short): value for short, value in told.items()}}
+        limits = {"SM_CLOCK": clock, "CLOCKS_EVENT_REASONS": 0.0, "POWER_USAGE": 90.0}
+        return {**before, **{name(short): value for short, value in limits.items()}}
 
     return replace(page, change=change)
 
 
 def rests_on(source: Source) -> Callable[[Population], bool]:
     """Kinds of which a value, or its absence, stands on this."""
-    return lambda one: any(found == source for found, _ in derivations([one]))
+    return lambda population: any(
+        derived_from == source for derived_from, _ in derivations([population])
+    )
 
 
 def profiled(busy: bool) -> dict[str, float]:
@@ -140,51 +149,51 @@ SLOT = {"PCIE_MAX_LINK_GEN": 4.0, "PCIE_LINK_GEN": 4.0} | dict.fromkeys(
 
 def has(*shorts: str) -> Callable[[Population], bool]:
     """Kinds that have a value of these fields."""
-    wanted = {name(short) for short in shorts}
-    return lambda one: wanted <= one.metrics(one.cards[0], None).keys()
+    fields = {name(short) for short in shorts}
+    return lambda population: fields <= population.metrics(population.cards[0], None).keys()
 
 
 WELL = (
     Opposite(
         "NVLink counted errors since the last reset, and DCGM fails the card for that",
         s.NO_HEALTH,
-        lambda one: kind(one).is_one_of("before Blackwell"),
+        lambda gpu_kind: kind(gpu_kind).is_one_of("before Blackwell"),
         lambda page: watch(page, "NVLINK", "NVLINK_ERROR_CRITICAL", 20),
     ),
     Opposite(
         "links were recovered since the last reset, and DCGM warns of that",
         s.NO_HEALTH,
-        lambda one: kind(one).is_one_of("Blackwell"),
+        lambda gpu_kind: kind(gpu_kind).is_one_of("Blackwell"),
         lambda page: watch(page, "NVLINK", "NVLINK_ERROR_CRITICAL", 10),
     ),
     Opposite(
         "the board has no bridge, and DCGM fails the card for links that are down",
         s.NO_HEALTH,
-        lambda one: not kind(one).is_one_of("linked"),
+        lambda gpu_kind: not kind(gpu_kind).is_one_of("linked"),
         lambda page: watch(page, "NVLINK", "NVLINK_DOWN", 20),
     ),
     Opposite(
         "no IMEX daemon runs, and DCGM fails the card for that",
         s.NO_HEALTH,
-        lambda one: True,
+        lambda gpu_kind: True,
         lambda page: watch(page, "NVLINK", "IMEX_UNHEALTHY", 20),
     ),
     Opposite(
         "it runs at its power limit, and DCGM warns of that",
         s.NO_HEALTH,
-        lambda one: True,
+        lambda gpu_kind: True,
         lambda page: watch(page, "POWER", "CLOCKS_EVENT_POWER", 10),
     ),
     Opposite(
         "DCGM remembers a program's XID",
         s.NO_HEALTH,
-        lambda one: True,
+        lambda gpu_kind: True,
         lambda page: watch(page, "MEM", "XID_ERROR", 10),
     ),
     Opposite(
         "the driver is too old to tell of a fabric, and DCGM fails the card for that",
         s.NO_FABRIC,
-        lambda one: has("FABRIC_MANAGER_STATUS")(one) and one.fabric != "Completed",
+        lambda gpu_kind: has("FABRIC_MANAGER_STATUS")(gpu_kind) and gpu_kind.fabric != "Completed",
         lambda page: watch(
             shows(page, FABRIC_MANAGER_STATUS=6), "NVLINK", "FABRIC_PROBE_STATE", 20
         ),
@@ -257,7 +266,7 @@ WELL = (
     Opposite(
         "the driver does tell of a recovery action: none",
         s.OLD_DRIVER,
-        lambda one: not has("GET_GPU_RECOVERY_ACTION")(one),
+        lambda gpu_kind: not has("GET_GPU_RECOVERY_ACTION")(gpu_kind),
         lambda page: shows(page, GET_GPU_RECOVERY_ACTION=0),
     ),
 )
@@ -265,18 +274,22 @@ WELL = (
 
 def all_of(page: Page) -> Page:
     """All opposites together that this kind of GPU can show; of a watch the last."""
-    for one in WELL:
-        if one.of(page.of):
-            page = one.page(page)
+    for opposite in WELL:
+        if opposite.of(page.of):
+            page = opposite.page(page)
     return page
 
 
 def without_derived(population: Population) -> Callable[..., Mapping[str, float]]:
     """Leaves out what no recording shows."""
 
-    def change(card: Card, one: Instance | None, known: dict[str, float]) -> Mapping[str, float]:
-        told = population.told(card)
-        return {metric: value for metric, value in known.items() if told[metric].source.recorded}
+    def change(
+        card: Card, instance: Instance | None, values: dict[str, float]
+    ) -> Mapping[str, float]:
+        reported = population.reported(card)
+        return {
+            metric: value for metric, value in values.items() if reported[metric].source.recorded
+        }
 
     return change
 
@@ -284,14 +297,3 @@ def without_derived(population: Population) -> Callable[..., Mapping[str, float]
 def rising(population: Population) -> dict[str, float]:
     """Counters that grow slowly."""
     return SLOW if has(*NVLINK.split())(population) else {}
-
-
-def derivations(populations: list[Population]) -> Iterator[tuple[Source, set[str]]]:
-    """Each derivation with the fields whose values, or whose absence, stand on it."""
-    found: dict[Source, set[str]] = {}
-    for one in populations:
-        for group in (*one.idle, *one.busy):
-            found.setdefault(group.source, set()).update(group.of)
-        for lack in (*one.lacks, *one.mig_lacks):
-            found.setdefault(lack.source, set()).update(lack.fields)
-    yield from ((source, fields) for source, fields in found.items() if not source.recorded)

@@ -45,7 +45,7 @@ NO_MEMORY_SENSOR = derived(
     "0 without a sensor: DCGM does not look at the field's own result "
     "(DcgmCacheManager.cpp of DCGM 4.6.0, DCGM_FI_DEV_MEMORY_TEMP_CELSIUS)"
 )
-BLANK = Source("NVIDIA/gpu-monitoring-tools#97: 9223372036854775794 for what a T4 has not")
+BLANK_VALUE = Source("NVIDIA/gpu-monitoring-tools#97: 9223372036854775794 for what a T4 has not")
 # nvidia-smi's table, and others
 GB10_SMI = Source("NVIDIA/k8s-device-plugin#1482 (driver 580.95.05): table of nvidia-smi")
 GB10_BUS = Source("leptonai/gpud#1170: bus 000f:01:00.0; memory is Not Supported by NVML")

@@ -8,7 +8,8 @@ from tests.populations import ampere, hopper, other
 from tests.populations.model import Population
 
 POPULATIONS: dict[str, Population] = {
-    one.name: one for one in (*ampere.POPULATIONS, *hopper.POPULATIONS, *other.POPULATIONS)
+    population.name: population
+    for population in (*ampere.POPULATIONS, *hopper.POPULATIONS, *other.POPULATIONS)
 }
 
 # Four pods share a GPU: by gpuboot's own setting, and by a plugin that renames what it shares.
@@ -18,7 +19,7 @@ SLICED, RENAMED = (
         name=name,
         cards=(replace(other.T4.cards[0], uuid=f"GPU-5a1e0600-5157-4c6c-8abc-{number:012}"),),
         shares=4,
-        offered=resource,
+        advertised=resource,
     )
     for number, (name, resource) in enumerate(
         [("t4-sliced", "nvidia.com/gpu"), ("t4-renamed", "nvidia.com/gpu.shared")]

@@ -12,7 +12,7 @@ from gpuboot.hosts import node_state
 from gpuboot.verify import gpu_state
 from gpuboot.verify.checks import operating_system
 from gpuboot.verify.findings import verdict
-from tests.populations.chain import clock, judged, told
+from tests.populations.chain import clock, format_findings, verify_machine
 from tests.populations.cluster import Cluster
 from tests.populations.machine import Machine
 from tests.populations.model import Population
@@ -70,8 +70,8 @@ class Cut(Page):
     share: float = 1
 
     def text(self) -> str:
-        whole = super().text()
-        return whole[: int(len(whole) * self.share)]
+        full_text = super().text()
+        return full_text[: int(len(full_text) * self.share)]
 
 
 # Each within a field: one that ends between two is that of an exporter without the later ones. That
@@ -80,6 +80,8 @@ class Cut(Page):
 def test_a_page_of_the_exporter_that_ends_early_is_named(share: float) -> None:
     population = POPULATIONS["h100-sxm"]
     page = Cut(population, share=share)
-    findings = judged(Machine(population), Cluster(of=population, page=page))
-    assert verdict(findings) == "failed", told(findings)
-    assert {item.link for item in findings if item.status == "fail"} & {"exporter"}, told(findings)
+    findings = verify_machine(Machine(population), Cluster(of=population, page=page))
+    assert verdict(findings) == "failed", format_findings(findings)
+    assert {item.link for item in findings if item.status == "fail"} & {"exporter"}, (
+        format_findings(findings)
+    )

@@ -8,7 +8,7 @@ import pytest
 
 from gpuboot.config.settings.base import seconds
 from gpuboot.rules import all_alerts
-from tests.populations.chain import clock, judged, told
+from tests.populations.chain import clock, format_findings, verify_machine
 from tests.populations.cluster import Cluster
 from tests.populations.course import SETTINGS, Course, Time, first_fired
 from tests.populations.faults import FAULTS, Fault
@@ -28,10 +28,10 @@ HOLDS = {
     for alert in group
 }
 CASES = [
-    pytest.param(fault, one, id=f"{one}: {fault}")
+    pytest.param(fault, entry, id=f"{entry}: {fault}")
     for fault in (*FAULTS, *WATCH_FAULTS)
-    for one in KINDS
-    if fault.expressible(one)
+    for entry in KINDS
+    if fault.expressible(entry)
 ]
 __all__ = ["clock"]
 
@@ -39,49 +39,51 @@ __all__ = ["clock"]
 @pytest.mark.parametrize(("fault", "population"), CASES)
 def test_the_verdict(fault: Fault, population: Population) -> None:
     settings: dict[str, Any] = dict(fault.cluster)
-    if fault.offered:
-        settings["offered"] = fault.offered(population)
+    if fault.advertised:
+        settings["advertised"] = fault.advertised(population)
     page = fault.page(Page(population))
     cluster = Cluster(of=population, page=page, fails=fault.logs(population), **settings)
-    findings = judged(fault.on(population), cluster)
-    failed = [found for found in findings if found.status == "fail"]
-    assert {found.link for found in failed} == fault.failing(population), told(findings)
+    findings = verify_machine(fault.on(population), cluster)
+    failed = [finding for finding in findings if finding.status == "fail"]
+    assert {finding.link for finding in failed} == fault.failing(population), format_findings(
+        findings
+    )
     hit = {card.uuid for card in population.cards if fault.everywhere or card.index == 0}
-    hit |= {one.uuid for card, one in population.instances if card.uuid in hit}
-    if not (fault.cluster or fault.offered):
-        assert {found.gpu_uuid for found in failed} <= hit, told(findings)
+    hit |= {instance.uuid for card, instance in population.instances if card.uuid in hit}
+    if not (fault.cluster or fault.advertised):
+        assert {finding.gpu_uuid for finding in failed} <= hit, format_findings(findings)
 
 
 @pytest.fixture(
-    scope="module", params=[fault for fault in (*FAULTS, *WATCH_FAULTS) if fault.shown], ids=str
+    scope="module", params=[fault for fault in (*FAULTS, *WATCH_FAULTS) if fault.visible], ids=str
 )
-def shown(
+def fault_alerts(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Fault, dict[str, dict[str, float]]]:
     """A fault, and when which alerts fired by the node's name, with a node of each kind."""
     fault: Fault = request.param
     courses = []
-    for one in filter(fault.expressible, (*KINDS, SLICED)):
-        given: dict[str, Any] = dict(fault.course)
-        if fault.offered:
-            given["offered"] = fault.offered(one.small())
-        given |= {"changed": fault.page, "rising": fault.rising}
-        courses.append(Course(one.small(), since=SINCE, **given))
+    for population in filter(fault.expressible, (*KINDS, SLICED)):
+        options: dict[str, Any] = dict(fault.course)
+        if fault.advertised:
+            options["advertised"] = fault.advertised(population.small())
+        options |= {"changed": fault.page, "rising": fault.rising}
+        courses.append(Course(population.small(), since=SINCE, **options))
     folder = tmp_path_factory.mktemp("fault")
     return fault, first_fired(folder, courses, Time(minutes=28, step=60))
 
 
 @pytest.mark.parametrize("population", [*KINDS, SLICED], ids=str)
 def test_the_alerts_come_within_their_time(
-    population: Population, shown: tuple[Fault, dict[str, dict[str, float]]]
+    population: Population, fault_alerts: tuple[Fault, dict[str, dict[str, float]]]
 ) -> None:
-    fault, alerts = shown
+    fault, alerts = fault_alerts
     if fault.expressible(population):
-        found = alerts.get(population.node, {})
-        assert found.keys() == fault.firing(population)
+        fired = alerts.get(population.node, {})
+        assert fired.keys() == fault.firing(population)
         late = {
             name: minute
-            for name, minute in found.items()
+            for name, minute in fired.items()
             if minute > SINCE + HOLDS[name] + WINDOWS.get(name, WINDOW)
         }
         assert not late, "minutes, of which the fault began at 3"

@@ -19,16 +19,18 @@ Fired = dict[str, set[str]]
 KINDS = (*POPULATIONS.values(), *RELATED, *SHARED)
 
 
-def _soaked(one: Population, idle: int) -> Course:
+def _soaked(population: Population, idle: int) -> Course:
     """Counters of NVLink grow slowly, DCGM fails what is well, and no IMEX daemon runs."""
-    return Course(one.small(), idle=idle, since=12, changed=all_of, rising=rising(one))
+    return Course(
+        population.small(), idle=idle, since=12, changed=all_of, rising=rising(population)
+    )
 
 
 def _without() -> Iterator[Population]:
     """Each kind under another name, with other UUIDs."""
-    for one in POPULATIONS.values():
-        cards = tuple(replace(c, uuid=c.uuid.replace("GPU-", "GPU-f")) for c in one.cards)
-        yield replace(one, name=f"{one.name}-recorded", cards=cards)
+    for population in POPULATIONS.values():
+        cards = tuple(replace(c, uuid=c.uuid.replace("GPU-", "GPU-f")) for c in population.cards)
+        yield replace(population, name=f"{population.name}-recorded", cards=cards)
 
 
 def _recorded(page: Page) -> Page:
@@ -38,22 +40,24 @@ def _recorded(page: Page) -> Page:
 @pytest.fixture(scope="module")
 def hours(tmp_path_factory: pytest.TempPathFactory) -> Fired:
     """Idle, and then under load; and what is derived of them is otherwise from a moment on."""
-    courses = [_soaked(one, idle=35) for one in KINDS]
+    courses = [_soaked(population, idle=35) for population in KINDS]
     return fired(tmp_path_factory.mktemp("hours"), courses, Time(minutes=100, step=60))
 
 
 @pytest.fixture(scope="module")
 def day(tmp_path_factory: pytest.TempPathFactory) -> Fired:
     """More than a day, for what is counted by the day: GPUs idle, then in use, shared ones too."""
-    courses = [_soaked(one, idle=600) for one in KINDS]
+    courses = [_soaked(population, idle=600) for population in KINDS]
     return fired(tmp_path_factory.mktemp("day"), courses, Time(minutes=26 * 60, step=900))
 
 
 @pytest.fixture(scope="module")
 def blanks(tmp_path_factory: pytest.TempPathFactory) -> Fired:
     """DCGM's number for `not supported`, which exporters up to 4.0 print."""
-    courses = [Course(one.small(), idle=10, blanks=True) for one in POPULATIONS.values()]
-    courses += [Course(one.small(), idle=10, changed=_recorded) for one in _without()]
+    courses = [
+        Course(population.small(), idle=10, blanks=True) for population in POPULATIONS.values()
+    ]
+    courses += [Course(population.small(), idle=10, changed=_recorded) for population in _without()]
     return fired(tmp_path_factory.mktemp("blanks"), courses, Time(minutes=35, step=60))
 
 
@@ -78,4 +82,8 @@ def test_rules_are_silent_without_any_derived_value(population: Population, blan
 
 
 def test_nothing_fires_that_names_no_node(hours: Fired, day: Fired, blanks: Fired) -> None:
-    assert [found.get("", set()) for found in (hours, day, blanks)] == [set(), set(), set()]
+    assert [fired_by_node.get("", set()) for fired_by_node in (hours, day, blanks)] == [
+        set(),
+        set(),
+        set(),
+    ]

@@ -11,9 +11,10 @@ from gpuboot.hosts.node_state import parse
 from gpuboot.verify.checks.health import METRICS
 from gpuboot.verify.prometheus import parse_exposition
 from tests.populations import document, opposites
+from tests.populations.derivations import derivations
 from tests.populations.faults import FAULTS
 from tests.populations.machine import Machine
-from tests.populations.model import ASKED, Population
+from tests.populations.model import REQUESTED_FIELDS, Population
 from tests.populations.page import WATCHES, Page
 from tests.populations.table import POPULATIONS
 from tests.populations.watch_faults import BROKEN, WATCH_FAULTS
@@ -25,36 +26,38 @@ HEALTH = "DCGM_EXP_GPU_HEALTH_STATUS"
 @KINDS
 def test_every_field_has_a_value_or_a_reason_to_have_none(population: Population) -> None:
     for card in population.cards:
-        told, absent = population.told(card, busy=True), population.absent(card)
-        assert told.keys() | absent.keys() == set(ASKED)
-        assert not told.keys() & absent.keys()
+        reported, absent = population.reported(card, busy=True), population.absent(card)
+        assert reported.keys() | absent.keys() == set(REQUESTED_FIELDS)
+        assert not reported.keys() & absent.keys()
 
 
 @KINDS
 def test_every_kind_has_a_recording_and_every_source_says_where_or_why(
     population: Population,
 ) -> None:
-    assert any(source.recorded for source in population.said)
-    assert all(len(source.where) > 20 for source in population.sources)
+    assert any(source.recorded for source in population.references)
+    assert all(len(source.origin) > 20 for source in population.sources)
 
 
 @KINDS
 def test_the_page_is_read_as_it_was_written(population: Population) -> None:
     page = Page(population)
     read = list(parse_exposition(page.text()))
-    shown = [sample for sample in read if sample.name != HEALTH]
-    assert len(read) - len(shown) == len(population.cards) * len(WATCHES)
+    samples = [sample for sample in read if sample.name != HEALTH]
+    assert len(read) - len(samples) == len(population.cards) * len(WATCHES)
     assert {sample.labels["UUID"] for sample in read} == {card.uuid for card in population.cards}
-    slices = {(s.labels["UUID"], s.labels.get("GPU_I_ID", "")) for s in shown}
-    assert slices == {(card.uuid, str(one.gi) if one else "") for card, one in page.devices}
-    for card, one in page.devices:
-        of = {"gpu": str(card.index), "GPU_I_ID": str(one.gi) if one else None}
+    slices = {(s.labels["UUID"], s.labels.get("GPU_I_ID", "")) for s in samples}
+    assert slices == {
+        (card.uuid, str(instance.gi) if instance else "") for card, instance in page.devices
+    }
+    for card, instance in page.devices:
+        of = {"gpu": str(card.index), "GPU_I_ID": str(instance.gi) if instance else None}
         values = {
-            s.name: s.value for s in shown if all(s.labels.get(k) == v for k, v in of.items())
+            s.name: s.value for s in samples if all(s.labels.get(k) == v for k, v in of.items())
         }
-        known = population.metrics(card, one)
-        del known[HEALTH]
-        assert values == pytest.approx(known, rel=1e-5)
+        expected = population.metrics(card, instance)
+        del expected[HEALTH]
+        assert values == pytest.approx(expected, rel=1e-5)
 
 
 @KINDS
@@ -81,14 +84,14 @@ def test_its_kernel_modules_are_known(population: Population) -> None:
 @KINDS
 def test_a_fabric_manager_is_installed_where_a_board_has_a_fabric(population: Population) -> None:
     """The H100 with MIG is a virtual machine that one GPU was passed through to."""
-    wanted = {
+    expected = {
         "h100-sxm": "nvswitch",
         "h200": "nvswitch",
         "b200-hgx": "nvlink5",
         "mig-a100-mixed": "nvswitch",
     }
     state = parse(Machine(population).node_fact())
-    assert fabric.managed(state, "auto") == wanted.get(population.name, "")
+    assert fabric.managed(state, "auto") == expected.get(population.name, "")
 
 
 def test_mig_devices_are_listed_as_the_recording_has_them() -> None:
@@ -102,14 +105,16 @@ def test_mig_devices_are_listed_as_the_recording_has_them() -> None:
 def test_every_derived_value_that_a_verdict_stands_on_has_its_opposite() -> None:
     """What alerts or the link `health` read; its bare absence is another test."""
     readers = document.readers(next(iter(POPULATIONS.values())))
-    tried = {one.about for one in opposites.WELL}
+    sources_with_opposites = {opposite.source for opposite in opposites.WELL}
     faults = {fault.name for fault in (*FAULTS, *WATCH_FAULTS)}
-    for source, names in opposites.derivations([*POPULATIONS.values(), *opposites.RELATED]):
+    for source, names in derivations([*POPULATIONS.values(), *opposites.RELATED]):
         if names & METRICS or any(readers.get(name) for name in names):
-            assert source in tried or BROKEN.get(source.where), (source, names)
-        assert set(BROKEN.get(source.where, ())) <= faults
-    shown = [*POPULATIONS.values(), *opposites.RELATED]
-    assert all(any(map(one.of, shown)) for one in opposites.WELL), "no kind can show it"
+            assert source in sources_with_opposites or BROKEN.get(source.origin), (source, names)
+        assert set(BROKEN.get(source.origin, ())) <= faults
+    populations = [*POPULATIONS.values(), *opposites.RELATED]
+    assert all(any(map(opposite.of, populations)) for opposite in opposites.WELL), (
+        "no kind can show it"
+    )
 
 
 def test_the_page_of_kinds_is_up_to_date() -> None:

@@ -37,9 +37,11 @@ def programs() -> Programs:
         checker = built[-1] / "amtool"
     else:
         alertmanager, checker = None, tools.amtool()
-    said = subprocess.run([checker, "--version"], capture_output=True, text=True, check=True).stdout
-    version = re.search(r"version (\d+)\.(\d+)", said)
-    assert version, said
+    output = subprocess.run(
+        [checker, "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    version = re.search(r"version (\d+)\.(\d+)", output)
+    assert version, output
     return Programs(alertmanager, checker, (int(version[1]), int(version[2])))
 
 
@@ -50,8 +52,8 @@ def write(data: dict[str, Any], folder: Path, secrets: str = "/run/secrets") -> 
 
     Debian's amtool may be too old for `url_file`: there any address takes its place.
     """
-    chosen = settings.parse_settings({"alertmanager": data})
-    config = deepcopy(alerting.config(chosen, secrets))
+    site_settings = settings.parse_settings({"alertmanager": data})
+    config = deepcopy(alerting.config(site_settings, secrets))
     if programs().version < URL_FILE:
         for receiver in config["receivers"]:
             for webhook in receiver.get("webhook_configs", []):
@@ -66,8 +68,8 @@ def write(data: dict[str, Any], folder: Path, secrets: str = "/run/secrets") -> 
 
 def amtool(*arguments: str | Path) -> str:
     """What amtool prints. Raises AssertionError with all of it when it fails."""
-    done = subprocess.run(
+    result = subprocess.run(
         [programs().amtool, *arguments], capture_output=True, text=True, timeout=60
     )
-    assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
-    return done.stdout.strip()
+    assert result.returncode == 0, f"{arguments}: {result.stdout}{result.stderr}"
+    return result.stdout.strip()

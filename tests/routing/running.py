@@ -71,16 +71,18 @@ class Site:
         with urllib.request.urlopen(request, timeout=10) as response:
             assert response.status == 200
 
-    def wait(self, wanted: Callable[[Record], bool]) -> Record:
+    def wait(self, predicate: Callable[[Record], bool]) -> Record:
         """The first message that is as wanted."""
         deadline = time.monotonic() + _PATIENCE_S
         while time.monotonic() < deadline:
             for record in show.read(self.journal):
-                if wanted(record):
+                if predicate(record):
                     return record
             time.sleep(0.05)
-        came = [(record["receiver"], record["status"]) for record in show.read(self.journal)]
-        raise AssertionError(f"it did not come; there came {came}\n{self.log.read_text()[-2000:]}")
+        arrived = [(record["receiver"], record["status"]) for record in show.read(self.journal)]
+        raise AssertionError(
+            f"it did not come; there came {arrived}\n{self.log.read_text()[-2000:]}"
+        )
 
     def arrival(self, name: str, cluster: str, status: str = "firing") -> Record:
         """The first message of this status about an alert of this cluster."""
@@ -88,7 +90,7 @@ class Site:
             lambda record: record["status"] == status and _tells(record, name, cluster)
         )
 
-    def came(self, name: str, cluster: str) -> bool:
+    def has_arrived(self, name: str, cluster: str) -> bool:
         return any(_tells(record, name, cluster) for record in show.read(self.journal))
 
 
@@ -104,11 +106,11 @@ def site(folder: Path) -> Iterator[Site]:
     """Both, until the block ends. Skips the test when the lab's Alertmanager is not built yet."""
     if programs().alertmanager is None:
         pytest.skip("no Alertmanager that runs here: scripts/lab builds it")
-    known = Secrets(KEY, SLACK, WATCHDOG, USER, PASSWORD)
-    with receiver(folder, known) as (web, mail, authority):
+    credentials = Secrets(KEY, SLACK, WATCHDOG, USER, PASSWORD)
+    with receiver(folder, credentials) as (web, mail, authority):
         origin = f"https://127.0.0.1:{web.server_port}"
-        kept = folder / "secrets"
-        kept.mkdir()
+        secrets_folder = folder / "secrets"
+        secrets_folder.mkdir()
         contents = {
             "pagerduty-routing-key": KEY,
             "slack-webhook": origin + SLACK,
@@ -117,14 +119,14 @@ def site(folder: Path) -> Iterator[Site]:
             "ca.crt": authority.certificate.read_text(),
         }
         for name, text in contents.items():
-            (kept / name).write_text(text)
-        with _alertmanager(folder, _settings(origin, mail.port), kept) as url:
+            (secrets_folder / name).write_text(text)
+        with _alertmanager(folder, _settings(origin, mail.port), secrets_folder) as url:
             yield Site(
                 url,
                 folder / "alerts.jsonl",
                 folder / "alertmanager.yml",
                 folder / "alertmanager.log",
-                kept,
+                secrets_folder,
             )
 
 

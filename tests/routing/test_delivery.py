@@ -32,54 +32,54 @@ def cluster() -> str:
 GPU = {"node": "gpu1", "gpu": "3", "UUID": "GPU-3", "component": "gpu", "gpu_action": "reset"}
 
 
-def ours(name: str, severity: str, cluster: str, **labels: str) -> dict[str, str]:
+def own_labels(name: str, severity: str, cluster: str, **labels: str) -> dict[str, str]:
     base = {"component": "gpu", "gpu_action": "none"}
     return {"alertname": name, "severity": severity, "cluster": cluster, **base, **labels}
 
 
 def test_a_critical_alert_pages_and_its_end_closes_the_incident(site: Site, cluster: str) -> None:
-    alert = ours("GPUXidFatal", "critical", cluster, **{**GPU, "pod": "train-0", "xid": "79"})
-    told = {
+    alert = own_labels("GPUXidFatal", "critical", cluster, **{**GPU, "pod": "train-0", "xid": "79"})
+    annotations = {
         "summary": "XID 79 on GPU 3 of gpu1",
         "description": "It has fallen off the bus.",
         "runbook_url": "https://runbooks.example/GPUXidFatal.md",
     }
-    site.post(alert, annotations=told)
+    site.post(alert, annotations=annotations)
     record = site.arrival("GPUXidFatal", cluster)
     assert record["receiver"] == "pagerduty"
     event = record["raw"]
     assert event["event_action"] == "trigger"
-    check_payload(event["payload"], cluster, told)
-    assert event["links"][0] == {"href": told["runbook_url"], "text": "Runbook"}
+    check_payload(event["payload"], cluster, annotations)
+    assert event["links"][0] == {"href": annotations["runbook_url"], "text": "Runbook"}
     assert event["links"][1]["href"].startswith("https://alertmanager.example/#/silences/new?")
-    [listed] = record["alerts"]
-    assert listed["labels"] == alert
+    [alert_entry] = record["alerts"]
+    assert alert_entry["labels"] == alert
 
-    site.post(alert, resolved=True, annotations=told)
+    site.post(alert, resolved=True, annotations=annotations)
     end = site.arrival("GPUXidFatal", cluster, status="resolved")
     assert end["raw"]["event_action"] == "resolve"
     assert end["raw"]["dedup_key"] == event["dedup_key"]
 
 
-def check_payload(payload: dict[str, Any], cluster: str, told: dict[str, str]) -> None:
+def check_payload(payload: dict[str, Any], cluster: str, annotations: dict[str, str]) -> None:
     """PagerDuty's part of an event about XID 79."""
     title = f"GPUXidFatal on gpu1 ({cluster}): XID 79 on GPU 3 of gpu1"
     assert (payload["summary"], payload["source"]) == (title, "gpu1")
     assert (payload["severity"], payload["class"]) == ("critical", "GPUXidFatal")
     assert (payload["component"], payload["group"]) == ("gpu", cluster)
     details = payload["custom_details"]
-    wanted = {
+    expected = {
         "node": "gpu1",
         "gpu": 3,
         "uuid": "GPU-3",
         "pod": "train-0",
         "gpu_action": "reset",
-        "runbook": told["runbook_url"],
+        "runbook": annotations["runbook_url"],
         "namespace": "none",
     }
-    assert {name: details[name] for name in wanted} == wanted
+    assert {name: details[name] for name in expected} == expected
     assert details["firing"].startswith("1 firing\n\nGPUXidFatal: XID 79 on GPU 3 of gpu1\n")
-    assert (told["description"] in details["firing"], details["resolved"].strip()) == (
+    assert (annotations["description"] in details["firing"], details["resolved"].strip()) == (
         True,
         "0 resolved",
     )
@@ -87,11 +87,13 @@ def check_payload(payload: dict[str, Any], cluster: str, told: dict[str, str]) -
 
 def test_warnings_of_a_node_are_one_slack_message(site: Site, cluster: str) -> None:
     alerts = [
-        ours("GPUThermalThrottle", "warning", cluster, node="gpu1", gpu=str(n), UUID=f"GPU-{n}")
+        own_labels(
+            "GPUThermalThrottle", "warning", cluster, node="gpu1", gpu=str(n), UUID=f"GPU-{n}"
+        )
         for n in range(12)
     ]
-    told = {"description": "margin < 5 & falling", "runbook_url": "docs/runbooks/x.md"}
-    site.post(*alerts, annotations=told)
+    annotations = {"description": "margin < 5 & falling", "runbook_url": "docs/runbooks/x.md"}
+    site.post(*alerts, annotations=annotations)
     record = site.arrival("GPUThermalThrottle", cluster)
     assert record["receiver"] == "slack"
     message = record["raw"]
@@ -119,9 +121,12 @@ def test_warnings_of_a_node_are_one_slack_message(site: Site, cluster: str) -> N
 
 
 def test_info_comes_by_mail_in_plain_text_and_html(site: Site, cluster: str) -> None:
-    alert = ours("GPUQuotaFull", "info", cluster, namespace="ml")
-    told = {"description": "used < hard <b>", "runbook_url": "https://r.example/GPUQuotaFull.md"}
-    site.post(alert, annotations=told)
+    alert = own_labels("GPUQuotaFull", "info", cluster, namespace="ml")
+    annotations = {
+        "description": "used < hard <b>",
+        "runbook_url": "https://r.example/GPUQuotaFull.md",
+    }
+    site.post(alert, annotations=annotations)
     record = site.arrival("GPUQuotaFull", cluster)
     mail = record["raw"]
     assert record["receiver"] == "email"
@@ -138,7 +143,7 @@ def test_info_comes_by_mail_in_plain_text_and_html(site: Site, cluster: str) -> 
 
 def test_a_model_with_blanks_and_quotes_in_labels_survives(site: Site, cluster: str) -> None:
     odd = {"modelName": "NVIDIA H100 80GB HBM3", "pod": 'a"b\\c'}
-    site.post(ours("GPULost", "critical", cluster, node="gpu1", **odd))
+    site.post(own_labels("GPULost", "critical", cluster, node="gpu1", **odd))
     record = site.arrival("GPULost", cluster)
     assert odd.items() <= record["alerts"][0]["labels"].items()
     assert " " not in record["raw"]["links"][0]["href"]
@@ -178,21 +183,21 @@ def test_a_silence_keeps_quiet(site: Site, cluster: str) -> None:
         *("alertname=GPUHealthWarn", f"cluster={cluster}"),
     )
     site.post(
-        ours("GPUHealthWarn", "warning", cluster, node="gpu1"),
-        ours("GPUHealthOther", "warning", cluster, node="gpu1"),
+        own_labels("GPUHealthWarn", "warning", cluster, node="gpu1"),
+        own_labels("GPUHealthOther", "warning", cluster, node="gpu1"),
     )
     site.arrival("GPUHealthOther", cluster)
     time.sleep(GROUP_INTERVAL_S)
-    assert not site.came("GPUHealthWarn", cluster)
+    assert not site.has_arrived("GPUHealthWarn", cluster)
 
 
 def test_a_rotated_secret_takes_effect_without_a_restart(site: Site, cluster: str) -> None:
     file = site.folder / "slack-webhook"
     right = file.read_text()
     file.write_text(right.replace("/services/", "/nobody/"))
-    site.post(ours("GPUHotter", "warning", cluster, node="gpu1"))
+    site.post(own_labels("GPUHotter", "warning", cluster, node="gpu1"))
     time.sleep(2 * GROUP_INTERVAL_S)
-    assert not site.came("GPUHotter", cluster)
+    assert not site.has_arrived("GPUHotter", cluster)
     file.write_text(right)
     site.arrival("GPUHotter", cluster)
 

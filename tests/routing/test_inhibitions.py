@@ -23,7 +23,7 @@ def own(**labels: str) -> Labels:
 
 
 GPU_A, GPU_B = own(node="gpu1", UUID="GPU-A"), own(node="gpu2", UUID="GPU-B")
-HERE, THERE = own(node="gpu1"), own(node="gpu2")
+ON_GPU1, ON_GPU2 = own(node="gpu1"), own(node="gpu2")
 IN_ML, ML, OPS = own(namespace="ml"), {"namespace": "ml"}, {"namespace": "ops"}
 PLAIN = {"node": "gpu1"}  # somebody else's alert about the same node
 
@@ -31,48 +31,48 @@ PLAIN = {"node": "gpu1"}  # somebody else's alert about the same node
 Alert = tuple[str, str, Labels]
 RULES: dict[str, tuple[Alert, list[Alert], list[Alert]]] = {
     "under repair": (
-        ("GPUNodeUnderRepair", INFO, HERE),
-        [("GPUHealthWarn", WARNING, GPU_A), ("GPUNodeCordonedLong", WARNING, HERE)],
+        ("GPUNodeUnderRepair", INFO, ON_GPU1),
+        [("GPUHealthWarn", WARNING, GPU_A), ("GPUNodeCordonedLong", WARNING, ON_GPU1)],
         [
-            ("GPULost", CRITICAL, HERE),
-            ("GPURepairStuck", WARNING, HERE),
+            ("GPULost", CRITICAL, ON_GPU1),
+            ("GPURepairStuck", WARNING, ON_GPU1),
             ("GPUMemoryHot", WARNING, GPU_B),
             ("GPUPodPending", WARNING, IN_ML),
             ("NodeClockSkew", WARNING, PLAIN),
         ],
     ),
     "not ready": (
-        ("GPUNodeNotReady", CRITICAL, HERE),
+        ("GPUNodeNotReady", CRITICAL, ON_GPU1),
         [
-            ("GPUDeviceUnhealthy", CRITICAL, HERE),
+            ("GPUDeviceUnhealthy", CRITICAL, ON_GPU1),
             ("GPUHealthWarn", WARNING, GPU_A),
             ("KubeNodeNotReady", WARNING, PLAIN),
             ("KubeNodeUnreachable", WARNING, PLAIN),
         ],
         [
-            ("GPULost", CRITICAL, THERE),
+            ("GPULost", CRITICAL, ON_GPU2),
             ("GPUPodPending", WARNING, IN_ML),
             ("KubePodCrashLooping", WARNING, PLAIN),
             ("KubeNodeNotReady", WARNING, {"node": "gpu2"}),
         ],
     ),
     "exporter down": (
-        ("GPUExporterDown", WARNING, HERE),
-        [("GPUExporterMissingCounters", INFO, HERE)],
+        ("GPUExporterDown", WARNING, ON_GPU1),
+        [("GPUExporterMissingCounters", INFO, ON_GPU1)],
         [
             # one dead GPU can stop the exporter
-            ("GPULost", CRITICAL, HERE),
-            ("GPUMetricsMissing", CRITICAL, HERE),
-            ("GPUDeviceUnhealthy", CRITICAL, HERE),
-            ("GPUExporterMissingCounters", INFO, THERE),
+            ("GPULost", CRITICAL, ON_GPU1),
+            ("GPUMetricsMissing", CRITICAL, ON_GPU1),
+            ("GPUDeviceUnhealthy", CRITICAL, ON_GPU1),
+            ("GPUExporterMissingCounters", INFO, ON_GPU2),
         ],
     ),
     "no exporter at all": (
         ("GPUExporterAbsent", CRITICAL, own()),
-        [("GPUNodeNotMonitored", WARNING, HERE)],
+        [("GPUNodeNotMonitored", WARNING, ON_GPU1)],
         [
-            ("GPULost", CRITICAL, THERE),
-            ("GPUDeviceUnhealthy", CRITICAL, HERE),
+            ("GPULost", CRITICAL, ON_GPU2),
+            ("GPUDeviceUnhealthy", CRITICAL, ON_GPU1),
             ("GPUPodPending", WARNING, IN_ML),
         ],
     ),
@@ -91,11 +91,11 @@ RULES: dict[str, tuple[Alert, list[Alert], list[Alert]]] = {
         [("GPUCorrectableECCRate", INFO, GPU_B), ("GPURowRemapPending", WARNING, GPU_A)],
     ),
     "lost": (
-        ("GPULost", CRITICAL, HERE),
+        ("GPULost", CRITICAL, ON_GPU1),
         [("GPUPcieReplay", WARNING, GPU_A), ("GPUXidApplication", INFO, GPU_A)],
         [
             ("GPUThermalThrottle", WARNING, GPU_B),
-            ("GPUNodeCordonedLong", WARNING, HERE),
+            ("GPUNodeCordonedLong", WARNING, ON_GPU1),
             ("GPUUncorrectableECC", CRITICAL, GPU_A),
         ],
     ),
@@ -139,34 +139,34 @@ RULES: dict[str, tuple[Alert, list[Alert], list[Alert]]] = {
 @pytest.fixture(scope="module")
 def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, dict[str, str]]]:
     """All rules at once, each in a cluster of its own: what fires first, then the others."""
-    clusters = {what: f"cluster-{number}-" for number, what in enumerate(RULES)}
+    clusters = {rule_name: f"cluster-{number}-" for number, rule_name in enumerate(RULES)}
 
-    def labels(what: str, alert: Alert) -> Labels:
-        name, severity, more = alert
-        made = {**more, "alertname": name, "severity": severity, "cluster": clusters[what]}
+    def labels(rule_name: str, alert: Alert) -> Labels:
+        name, severity, extra = alert
+        result = {**extra, "alertname": name, "severity": severity, "cluster": clusters[rule_name]}
         # upstream's rules compare namespaces only, so these are each case's own as well
-        if "namespace" in more:
-            made["namespace"] = f"{clusters[what]}{more['namespace']}"
-        return made
+        if "namespace" in extra:
+            result["namespace"] = f"{clusters[rule_name]}{extra['namespace']}"
+        return result
 
     with running.site(tmp_path_factory.mktemp("site")) as site:
-        site.post(*(labels(what, source) for what, (source, _, _) in RULES.items()))
+        site.post(*(labels(rule_name, source) for rule_name, (source, _, _) in RULES.items()))
         time.sleep(GROUP_INTERVAL_S)
         targets = [
-            labels(what, alert)
-            for what, (_, quiet, loud) in RULES.items()
-            for alert in (*quiet, *loud)
+            labels(rule_name, alert)
+            for rule_name, (_, muted, loud) in RULES.items()
+            for alert in (*muted, *loud)
         ]
         site.post(*targets)
-        for what, (_, _, loud) in RULES.items():
+        for rule_name, (_, _, loud) in RULES.items():
             for alert in loud:
-                site.wait(partial(about, labels=labels(what, alert)))
+                site.wait(partial(matches_labels, labels=labels(rule_name, alert)))
         # what arrives late, and what is told again with its group
         time.sleep(2 * GROUP_INTERVAL_S)
         yield site, clusters
 
 
-def about(record: running.Record, labels: Labels) -> bool:
+def matches_labels(record: running.Record, labels: Labels) -> bool:
     """Whether a message tells of this alert; Slack's has severity and cluster in its title."""
     receiver = {CRITICAL: "pagerduty", WARNING: "slack", INFO: "email"}.get(labels["severity"])
     compared = {"node", "UUID", "namespace"} & labels.keys()
@@ -182,19 +182,23 @@ def about(record: running.Record, labels: Labels) -> bool:
     )
 
 
-@pytest.mark.parametrize("what", RULES)
+@pytest.mark.parametrize("rule_name", RULES)
 def test_consequences_are_kept_quiet_and_nothing_else(
-    story: tuple[Site, dict[str, str]], what: str
+    story: tuple[Site, dict[str, str]], rule_name: str
 ) -> None:
     site, clusters = story
-    _, quiet, loud = RULES[what]
+    _, muted, loud = RULES[rule_name]
     records = show.read(site.journal)
 
-    def told(alert: Alert) -> bool:
-        name, severity, more = alert
-        namespace = {"namespace": clusters[what] + more["namespace"]} if "namespace" in more else {}
-        labels = {**more, **namespace, "alertname": name, "severity": severity}
-        return any(about(record, {**labels, "cluster": clusters[what]}) for record in records)
+    def is_notified(alert: Alert) -> bool:
+        name, severity, extra = alert
+        namespace = (
+            {"namespace": clusters[rule_name] + extra["namespace"]} if "namespace" in extra else {}
+        )
+        labels = {**extra, **namespace, "alertname": name, "severity": severity}
+        return any(
+            matches_labels(record, {**labels, "cluster": clusters[rule_name]}) for record in records
+        )
 
-    assert [alert[0] for alert in quiet if told(alert)] == []
-    assert [alert[0] for alert in loud if not told(alert)] == []
+    assert [alert[0] for alert in muted if is_notified(alert)] == []
+    assert [alert[0] for alert in loud if not is_notified(alert)] == []

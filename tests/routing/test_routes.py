@@ -51,9 +51,9 @@ ALERTS = {
 
 @pytest.mark.parametrize("data", [*SITES.values(), *VARIANTS.values()], ids=[*SITES, *VARIANTS])
 def test_alertmanager_takes_the_configuration(tmp_path: Path, data: dict[str, Any]) -> None:
-    said = programs.amtool("check-config", programs.write(data, tmp_path))
-    assert "SUCCESS" in said
-    assert "1 templates" in said
+    output = programs.amtool("check-config", programs.write(data, tmp_path))
+    assert "SUCCESS" in output
+    assert "1 templates" in output
 
 
 # What the table in docs/alerting.md says: the own receiver, else the next one below.
@@ -78,8 +78,8 @@ def receiver(config: Path, **labels: str) -> str:
 def test_severities_go_to_their_receiver_or_the_next_below(tmp_path: Path, severity: str) -> None:
     for site, data in SITES.items():
         config = programs.write(data, tmp_path)
-        found = receiver(config, alertname="A", severity=severity, component="gpu")
-        assert found == expected(severity, site), site
+        actual = receiver(config, alertname="A", severity=severity, component="gpu")
+        assert actual == expected(severity, site), site
 
 
 @pytest.mark.parametrize("site", SITES)
@@ -114,10 +114,10 @@ def test_inhibitions_name_alerts_that_exist() -> None:
         for matcher in rule.get(side, [])
         if matcher.startswith("alertname")
     ]
-    known = {*ALERTS, "InfoInhibitor", "KubeNodeNotReady", "KubeNodeUnreachable"}
+    known_alerts = {*ALERTS, "InfoInhibitor", "KubeNodeNotReady", "KubeNodeUnreachable"}
     for matcher in matchers:
         for name in matcher.split('"')[1].split("|"):
-            assert any(re.fullmatch(name, one) for one in known), f"{matcher}: {name}"
+            assert any(re.fullmatch(name, alert) for alert in known_alerts), f"{matcher}: {name}"
 
 
 def test_inhibitions_compare_only_labels_that_they_ask_for() -> None:
@@ -131,8 +131,8 @@ def test_inhibitions_compare_only_labels_that_they_ask_for() -> None:
 
 
 def test_alertmanager_parses_every_inhibition(tmp_path: Path) -> None:
-    said = programs.amtool("check-config", programs.write({}, tmp_path))
-    assert f"{len(inhibitions.rules())} inhibit rules" in said
+    output = programs.amtool("check-config", programs.write({}, tmp_path))
+    assert f"{len(inhibitions.rules())} inhibit rules" in output
 
 
 @pytest.mark.parametrize(("interval", "half"), [("1m", "30s"), ("1s", "500ms"), ("1d", "43200s")])
@@ -146,8 +146,12 @@ def test_heartbeats_are_sent_at_each_look(interval: str, half: str) -> None:
 
 
 def test_waits_come_from_the_settings() -> None:
-    chosen = settings.parse_settings({"alertmanager": VARIANTS["waits"]})
-    route = alerting.config(chosen, "/s")["route"]
+    site_settings = settings.parse_settings({"alertmanager": VARIANTS["waits"]})
+    route = alerting.config(site_settings, "/s")["route"]
     assert (route["group_wait"], route["group_interval"]) == ("0s", "90s")
-    critical = next(one for one in route["routes"] if one["matchers"] == ['severity = "critical"'])
+    critical = next(
+        subroute
+        for subroute in route["routes"]
+        if subroute["matchers"] == ['severity = "critical"']
+    )
     assert (route["repeat_interval"], critical["repeat_interval"]) == ("1w", "30m")

@@ -45,7 +45,7 @@ _NODES = [
         "GPUNodeNotReady",
         "a node without GPUs is upstream's to tell",
         _capacity("web1", 0) | _ready("web1", "0x60"),
-        quiet=(20,),
+        silent=(20,),
     ),
     Case(
         "GPUNodeCordonedLong",
@@ -60,13 +60,13 @@ _NODES = [
         "in service; and one without GPUs",
         _capacity("gpu1") | {series("kube_node_spec_unschedulable", node="gpu1"): "0x60",
                              series("kube_node_spec_unschedulable", node="web1"): "1x60"},
-        quiet=(30 * 60,),
+        silent=(30 * 60,),
         step=3600,
     ),
     Case("GPUNodeUnproven", "an hour", {_UNPROVEN: values((None, 10), (1, 60), (None, 10))},
          {41: _G1, 69: _G1}, (39, 71)),
     Case("GPUNodeUnproven", "proven within minutes; and another taint",
-         {_UNPROVEN: values((None, 10), (1, 20), (None, 60)), _TAINT: "1x90"}, quiet=(29, 80)),
+         {_UNPROVEN: values((None, 10), (1, 20), (None, 60)), _TAINT: "1x90"}, silent=(29, 80)),
     Case(
         "GPURepairBreakerOpen",
         "open for ten minutes",
@@ -79,7 +79,7 @@ _NODES = [
         "another ConfigMap; and one of this name elsewhere",
         {_config_map("gpuboot-remediate-stop"): "1x60",
          _config_map("gpuboot-remediate-breaker", "default"): "1x60"},
-        quiet=(20,),
+        silent=(20,),
     ),
     Case(
         "GPURepairsSwitchedOff",
@@ -93,7 +93,7 @@ _NODES = [
         "GPURepairsSwitchedOff",
         "for an afternoon",
         {_config_map("gpuboot-remediate-stop"): "1x5"},
-        quiet=(4 * 60, 30 * 60),
+        silent=(4 * 60, 30 * 60),
         step=3600,
     ),
     Case(
@@ -107,11 +107,11 @@ _NODES = [
         "GPUNodeUnderRepair",
         "another taint",
         {series("kube_node_spec_taint", node="gpu1", key="nvidia.com/gpu"): "1x60"},
-        quiet=(20,),
+        silent=(20,),
     ),
     Case("GPURepairStuck", "seven hours", {_TAINT: "1x84 stale _x10"}, {6.5 * 60: _G1},
          (5.9 * 60, 7.5 * 60), step=300),
-    Case("GPURepairStuck", "two hours", {_TAINT: "1x24 stale _x100"}, quiet=(60, 400), step=300),
+    Case("GPURepairStuck", "two hours", {_TAINT: "1x24 stale _x100"}, silent=(60, 400), step=300),
 ]  # fmt: skip
 
 
@@ -139,12 +139,12 @@ def _kubelet(text: str) -> dict[str, str]:
 _CERTIFICATES = [
     Case("ClusterCertificateExpiring", "20 days left, and nobody who logs in any more",
          _logins(20, "0+60x180 10800x60"), {80: [{}]}, (50, 190), step=60),
-    Case("ClusterCertificateExpiring", "four months left", _logins(120, "0+60x180"), quiet=(120,),
+    Case("ClusterCertificateExpiring", "four months left", _logins(120, "0+60x180"), silent=(120,),
          step=60),
     Case("KubeletCertificateExpiring", "29 days left and falling, then renewed",
          _kubelet(f"{29 * _DAY}-60x120 {365 * _DAY}x20"), {80: _G1}, (50, 130), step=60),
     Case("KubeletCertificateExpiring", "31 days left", _kubelet(f"{31 * _DAY}-60x120"),
-         quiet=(110,), step=60),
+         silent=(110,), step=60),
 ]  # fmt: skip
 
 _ETCD = {"job": "kube-etcd", "instance": "10.0.0.1:2381"}
@@ -176,13 +176,13 @@ _STORE = [
         (14, 31),
     ),
     Case("EtcdNotMonitored", "without a leader it is upstream's to tell",
-         {series("etcd_server_has_leader", **_ETCD): "0x60"}, quiet=(20,)),
+         {series("etcd_server_has_leader", **_ETCD): "0x60"}, silent=(20,)),
     Case("EtcdDatabaseLarge", "1.9 of 2 GiB, then defragmented",
          _database(values((1.9e9, 30), (2e8, 10))), {20: _INSTANCE}, (14, 31)),
-    Case("EtcdDatabaseLarge", "1.6 of 2 GiB", _database("1.6e9x60"), quiet=(20,)),
+    Case("EtcdDatabaseLarge", "1.6 of 2 GiB", _database("1.6e9x60"), silent=(20,)),
     Case("EtcdSlowDisk", "one in ten takes a quarter of a second, for an hour",
          _fsyncs("0+66x60 3960+60x100"), {40: _INSTANCE}, (14, 80), step=60),
-    Case("EtcdSlowDisk", "one in a thousand", _fsyncs("0+60.06x300"), quiet=(40,), step=60),
+    Case("EtcdSlowDisk", "one in a thousand", _fsyncs("0+60.06x300"), silent=(40,), step=60),
 ]  # fmt: skip
 
 _DNS = "kube-dns.kube-system.svc.cluster.local:9153"
@@ -207,18 +207,18 @@ _SERVICES = [
     Case("ClusterServicesUnreachable", "for twenty minutes, while CoreDNS' own pod answers",
          _reached(values((1, 10), (0, 20), (1, 10))), {16: [{"instance": _DNS}]}, (9, 14, 31)),
     Case("ClusterServicesUnreachable", "CoreDNS is restarted",
-         _reached(values((1, 10), (0, 3), (1, 20))), quiet=(12, 16, 20)),
+         _reached(values((1, 10), (0, 3), (1, 20))), silent=(12, 16, 20)),
     Case("KubeProxyNotSyncing", "a change waits from minute 10 on, and is written in minute 30",
          _proxy(values((540, 30), (1800, 10)), values((540, 10), (600, 30))),
          {21: [_PROXY]}, (9, 17, 31)),
     Case("KubeProxyNotSyncing", "nothing has changed for an hour", _proxy("0x120", "0x120"),
-         quiet=(30, 59)),
+         silent=(30, 59)),
     Case("KubeProxyNotSyncing", "changes all the time, each written within a minute",
-         _proxy("0+30x120", "15+30x120"), quiet=(30, 59)),
+         _proxy("0+30x120", "15+30x120"), silent=(30, 59)),
 ]  # fmt: skip
 
 
-def _taken(name: str, text: str) -> dict[str, str]:
+def _backup_taken(name: str, text: str) -> dict[str, str]:
     """When a backup was taken, in seconds of promtool's clock, which begins at 0."""
     return {series(f"gpuboot_etcd_backup_{name}timestamp_seconds", job="node-exporter",
                    node="cp1"): text}  # fmt: skip
@@ -227,50 +227,55 @@ def _taken(name: str, text: str) -> dict[str, str]:
 _CP1 = [{"node": "cp1"}]
 _BACKUPS = [
     Case("EtcdBackupOld", "Prometheus knows of none for half an hour",
-         _taken("", values((None, 30), (0, 20))), {20: [{}]}, (14, 33)),
-    Case("EtcdBackupOld", "none for 30 hours, then one", _taken("", "0x60 108000x20"),
+         _backup_taken("", values((None, 30), (0, 20))), {20: [{}]}, (14, 33)),
+    Case("EtcdBackupOld", "none for 30 hours, then one", _backup_taken("", "0x60 108000x20"),
          {26 * 60: _CP1}, (23 * 60, 31 * 60), step=1800),
     Case("EtcdBackupOld", "one every six hours",
-         _taken("", "0x12 21600x12 43200x12 64800x12 86400x12"), quiet=(25 * 60, 29 * 60),
+         _backup_taken("", "0x12 21600x12 43200x12 64800x12 86400x12"), silent=(25 * 60, 29 * 60),
          step=1800),
     Case("EtcdBackupOld", "the timer's fail for 30 hours, until a run takes one",
-         _taken("", "0x60 106200x20"), {26 * 60: _CP1}, (24 * 60, 31 * 60), step=1800),
+         _backup_taken("", "0x60 106200x20"), {26 * 60: _CP1}, (24 * 60, 31 * 60), step=1800),
     Case("EtcdBackupOld", "the host's clock is two days ahead: taken a day ago all the same",
-         _taken("", "172800x12 194400x60") | {series("node_time_seconds", job="node-exporter"):
-         "172800+1800x72"}, {32 * 60: _CP1}, (20 * 60, 29 * 60), step=1800),
-    Case("EtcdBackupOld", "node-exporter is restarted", _taken("", values((0, 20), (None, 5),
-         (0, 20))), quiet=(22, 25, 30)),
+         _backup_taken("", "172800x12 194400x60")
+         | {series("node_time_seconds", job="node-exporter"): "172800+1800x72"},
+         {32 * 60: _CP1}, (20 * 60, 29 * 60), step=1800),
+    Case("EtcdBackupOld", "node-exporter is restarted", _backup_taken("", values((0, 20), (None, 5),
+         (0, 20))), silent=(22, 25, 30)),
     Case("EtcdBackupCopyOld", "never copied, until minute 100",
-         _taken("", "0x150") | _taken("copy_", "_x100 0x50"), {80: _CP1}, (59, 105), step=60),
+         _backup_taken("", "0x150") | _backup_taken("copy_", "_x100 0x50"),
+         {80: _CP1}, (59, 105), step=60),
     Case("EtcdBackupCopyOld", "the other machine is away for 30 hours",
-         _taken("", "0x12 21600x12 43200x12 64800x12 86400x32") | _taken("copy_", "0x60 108000x20"),
+         _backup_taken("", "0x12 21600x12 43200x12 64800x12 86400x32")
+         | _backup_taken("copy_", "0x60 108000x20"),
          {26 * 60: _CP1}, (24 * 60, 31 * 60), step=1800),
     Case("EtcdBackupCopyOld", "two copies fail, six hours apart",
-         _taken("", "0x12 21600x12 43200x12 64800x20") | _taken("copy_", "0x36 64800x20"),
-         quiet=(17 * 60, 20 * 60), step=1800),
+         _backup_taken("", "0x12 21600x12 43200x12 64800x20")
+         | _backup_taken("copy_", "0x36 64800x20"),
+         silent=(17 * 60, 20 * 60), step=1800),
 ]  # fmt: skip
 
 
-def _made(text: str, instance: str = "a:8080", **more: str) -> dict[str, str]:
+def _creation_series(text: str, instance: str = "a:8080", **labels: str) -> dict[str, str]:
     """When a cluster's kube-system was made, as its kube-state-metrics tells."""
-    about = {"namespace": "kube-system", "instance": instance, **more}
-    return {series("kube_namespace_created", **about): text}
+    base_labels = {"namespace": "kube-system", "instance": instance, **labels}
+    return {series("kube_namespace_created", **base_labels): text}
 
 
 _CLUSTERS = [
     Case("ClusterNameNotUnique", "a second cluster begins to send series, until it is renamed",
-         _made("1790000000x150")
-         | _made(values((None, 10), (1795000000, 40), (None, 20)), "b:8080"),
+         _creation_series("1790000000x150")
+         | _creation_series(values((None, 10), (1795000000, 40), (None, 20)), "b:8080"),
          {27: [{}], 48: [{}]}, (5, 20, 60)),
     Case("ClusterNameNotUnique", "two kube-state-metrics of one cluster, and a team's namespace",
-         _made("1790000000x150") | _made("1790000000x150", "b:8080")
-         | _made("1795000000x150", namespace="ml"), quiet=(20, 60)),
+         _creation_series("1790000000x150") | _creation_series("1790000000x150", "b:8080")
+         | _creation_series("1795000000x150", namespace="ml"), silent=(20, 60)),
     Case("ClusterNameNotUnique", "kube-state-metrics is restarted",
-         _made(values((1790000000, 30), (None, 40)))
-         | _made(values((None, 31), (1790000000, 40)), "b:8080"), quiet=(29, 32, 60)),
+         _creation_series(values((1790000000, 30), (None, 40)))
+         | _creation_series(values((None, 31), (1790000000, 40)), "b:8080"), silent=(29, 32, 60)),
     Case("ClusterNameNotUnique", "the cluster is made anew under its name: old series last 5 min",
-         _made("1790000000x60") | _made(values((None, 30), (1795000000, 40)), "b:8080"),
-         quiet=(31, 40, 60)),
+         _creation_series("1790000000x60")
+         | _creation_series(values((None, 30), (1795000000, 40)), "b:8080"),
+         silent=(31, 40, 60)),
 ]  # fmt: skip
 
 CASES = [*_NODES, *_CERTIFICATES, *_STORE, *_BACKUPS, *_SERVICES, *_CLUSTERS]

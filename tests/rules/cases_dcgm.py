@@ -10,12 +10,12 @@ _SCRAPED = {"job": "node-exporter", "instance": "10.0.0.1:9100"}
 _DAY_MIN = 24 * 60
 
 
-def _verdict(kind: str, of: Mapping[str, str], text: str, **what: str) -> dict[str, str]:
-    labels = {**_SCRAPED, "entity": "", **of, **what}  # an empty label is none
+def _verdict(kind: str, of: Mapping[str, str], text: str, **extra: str) -> dict[str, str]:
+    labels = {**_SCRAPED, "entity": "", **of, **extra}  # an empty label is none
     return {series(f"gpuboot_dcgm_{kind}", **labels): text}
 
 
-def _asked(kind: str, gpu1: str, gpu2: str) -> dict[str, str]:
+def _checked(kind: str, gpu1: str, gpu2: str) -> dict[str, str]:
     """When an answer came, in seconds of promtool's clock, which begins at 0."""
     metric = f"gpuboot_dcgm_{kind}_timestamp_seconds"
     return {
@@ -33,36 +33,37 @@ CASES = [
          | _verdict("diag", G0, "0x80", test="software"),
          {13: _SOFTWARE, 29: _SOFTWARE}, (9, 11.5, 31)),
     Case("DCGMDiagFail", "a warning: a mere setting of the node",
-         _verdict("diag", G0, "10x40", test="software"), quiet=(5, 19)),
+         _verdict("diag", G0, "10x40", test="software"), silent=(5, 19)),
     Case("DCGMCheckStale", "the engine hangs for two hours",
-         _asked("health", "0+300x12 3600x24 10800+300x20", "0+300x60")
-         | _asked("diag", "0x60", "0x60"),
+         _checked("health", "0+300x12 3600x24 10800+300x20", "0+300x60")
+         | _checked("diag", "0x60", "0x60"),
          {2 * 60: _HEALTH, 175: _HEALTH}, (60, 95, 190), step=300),
     Case("DCGMCheckStale", "never asked, until minute 60",
-         _asked("health", values((None, 60), (3600, 40)), "0+30x200"),
+         _checked("health", values((None, 60), (3600, 40)), "0+30x200"),
          {20: _HEALTH, 59: _HEALTH}, (14, 61)),
     Case("DCGMCheckStale", "no diagnosis for two days",
-         _asked("health", "0+1800x100", "0+1800x100") | _asked("diag", "0x96 172800x4",
+         _checked("health", "0+1800x100", "0+1800x100") | _checked("diag", "0x96 172800x4",
          "0x48 86400x52"),
          {31 * 60: _DIAG, 47 * 60: _DIAG}, (29 * 60, 48.5 * 60), step=1800),
     Case("DCGMCheckStale", "asked every five minutes, diagnosed once a day",
-         _asked("health", "0+300x400", "0+300x400") | _asked("diag", "0x287 86400x100", "0x400"),
-         quiet=(60, _DAY_MIN, 29 * 60), step=300),
+         _checked("health", "0+300x400", "0+300x400")
+         | _checked("diag", "0x287 86400x100", "0x400"),
+         silent=(60, _DAY_MIN, 29 * 60), step=300),
     Case("DCGMCheckStale", "a host whose clock is five hours slow, and that is asked all the time",
-         _asked("health", "-18000+300x60", "-18000+300x60")
-         | _asked("diag", "-18000x60", "-18000x60")
+         _checked("health", "-18000+300x60", "-18000+300x60")
+         | _checked("diag", "-18000x60", "-18000x60")
          | {series("node_time_seconds", **_SCRAPED): "-18000+300x60"},
-         quiet=(60, 200), step=300),
+         silent=(60, 200), step=300),
     Case("DCGMCheckStale", "its clock is five hours ahead, and nobody asks any more",
-         _asked("health", "18000+300x12 21600x60", "18000+300x80")
-         | _asked("diag", "18000x80", "18000x80")
+         _checked("health", "18000+300x12 21600x60", "18000+300x80")
+         | _checked("diag", "18000x80", "18000x80")
          | {series("node_time_seconds", **_SCRAPED): "18000+300x80"},
          {120: _HEALTH}, (60, 90), step=300),
     Case("DCGMCheckStale", "its clock is set back by five hours, and nobody asks any more",
-         _asked("health", "0+300x12 3600x60", "0+300x12 -14400+300x68")
-         | _asked("diag", "0x80", "0x80")
+         _checked("health", "0+300x12 3600x60", "0+300x12 -14400+300x68")
+         | _checked("diag", "0x80", "0x80")
          | {series("node_time_seconds", **_SCRAPED): "0+300x12 -14400+300x68"},
          {90: _HEALTH}, (60,), step=300),
     Case("DCGMCheckStale", "node-exporter is restarted",
-         _asked("health", values((0, 20), (None, 5), (0, 5)), "0x60"), quiet=(22, 25, 29)),
+         _checked("health", values((0, 20), (None, 5), (0, 5)), "0x60"), silent=(22, 25, 29)),
 ]  # fmt: skip

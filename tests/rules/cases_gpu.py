@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.model import G0, G1, HELD, STEP_S, Case, counter, dcgm, level, values
+from tests.rules.model import G0, G1, HOLDER, STEP_S, Case, counter, dcgm, level, values
 
 _NS = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_{}_NS"
 _MINUTE = 60e9  # ns
@@ -15,15 +15,15 @@ _HEALTH = "DCGM_EXP_GPU_HEALTH_STATUS"
 
 def _throttle(alert: str, key: str, reason: str, low: float, high: float) -> list[Case]:
     """+ low, high: share of the time just within and beyond the limit"""
-    found = counter(
+    cases = counter(
         alert, _NS.format(key), low=low * _MINUTE, high=high * _MINUTE, hold=5, reason=reason
     )
     return [
         Case(
-            case.alert, f"{case.what} ({reason})", case.series, case.fires, case.quiet,
+            case.alert, f"{case.description} ({reason})", case.series, case.fires, case.silent,
             case.step, case.restart,
         )
-        for case in found
+        for case in cases
     ]  # fmt: skip
 
 
@@ -65,7 +65,7 @@ _MEMORY = [
                 dcgm("DCGM_FI_DEV_ROW_REMAP_PENDING"): "0x100",
                 dcgm("DCGM_FI_DEV_ROW_REMAP_FAILURE"): "0x100",
             },
-            quiet=(20, 45),
+            silent=(20, 45),
         )
         for alert, xid in (("GPURowRemapPending", "63"), ("GPURowRemapFailure", "64"),
                            ("GPURowRemapUnseen", "94"))
@@ -77,7 +77,7 @@ _MEMORY = [
             dcgm("DCGM_FI_DEV_SM_CLOCK", **_SLICE): "1980x100",
             dcgm("DCGM_EXP_XID_ERRORS_TOTAL", xid="31", **_SLICE): "1x100",
         },
-        quiet=(20, 45),
+        silent=(20, 45),
     ),
     *level("GPURemapBanksExhausted", "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE", bad=1, good=0),
     *level("GPURetiredPages", "DCGM_FI_DEV_RETIRED_PENDING", bad=1, good=0, hold=10),
@@ -105,17 +105,17 @@ _MEMORY = [
         "GPUCorrectableECCRate",
         "800 in a day are not worth a word",
         {dcgm(_SBE): values((0, 2000, 0.5), step=600)},
-        quiet=(1500, 1900),
+        silent=(1500, 1900),
         step=600,
     ),
     Case(
         "GPUCorrectableECCRate",
         "a high count that is old; the exporter restarts and pods come and go",
         {
-            dcgm(_SBE, **HELD): values((9000, 600), (None, 10), step=600),
+            dcgm(_SBE, **HOLDER): values((9000, 600), (None, 10), step=600),
             dcgm(_SBE): values((None, 620), (9000, 900), step=600),
         },
-        quiet=(500, 620, 700, 900),
+        silent=(500, 620, 700, 900),
         step=600,
         restart=True,
     ),
@@ -143,11 +143,11 @@ _MEMORY = [
         "GPURemappedRowsGrowing",
         "rows of last year; the exporter restarts, pods come and go, another GPU has more",
         {
-            dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", **HELD): "3x24 stale _x100",
+            dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", **HOLDER): "3x24 stale _x100",
             dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"): "_x26 3x100",
             dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", G1): "7x126",
         },
-        quiet=(23 * 60, 27 * 60, 60 * 60),
+        silent=(23 * 60, 27 * 60, 60 * 60),
         step=3600,
         restart=True,
     ),
@@ -156,8 +156,8 @@ _MEMORY = [
 _HEALTHY = [
     *[
         Case(**{**vars(case), "fires": {
-            minute: [{**labels, "gpu_action": "reboot"} for labels in said]
-            for minute, said in case.fires.items()
+            minute: [{**labels, "gpu_action": "reboot"} for labels in alerts]
+            for minute, alerts in case.fires.items()
         }})
         for case in level("GPURecoveryAction", "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION",
                           bad=2, good=0, hold=1)
@@ -190,7 +190,7 @@ _HEALTHY = [
         "GPUHealthFail",
         "heat and power have alerts of their own",
         {dcgm(_HEALTH, health_watch=watch): "20x40" for watch in ("THERMAL", "POWER")},
-        quiet=(10, 19),
+        silent=(10, 19),
     ),
     *level("GPUHealthWarn", _HEALTH, bad=10, good=0, hold=10,
            labels=_MEM, series_labels=_MEM),
@@ -201,22 +201,22 @@ _HEALTHY = [
             dcgm(_HEALTH, health_watch="MEM", health_error_code="DCGM_FR_XID_ERROR"): "10x60",
             dcgm(_HEALTH, health_watch="ALL", health_error_code="DCGM_FR_CONTAINED_ERROR"): "10x60",
         },
-        quiet=(20, 29),
+        silent=(20, 29),
     ),
     Case(
         "GPUHealthWarn",
         "a failure is more than a warning",
         {dcgm(_HEALTH, health_watch="MEM", health_error_code="DCGM_FR_FAULTY_MEMORY"): "20x60"},
-        quiet=(20,),
+        silent=(20,),
     ),
     *level("GPUThermalMarginLow", "DCGM_FI_DEV_GPU_TEMP_LIMIT", bad=4, good=5, hold=5),
     *level("GPUMemoryHot", "DCGM_FI_DEV_MEMORY_TEMP", bad=96, good=95, hold=5,
-           beside={"DCGM_FI_DEV_MEM_MAX_OP_TEMP": 95}),
+           other_metrics={"DCGM_FI_DEV_MEM_MAX_OP_TEMP": 95}),
     Case(
         "GPUMemoryHot",
         "a GPU that knows no limit",
         {dcgm("DCGM_FI_DEV_MEMORY_TEMP"): "60x60", dcgm("DCGM_FI_DEV_MEM_MAX_OP_TEMP"): "0x60"},
-        quiet=(20,),
+        silent=(20,),
     ),
     *_throttle("GPUThermalThrottle", "HW_THERM_SLOWDOWN", "hw_thermal", 0.009, 0.2),
     *_throttle("GPUThermalThrottle", "SW_THERM_SLOWDOWN", "sw_thermal", 0.09, 0.9),
@@ -229,21 +229,21 @@ _HEALTHY = [
             dcgm(_NS.format("SW_THERM_SLOWDOWN")): "0x100",
             dcgm(_NS.format("SW_POWER_CAP")): values((0, 50, _MINUTE)),
         },
-        quiet=(20, 45),
+        silent=(20, 45),
     ),
     *_throttle("GPUPowerBrake", "HW_POWER_BRAKE_SLOWDOWN", "power_brake", 0.009, 0.2),
     Case(
         "GPUPowerBrake",
         "the software power cap is normal under load",
         {dcgm(_NS.format("SW_POWER_CAP")): values((0, 50, _MINUTE))},
-        quiet=(20, 45),
+        silent=(20, 45),
     ),
     *level("GPUClockStuckLow", "DCGM_FI_DEV_SM_CLOCK", bad=900, good=990, hold=15,
-           beside={"DCGM_FI_DEV_MAX_SM_CLOCK": 1980, "DCGM_FI_PROF_SM_ACTIVE": 0.9}),
+           other_metrics={"DCGM_FI_DEV_MAX_SM_CLOCK": 1980, "DCGM_FI_PROF_SM_ACTIVE": 0.9}),
     *[
         Case(
             "GPUClockStuckLow",
-            f"a T4 at its power limit of 70 W: 585 of 1590 MHz by design ({how})",
+            f"a T4 at its power limit of 70 W: 585 of 1590 MHz by design ({method})",
             {
                 # telegraf, plugins/inputs/nvidia_smi/testdata/tesla-t4.xml
                 dcgm("DCGM_FI_DEV_SM_CLOCK"): "585x100",
@@ -251,9 +251,9 @@ _HEALTHY = [
                 dcgm("DCGM_FI_PROF_SM_ACTIVE"): "0.9x100",
                 **reasons,
             },
-            quiet=(20, 45),
+            silent=(20, 45),
         )
-        for how, reasons in (
+        for method, reasons in (
             ("counted time", {dcgm(_NS.format("SW_POWER_CAP")): values((0, 50, 0.9 * _MINUTE))}),
             ("bitmask, of drivers that count no time",
              {dcgm("DCGM_FI_DEV_CLOCKS_EVENT_REASONS"): "4x100"}),
@@ -279,7 +279,7 @@ _HEALTHY = [
             dcgm("DCGM_FI_DEV_MAX_SM_CLOCK"): "1980x100",
             dcgm("DCGM_FI_PROF_SM_ACTIVE"): "0x100",
         },
-        quiet=(20, 45),
+        silent=(20, 45),
     ),
 ]  # fmt: skip
 

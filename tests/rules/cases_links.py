@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.rules.model import G0, G1, HELD, STEP_S, Case, counter, dcgm, level, series, values
+from tests.rules.model import G0, G1, HOLDER, STEP_S, Case, counter, dcgm, level, series, values
 
 _WIDTH, _GEN = "DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_LINK_GEN"
 _MOST = "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"
@@ -25,7 +25,7 @@ _LINKS = [
         "GPUNvlinkErrors",
         "a single replay",
         {dcgm("DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"): values((7, 10), (8, 30))},
-        quiet=(12, 14, 20),
+        silent=(12, 14, 20),
     ),
     *counter("GPUNvlinkCrcErrors", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
               low=99 * 60, high=900 * 60, hold=5),
@@ -34,13 +34,13 @@ _LINKS = [
         "GPUFabricNotReady",
         "a GPU without a fabric",
         {dcgm("DCGM_FI_DEV_FABRIC_MANAGER_STATUS"): "0x60"},
-        quiet=(25,),
+        silent=(25,),
     ),
     Case(
         "GPUFabricNotReady",
         "a driver that is too old to tell",
         {dcgm("DCGM_FI_DEV_FABRIC_MANAGER_STATUS"): "6x60"},
-        quiet=(25,),
+        silent=(25,),
     ),
 ]  # fmt: skip
 
@@ -50,24 +50,24 @@ _PCIE = [
     # GetExpectedPcieReplayRate of DCGM 4.6.0 (modules/health/DcgmHealthWatch.cpp:1519): for each
     # lane 0.15, 0.3, 0.48, 0.96, 1.92, 3.84 a minute, by generation, rounded up
     *(
-        Case(**{**vars(case), "what": f"gen{gen} x{lanes}: {case.what}"})
+        Case(**{**vars(case), "description": f"gen{gen} x{lanes}: {case.description}"})
         for gen, lanes, allowed in ((1, 16, 3), (3, 16, 8), (3, 8, 4), (4, 16, 16), (5, 16, 31),
                                     (6, 16, 62), (7, 16, 62))
         for case in counter("GPUPcieReplay", _REPLAYS, low=allowed * 0.96, high=allowed * 1.3,
-                            hold=10, beside={_GEN: gen, _WIDTH: lanes})
+                            hold=10, other_metrics={_GEN: gen, _WIDTH: lanes})
     ),
     Case(
         "GPUPcieReplay",
         "a GPU whose link nobody reports",
         {dcgm(_REPLAYS): values((0, 60, 100))},
-        quiet=(40,),
+        silent=(40,),
     ),
     Case(
         "GPUPcieWidthDegraded",
         "half the lanes after a reboot, until it is reseated; pods come and go",
         {
             dcgm(_WIDTH): values((16, 30), (None, 3), (8, 20), (None, 60), (16, 20)),
-            dcgm(_WIDTH, **HELD): values((None, 53), (8, 60), (None, 20)),
+            dcgm(_WIDTH, **HOLDER): values((None, 53), (8, 60), (None, 20)),
             dcgm(_GEN): "5x400",
         },
         {49: [G0], 60: [G0], 110: [G0]},
@@ -90,7 +90,7 @@ _PCIE = [
             dcgm(_GEN): "3x400",
             dcgm("DCGM_FI_PROF_GR_ENGINE_ACTIVE"): "1x400",
         },
-        quiet=(30, 190),
+        silent=(30, 190),
     ),
     Case(
         "GPUPcieWidthDegraded",
@@ -100,7 +100,7 @@ _PCIE = [
             dcgm(_GEN): values((4, 30), (1, 60), (4, 20)),
             dcgm("DCGM_FI_DEV_GPU_UTIL"): values((90, 30), (0, 60), (90, 20)),
         },
-        quiet=(50, 80, 100),
+        silent=(50, 80, 100),
     ),
     Case(
         "GPUPcieWidthDegraded",
@@ -122,14 +122,14 @@ _PCIE = [
             dcgm(_GEN): values((4, 30), (None, 5)),
             dcgm(_GEN, pci_bus_id="00000000:81:00.0"): values((None, 33), (4, 60)),
         },
-        quiet=(50, 80),
+        silent=(50, 80),
         restart=True,
     ),
     Case(
         "GPUPcieWidthDegraded",
         "DCGM's mark for no value",
         {dcgm(_WIDTH): values((16, 30), (9223372036854775794, 30), (16, 30)), dcgm(_GEN): "5x400"},
-        quiet=(50, 65, 80),
+        silent=(50, 65, 80),
     ),
 ]  # fmt: skip
 
@@ -137,37 +137,39 @@ _MOST_GEN, _UTIL = "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", "DCGM_FI_DEV_GPU_UTIL"
 _BUSY = {dcgm(_UTIL): "90x400"}
 
 
-def _speed(what: str, gen: str, most: float, beside: dict[str, str], **more: Any) -> Case:
+def _speed(
+    description: str, gen: str, most: float, other_series: dict[str, str], **extra: Any
+) -> Case:
     series = {dcgm(_GEN): gen, dcgm(_MOST_GEN): f"{most}x400"}
-    return Case("GPUPcieSpeedDegraded", what, series | beside, **more)
+    return Case("GPUPcieSpeedDegraded", description, series | other_series, **extra)
 
 
 _SPEED = [
     _speed("generation 1 of 5 since ever, until it is reseated",
            values((1, 40), (None, 3), (5, 40)), 5, _BUSY,
-           fires={20: [G0], 39: [G0]}, quiet=(14, 49, 60), restart=True),
+           fires={20: [G0], 39: [G0]}, silent=(14, 49, 60), restart=True),
     _speed("generation 3 of 5: a quarter of the speed", "3x100", 5, _BUSY, fires={20: [G0]}),
     _speed("generation 4 of 5, as a riser or a virtual machine has it", "4x100", 5, _BUSY,
-           quiet=(20, 45)),
+           silent=(20, 45)),
     _speed("one generation less than before", values((5, 30), (4, 60), (5, 20)), 5, _BUSY,
-           fires={55: [G0], 89: [G0]}, quiet=(29, 49, 92)),
+           fires={55: [G0], 89: [G0]}, silent=(29, 49, 92)),
     _speed("it goes on while pods come and go, and the exporter restarts",
            values((5, 20), (2, 40), (None, 3), (2, 40)), 5, _BUSY,
-           fires={45: [G0], 59: [G0], 64: [G0]}, quiet=(19,), restart=True),
-    _speed("a slot, or a laptop, that can do no more", "3x100", 3, _BUSY, quiet=(20, 45)),
+           fires={45: [G0], 59: [G0], 64: [G0]}, silent=(19,), restart=True),
+    _speed("a slot, or a laptop, that can do no more", "3x100", 3, _BUSY, silent=(20, 45)),
     _speed("an idle GPU saves power", values((1, 60), (4, 20)), 4, {dcgm(_UTIL): "0x60 90x40"},
-           quiet=(20, 59, 75)),
+           silent=(20, 59, 75)),
     _speed("a GPU that waits for its data is no idle one", "1x100", 5,
            {dcgm(_UTIL): "2x100", dcgm("DCGM_FI_PROF_PCIE_RX_BYTES"): "3.5e9x100"},
            fires={25: [G0]}),
     _speed("the link of a GPU that works now and then, faster while it does",
            "1x3 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4", 5,
            {dcgm(_UTIL): "0x3 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4"},
-           quiet=(10, 20, 25)),
+           silent=(10, 20, 25)),
     _speed("DCGM's mark for no value", "9223372036854775794x60", 9223372036854775794, _BUSY,
-           quiet=(20, 29)),
+           silent=(20, 29)),
     _speed("the most is not known, and it was never faster", "1x60", 9223372036854775794, _BUSY,
-           quiet=(20, 29)),
+           silent=(20, 29)),
 ]  # fmt: skip
 
 _SXID = "gpuboot_nvswitch_fatal_timestamp_seconds"
@@ -192,7 +194,7 @@ def _energy(*resets: float) -> dict[str, str]:
 
     As node-exporter tells, the host booted at 0.
     """
-    found = {
+    energy_by_device = {
         series("node_boot_time_seconds", **_HOST, node="gpu1"): "0x400",
         series("node_time_seconds", **_HOST, node="gpu1"): "0+30x400",
     }
@@ -201,9 +203,9 @@ def _energy(*resets: float) -> dict[str, str]:
         rises = 6e6  # mJ a minute, at 100 W
         before = (9e8, min(minute, 100), rises)
         course = values(before, (1e6, 60, rises)) if minute < 100 else values(before)
-        found[dcgm(_ENERGY, gpu)] = course
-        found[dcgm("DCGM_FI_DEV_SM_CLOCK", gpu)] = "1980x300"
-    return found
+        energy_by_device[dcgm(_ENERGY, gpu)] = course
+        energy_by_device[dcgm("DCGM_FI_DEV_SM_CLOCK", gpu)] = "1980x300"
+    return energy_by_device
 
 
 _SWITCHES = [
@@ -232,7 +234,7 @@ _SWITCHES = [
          {39: _FATAL, 51: _FATAL, 80: _FATAL}, (45,)),
     Case("NVSwitchFatalError", "one of last week, on a host whose clock is a day slow",
          _error(20034, "-691200x40")
-         | {series("node_time_seconds", **_HOST): "-86400+30x40"}, quiet=(5, 15)),
+         | {series("node_time_seconds", **_HOST): "-86400+30x40"}, silent=(5, 15)),
     Case("NVSwitchFatalError", "new, on a host whose clock is a week slow",
          _error(20034, "-604800x40")
          | {series("node_time_seconds", **_HOST): "-604800+30x40"},

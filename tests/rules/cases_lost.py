@@ -5,18 +5,18 @@ from __future__ import annotations
 from tests.rules.model import G0, G1, Case, dcgm, series, up, values
 
 _TEMP = "DCGM_FI_DEV_GPU_TEMP"
-GONE = {"node": "gpu1"}
+LOST_NODE = {"node": "gpu1"}
 FOUR = {
     dcgm(_TEMP, {"node": "gpu2", "UUID": f"GPU-2{place}", "gpu": str(place)}): "40x200"
     for place in range(4)
 } | {up("gpu2"): "1x200"}
 
 
-def on_node(what: str, count: float | str, node: str = "gpu1", **more: str) -> dict[str, str]:
+def on_node(kind: str, count: float | str, node: str = "gpu1", **labels: str) -> dict[str, str]:
     name = series(
-        f"kube_node_status_{what}",
+        f"kube_node_status_{kind}",
         job="kube-state-metrics", node=node,
-        **{"resource": "nvidia_com_gpu", "unit": "integer", **more},
+        **{"resource": "nvidia_com_gpu", "unit": "integer", **labels},
     )  # fmt: skip
     return {name: count if isinstance(count, str) else f"{count}x200"}
 
@@ -31,7 +31,7 @@ CASES = [
             up(): "1x200",
         }
         | FOUR,
-        {17: [GONE], 29: [GONE]},
+        {17: [LOST_NODE], 29: [LOST_NODE]},
         (9, 14, 32),
     ),
     Case(
@@ -39,7 +39,7 @@ CASES = [
         "all of them, while the exporter answers",
         {dcgm(_TEMP): values((40, 10), (None, 30)), dcgm(_TEMP, G1): values((40, 10), (None, 30)),
          up(): "1x200"} | FOUR,
-        {17: [GONE]},
+        {17: [LOST_NODE]},
         (9,),
     ),
     Case(
@@ -52,7 +52,7 @@ CASES = [
             up(): "1x60",
         }
         | FOUR,
-        quiet=(20, 29),
+        silent=(20, 29),
     ),
     Case(
         "GPULost",
@@ -66,7 +66,7 @@ CASES = [
             up(): "1x60",
         }
         | FOUR,
-        quiet=(20, 29),
+        silent=(20, 29),
     ),
     Case(
         "GPULost",
@@ -78,7 +78,7 @@ CASES = [
             up(): "1x60",
         }
         | FOUR,
-        {20: [GONE]},
+        {20: [LOST_NODE]},
     ),
     Case(
         "GPULost",
@@ -89,7 +89,7 @@ CASES = [
             up(): values((1, 20), (0, 60)),
         }
         | FOUR,
-        {17: [GONE], 22: [GONE], 60: [GONE]},
+        {17: [LOST_NODE], 22: [LOST_NODE], 60: [LOST_NODE]},
         (9,),
     ),
     Case(
@@ -102,7 +102,7 @@ CASES = [
         }
         | on_node("allocatable", values((2, 20), (1, 60)))
         | FOUR,
-        {27: [GONE], 60: [GONE]},
+        {27: [LOST_NODE], 60: [LOST_NODE]},
         (19, 24),
     ),
     Case(
@@ -115,7 +115,7 @@ CASES = [
         }
         | on_node("allocatable", 2)
         | FOUR,
-        quiet=(19, 26, 40, 70),
+        silent=(19, 26, 40, 70),
     ),
     Case(
         "GPULost",
@@ -126,14 +126,14 @@ CASES = [
             up(): values((1, 10), (0, 3), (1, 20)),
         }
         | FOUR,
-        quiet=(9, 12, 14, 20),
+        silent=(9, 12, 14, 20),
         restart=True,
     ),
     Case(
         "GPUDeviceUnhealthy",
         "one of four, until the plugin restarts",
         on_node("capacity", 4) | on_node("allocatable", values((4, 10), (3, 20), (4, 10))),
-        {18: [{**GONE, "resource": "nvidia_com_gpu"}]},
+        {18: [{**LOST_NODE, "resource": "nvidia_com_gpu"}]},
         (9, 16, 32),
     ),
     Case(
@@ -141,7 +141,7 @@ CASES = [
         "the device plugin goes: the kubelet keeps the capacity for five minutes, and then some",
         on_node("capacity", values((4, 16), (0, 30)))
         | on_node("allocatable", values((4, 10), (0, 36))),
-        quiet=(14, 15, 16, 17, 18, 30),
+        silent=(14, 15, 16, 17, 18, 30),
     ),
     Case(
         "GPUDeviceUnhealthy",
@@ -150,7 +150,7 @@ CASES = [
         | on_node("allocatable", values((0, 6), (4, 29)), "gpu1")
         | on_node("capacity", values((4, 5), (8, 30)), "gpu2")
         | on_node("allocatable", values((4, 8), (8, 27)), "gpu2"),
-        quiet=(5, 6, 7, 8, 12, 15),
+        silent=(5, 6, 7, 8, 12, 15),
     ),
     Case(
         "GPUDeviceUnhealthy",
@@ -160,14 +160,14 @@ CASES = [
         | on_node("capacity", 4, instance="a")
         | on_node("capacity", 4, instance="b")
         | on_node("allocatable", 4, instance="a"),
-        quiet=(20,),
+        silent=(20,),
     ),
     Case(
         "GPUDeviceUnhealthy",
         "MIG instances by profile",
         on_node("capacity", 7, resource="nvidia_com_mig_1g_10gb")
         | on_node("allocatable", 6, resource="nvidia_com_mig_1g_10gb"),
-        {8: [{**GONE, "resource": "nvidia_com_mig_1g_10gb"}]},
+        {8: [{**LOST_NODE, "resource": "nvidia_com_mig_1g_10gb"}]},
     ),
     Case(
         "GPUDevicePluginMissing",
@@ -176,14 +176,14 @@ CASES = [
          series("kube_node_labels", node="gpu2", label_nvidia_com_gpu_present="true"): "1x200"}
         | on_node("allocatable", values((0, 30), (2, 30)))
         | on_node("allocatable", "2x200", "gpu2"),
-        {20: [GONE]},
+        {20: [LOST_NODE]},
         (14, 32),
     ),
     Case(
         "GPUDevicePluginMissing",
         "a node without GPUs, and a GPU node without kube-state-metrics",
         {series("kube_node_labels", node="web1", label_kubernetes_io_os="linux"): "1x100"},
-        quiet=(20, 40),
+        silent=(20, 40),
     ),
     Case(
         "GPUDevicePluginMissing",
@@ -193,14 +193,14 @@ CASES = [
         # k8s-device-plugin v0.20.0: `.shared` with renameByDefault; the old name stays, with 0
         | on_node("allocatable", 0) | on_node("allocatable", 8, resource="nvidia_com_gpu_shared")
         | on_node("allocatable", 14, "gpu2", resource="nvidia_com_mig_1g_10gb_shared"),
-        quiet=(20, 90),
+        silent=(20, 90),
     ),
     Case(
         "GPUDeviceUnhealthy",
         "shares of a GPU",
         on_node("capacity", 8, resource="nvidia_com_gpu_shared")
         | on_node("allocatable", 4, resource="nvidia_com_gpu_shared"),
-        {8: [{**GONE, "resource": "nvidia_com_gpu_shared"}]},
+        {8: [{**LOST_NODE, "resource": "nvidia_com_gpu_shared"}]},
     ),
     Case(
         "GPUDriverVersionSkew",
@@ -224,7 +224,7 @@ CASES = [
         "GPUDriverVersionSkew",
         "the same everywhere; the exporter restarts",
         {dcgm(_TEMP): values((40, 60), (None, 2), (40, 60)), dcgm(_TEMP, G1): "40x300"},
-        quiet=(70, 119),
+        silent=(70, 119),
         restart=True,
     ),
 ]  # fmt: skip

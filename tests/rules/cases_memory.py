@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.rules.model import G0, G1, HELD, Case, dcgm, values
+from tests.rules.model import G0, G1, HOLDER, Case, dcgm, values
 
 _NAME = "GPUMemoryDegrading"
 _SBE, _ROWS = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS"
@@ -17,11 +17,11 @@ CASES = [
           dcgm(_SBE, G1): _FLOOD, dcgm("DCGM_FI_DEV_ROW_REMAP_PENDING", G1): "1x480"},
          {120: [G0, G1]}, (20,), step=600),
     Case(_NAME, "a flood without a row is a trend", {dcgm(_SBE): _FLOOD, dcgm(_ROWS): "0x480"},
-         quiet=(160, 900), step=600),
+         silent=(160, 900), step=600),
     Case(_NAME, "a remapped row, and as many corrected errors as GPUs have",
-         {dcgm(_SBE): "0+5x480", dcgm(_ROWS): "1x480"}, quiet=(1500, 4000), step=600),
+         {dcgm(_SBE): "0+5x480", dcgm(_ROWS): "1x480"}, silent=(1500, 4000), step=600),
     Case(_NAME, "the exporter restarts and pods come and go: nothing new",
-         {dcgm(_SBE, **HELD): values((90000, 600), (None, 10), step=600),
+         {dcgm(_SBE, **HOLDER): values((90000, 600), (None, 10), step=600),
           dcgm(_SBE): values((None, 620), (90000, 900), step=600), dcgm(_ROWS): "1x200"},
-         quiet=(500, 620, 700, 900), step=600, restart=True),
+         silent=(500, 620, 700, 900), step=600, restart=True),
 ]  # fmt: skip

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.rules.cases_lost import GONE
-from tests.rules.model import G0, G1, HELD, Case, dcgm, series, up, values
+from tests.rules.cases_lost import LOST_NODE
+from tests.rules.model import G0, G1, HOLDER, Case, dcgm, series, up, values
 
 _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 _POD = {"namespace": "gpu-operator", "pod": "nvidia-dcgm-exporter-x2x4z"}
@@ -24,28 +24,28 @@ def _restarts(text: str) -> dict[str, str]:
 _UNSTABLE = [
     Case("GPUExporterUnstable", "one scrape of three is answered, for an hour",
          {up(): f"1x20 {'1 0 0 ' * 40} 1x200", up("gpu2"): "1x400"},
-         {20: [GONE], 65: [GONE]}, (10, 92)),
+         {20: [LOST_NODE], 65: [LOST_NODE]}, (10, 92)),
     Case("GPUExporterUnstable", "down four of every five minutes",
-         {up(): f"1x20 {_often((1, 1), (0, 4), times=12)} 1x200"}, {40: [GONE], 70: [GONE]},
-         (9, 92)),
+         {up(): f"1x20 {_often((1, 1), (0, 4), times=12)} 1x200"},
+         {40: [LOST_NODE], 70: [LOST_NODE]}, (9, 92)),
     Case("GPUExporterUnstable", "it restarts every three minutes, down for half a minute",
-         {up(): f"1x20 {_often((1, 2.5), (0, 0.5), times=20)} 1x200"}, {30: [GONE], 70: [GONE]},
-         (9, 92), restart=True),
+         {up(): f"1x20 {_often((1, 2.5), (0, 0.5), times=20)} 1x200"},
+         {30: [LOST_NODE], 70: [LOST_NODE]}, (9, 92), restart=True),
     Case("GPUExporterUnstable", "it restarts too fast for any scrape to miss it",
          _restarts(f"2x20 {' '.join(f'{n}x5' for n in range(3, 23))} 23x200"),
-         {40: [GONE], 65: [GONE]}, (9, 95)),
+         {40: [LOST_NODE], 65: [LOST_NODE]}, (9, 95)),
     Case("GPUExporterUnstable", "three restarts: a driver, an engine and a node",
-         {up(): f"1x20 {_often((0, 3), (1, 5), times=3)} 1x100"}, quiet=(20, 30, 40, 60),
+         {up(): f"1x20 {_often((0, 3), (1, 5), times=3)} 1x100"}, silent=(20, 30, 40, 60),
          restart=True),
     Case("GPUExporterUnstable", "down for good: that is another alert",
-         {up(): values((1, 20), (0, 60))}, quiet=(30, 70)),
+         {up(): values((1, 20), (0, 60))}, silent=(30, 70)),
     Case("GPUExporterUnstable", "its container restarted twice in an hour",
-         _restarts("7x40 8x40 9x100"), quiet=(30, 45, 80)),
+         _restarts("7x40 8x40 9x100"), silent=(30, 45, 80)),
     Case("GPUExporterUnstable", "another pod restarts all the time",
          {series("kube_pod_container_status_restarts_total", container="main", namespace="ml",
                  pod="train-0"): "0+1x200",
           series("kube_pod_info", node="gpu1", namespace="ml", pod="train-0"): "1x200"},
-         quiet=(30, 80)),
+         silent=(30, 80)),
 ]  # fmt: skip
 
 _FROZEN = [
@@ -54,28 +54,28 @@ _FROZEN = [
           dcgm(_ENERGY, G1): "1e9+1500000x140"},
          {32: [G0], 39: [G0]}, (10, 20, 29, 41)),
     Case("GPUMetricsFrozen", "it goes on when the exporter restarts, and when its pods change",
-         {dcgm(_ENERGY): "1e9x60 _x2 1e9x60", dcgm(_ENERGY, **HELD): "_x20 1e9x20"},
+         {dcgm(_ENERGY): "1e9x60 _x2 1e9x60", dcgm(_ENERGY, **HOLDER): "_x20 1e9x20"},
          {25: [G0], 45: [G0]}, restart=True),
     Case("GPUMetricsFrozen", "an idle GPU uses little, and something",
-         {dcgm(_ENERGY): "1e9+300000x120"}, quiet=(25, 59)),
+         {dcgm(_ENERGY): "1e9+300000x120"}, silent=(25, 59)),
     Case("GPUMetricsFrozen", "the exporter is down: that is another alert",
-         {dcgm(_ENERGY): "1e9+3000000x20 stale"}, quiet=(12, 25, 40), restart=True),
+         {dcgm(_ENERGY): "1e9+3000000x20 stale"}, silent=(12, 25, 40), restart=True),
     Case("GPUMetricsFrozen", "it samples once a minute, and stands still for ten",
          {dcgm(_ENERGY): "1e9+6000000x20 1120000000x10 1130000000+6000000x40"},
-         quiet=(25, 31, 40), step=60),
+         silent=(25, 31, 40), step=60),
     Case("GPUMetricsFrozen", "a GPU without the counter, by DCGM's mark and by 0",
-         {dcgm(_ENERGY): "9223372036854775794x90", dcgm(_ENERGY, G1): "0x90"}, quiet=(25, 44)),
+         {dcgm(_ENERGY): "9223372036854775794x90", dcgm(_ENERGY, G1): "0x90"}, silent=(25, 44)),
 ]  # fmt: skip
 
 
 _HOST = {"job": "node-exporter", "instance": "10.0.0.1:9100"}
 
 
-def _clock(text: str, **more: str) -> dict[str, str]:
+def _clock(text: str, **labels: str) -> dict[str, str]:
     """The time that a host tells, in seconds of promtool's clock, which begins at 0."""
     return {
-        series("node_time_seconds", **_HOST, **more): text,
-        series("node_uname_info", **_HOST, **more, nodename="gpu1"): "1x400",
+        series("node_time_seconds", **_HOST, **labels): text,
+        series("node_uname_info", **_HOST, **labels, nodename="gpu1"): "1x400",
         series("node_time_seconds", job="node-exporter", instance="10.0.0.2:9100"): "0+30x400",
         series("node_uname_info", job="node-exporter", instance="10.0.0.2:9100",
                nodename="gpu2"): "1x400",
@@ -84,14 +84,15 @@ def _clock(text: str, **more: str) -> dict[str, str]:
 
 _CLOCKS = [
     Case("NodeClockWrong", "it jumps an hour ahead, until it is set",
-         _clock("0+30x40 4830+30x40 2460+30x40"), {24: [GONE], 40: [GONE]}, (19, 21, 42)),
-    Case("NodeClockWrong", "it is 40 s slow", _clock("-40+30x80"), {5: [GONE], 30: [GONE]}),
+         _clock("0+30x40 4830+30x40 2460+30x40"), {24: [LOST_NODE], 40: [LOST_NODE]}, (19, 21, 42)),
+    Case("NodeClockWrong", "it is 40 s slow", _clock("-40+30x80"),
+         {5: [LOST_NODE], 30: [LOST_NODE]}),
     Case("NodeClockWrong", "20 s slow, and a scrape that takes long", _clock("-20+30x80"),
-         quiet=(5, 30)),
+         silent=(5, 30)),
     Case("NodeClockWrong", "a Docker host, whose target has its name",
-         _clock("600+30x80", node="gpu1"), {5: [GONE]}),
+         _clock("600+30x80", node="gpu1"), {5: [LOST_NODE]}),
     Case("NodeClockWrong", "node-exporter is restarted", _clock("0+30x40 _x6 1380+30x40"),
-         quiet=(19, 21, 24, 30)),
+         silent=(19, 21, 24, 30)),
 ]  # fmt: skip
 
 CASES = [*_UNSTABLE, *_FROZEN, *_CLOCKS]

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from tests.rules.model import G0, G1, HELD, Case, dcgm, series, values
+from tests.rules.model import G0, G1, HOLDER, Case, dcgm, series, values
 
 _ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 _UTIL = "DCGM_FI_DEV_GPU_UTIL"
 
 
 def _on(metric: str, gpu: dict[str, str], pod: str = "train-0") -> str:
-    return dcgm(metric, gpu, **{**HELD, "pod": pod})
+    return dcgm(metric, gpu, **{**HOLDER, "pod": pod})
 
 
 def _running(pod: str, count: int = 1, resource: str = "nvidia_com_gpu") -> dict[str, str]:
     """What kube-state-metrics says of a pod on gpu1 that was given GPUs."""
-    who = {"namespace": "ml", "pod": pod}
-    asked = {**who, "container": "main", "node": "gpu1", "resource": resource, "unit": "integer"}
+    pod_labels = {"namespace": "ml", "pod": pod}
+    request_labels = {
+        **pod_labels,
+        "container": "main",
+        "node": "gpu1",
+        "resource": resource,
+        "unit": "integer",
+    }
     return {
-        series("kube_pod_container_resource_requests", **asked): f"{count}x300",
-        series("kube_pod_status_phase", **who, phase="Running"): "1x300",
+        series("kube_pod_container_resource_requests", **request_labels): f"{count}x300",
+        series("kube_pod_status_phase", **pod_labels, phase="Running"): "1x300",
     }
 
 
@@ -28,8 +34,8 @@ def _offers(resource: str = "nvidia_com_gpu") -> dict[str, str]:
     }
 
 
-def _part(instance: str, **more: str) -> str:
-    return dcgm(_ENGINE, G0, GPU_I_ID=instance, GPU_I_PROFILE="1g.10gb", **more)
+def _part(instance: str, **labels: str) -> str:
+    return dcgm(_ENGINE, G0, GPU_I_ID=instance, GPU_I_PROFILE="1g.10gb", **labels)
 
 
 CASES = [
@@ -76,7 +82,7 @@ CASES = [
             **_running("train-1", 0),
             **_offers(),
         },
-        quiet=(20, 32, 40, 60),
+        silent=(20, 32, 40, 60),
     ),
     Case(
         "GPUUsedWithoutPod",
@@ -87,25 +93,25 @@ CASES = [
             dcgm("DCGM_FI_DEV_FB_USED", G1): "600x100",
             **_offers(),
         },
-        quiet=(31, 36, 41, 49),
+        silent=(31, 36, 41, 49),
     ),
     Case(
         "GPUUsedWithoutPod",
         "the exporter names no pods: it cannot tell",
         {dcgm(_ENGINE, G0): "0.9x100", **_running("train-0"), **_offers()},
-        quiet=(35, 49),
+        silent=(35, 49),
     ),
     Case(
         "GPUUsedWithoutPod",
         "a Docker host, of which no Kubernetes knows",
         {dcgm(_ENGINE, G0): "0.9x100"},
-        quiet=(35, 49),
+        silent=(35, 49),
     ),
     Case(
         "GPUUsedWithoutPod",
         "MIG: of two instances one is a pod's, with a series of the whole GPU beside them",
         {
-            _part("1", **HELD): "0.9x100",
+            _part("1", **HOLDER): "0.9x100",
             _part("2"): "0.7x100",
             dcgm(_ENGINE, G0): "0.8x100",
             **_running("train-0", resource="nvidia_com_mig_1g_10gb"),
@@ -124,7 +130,7 @@ CASES = [
             **_running("b"),
             **_offers(),
         },
-        quiet=(35, 49),
+        silent=(35, 49),
     ),
     Case(
         "GPUUsedWithoutPod",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tests.rules.model import G0, G1, HELD, Case, dcgm, series, values
+from tests.rules.model import G0, G1, HOLDER, Case, dcgm, series, values
 
 _ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 _UTIL = "DCGM_FI_DEV_GPU_UTIL"
-_WHO = {"namespace": "ml", "pod": "train-0"}
+_POD_LABELS = {"namespace": "ml", "pod": "train-0"}
 
 
 def _on(metric: str, gpu: dict[str, str], pod: str = "train-0") -> str:
-    return dcgm(metric, gpu, **{**HELD, "pod": pod})
+    return dcgm(metric, gpu, **{**HOLDER, "pod": pod})
 
 
 # samples every 15 s, as by default: 240 in an hour
@@ -19,7 +19,7 @@ _IDLE = [
         "GPUAllocatedIdle",
         "held and idle for an hour, then it works",
         {_on(_ENGINE, G0): "0x280 0.9x40"},
-        {68: [{**G0, **_WHO}]},
+        {68: [{**G0, **_POD_LABELS}]},
         (40, 72),
         step=15,
     ),
@@ -27,28 +27,28 @@ _IDLE = [
         "GPUAllocatedIdle",
         "one burst in the hour; a GPU that nobody holds",
         {_on(_ENGINE, G0): "0x120 0.9 0x170", dcgm(_ENGINE, G1): "0x300"},
-        quiet=(62, 70),
+        silent=(62, 70),
         step=15,
     ),
     Case(
         "GPUAllocatedIdle",
         "somebody profiles the GPU: too few samples tell nothing",
         {_on(_ENGINE, G0): "0.5x20 stale _x200 0x80", _on(_UTIL, G0): "0x300"},
-        quiet=(62, 74),
+        silent=(62, 74),
         step=15,
     ),
     Case(
         "GPUAllocatedIdle",
         "without profiling fields (GeForce) by GPU_UTIL",
         {_on(_UTIL, G0): "0x300", _on(_UTIL, G1): "0x200 3 0x100"},
-        {70: [{**G0, **_WHO}]},
+        {70: [{**G0, **_POD_LABELS}]},
         step=15,
     ),
     Case(
         "GPUAllocatedIdle",
         "the exporter restarts: still the same alert",
         {_on(_ENGINE, G0): "0x260 stale _x3 0x60"},
-        {64: [{**G0, **_WHO}], 70: [{**G0, **_WHO}]},
+        {64: [{**G0, **_POD_LABELS}], 70: [{**G0, **_POD_LABELS}]},
         (65.5,),
         step=15,
         restart=True,
@@ -57,7 +57,7 @@ _IDLE = [
         "GPUAllocatedIdle",
         "the pod has ended: at once, not an hour later",
         {_on(_ENGINE, G0): "0x260 stale _x60", dcgm(_ENGINE, G0): "_x261 0x60"},
-        {64: [{**G0, **_WHO}]},
+        {64: [{**G0, **_POD_LABELS}]},
         (67,),
         step=15,
     ),
@@ -68,7 +68,7 @@ _IDLE = [
             _on(_ENGINE, G0): "0x200 stale _x3 0x700",
             series("kube_pod_created", namespace="ml", pod="train-0"): "-36000x200 stale 3060x704",
         },
-        {120: [{**G0, **_WHO}], 170: [{**G0, **_WHO}]},
+        {120: [{**G0, **_POD_LABELS}], 170: [{**G0, **_POD_LABELS}]},
         (40, 62, 70, 100, 110),
         step=15,
     ),
@@ -76,17 +76,17 @@ _IDLE = [
         "GPUAllocatedIdle",
         "MIG: the instance that is idle, not the one beside it",
         {
-            dcgm(_ENGINE, G0, GPU_I_ID="1", GPU_I_PROFILE="1g.10gb", **HELD): "0x300",
-            dcgm(_ENGINE, G0, GPU_I_ID="2", GPU_I_PROFILE="1g.10gb", **HELD): "0.8x300",
+            dcgm(_ENGINE, G0, GPU_I_ID="1", GPU_I_PROFILE="1g.10gb", **HOLDER): "0x300",
+            dcgm(_ENGINE, G0, GPU_I_ID="2", GPU_I_PROFILE="1g.10gb", **HOLDER): "0.8x300",
         },
-        {70: [{**G0, **_WHO, "GPU_I_ID": "1"}]},
+        {70: [{**G0, **_POD_LABELS, "GPU_I_ID": "1"}]},
         step=15,
     ),
     Case(
         "GPUStraggler",
         "one of two lags, then catches up",
         {_on(_ENGINE, G0): values((0.95, 120)), _on(_ENGINE, G1): values((0.2, 60), (0.95, 60))},
-        {40: [_WHO]},
+        {40: [_POD_LABELS]},
         (10, 100),
     ),
     Case(
@@ -97,7 +97,7 @@ _IDLE = [
             _on(_ENGINE, G1): "0.45x120",
             _on(_ENGINE, {**G0, "UUID": "GPU-2"}, "lazy"): "0x120",
         },
-        quiet=(40, 59),
+        silent=(40, 59),
     ),
     Case(
         "GPUStraggler",
@@ -106,7 +106,7 @@ _IDLE = [
             _on(_ENGINE, G0): values((0.9, 40), (None, 2), (0.9, 40)),
             _on(_ENGINE, G1): values((0.9, 40), (None, 3), (0.9, 40)),
         },
-        quiet=(41, 43, 60, 80),
+        silent=(41, 43, 60, 80),
         restart=True,
     ),
     Case(
@@ -116,17 +116,17 @@ _IDLE = [
             _on("DCGM_FI_DEV_FB_USED", G0): values((70000, 10), (80000, 20), (70000, 10)),
             _on("DCGM_FI_DEV_FB_FREE", G0): values((11000, 10), (1000, 20), (11000, 10)),
         },
-        {27: [{**G0, **_WHO}]},
+        {27: [{**G0, **_POD_LABELS}]},
         (9, 24, 31),
     ),
     Case(
         "GPUMemoryNearFull",
         "vLLM fills its memory by design, in a namespace that did not ask",
         {
-            dcgm("DCGM_FI_DEV_FB_USED", G0, **{**HELD, "namespace": "batchXv2"}): "80000x100",
-            dcgm("DCGM_FI_DEV_FB_FREE", G0, **{**HELD, "namespace": "batchXv2"}): "1000x100",
+            dcgm("DCGM_FI_DEV_FB_USED", G0, **{**HOLDER, "namespace": "batchXv2"}): "80000x100",
+            dcgm("DCGM_FI_DEV_FB_FREE", G0, **{**HOLDER, "namespace": "batchXv2"}): "1000x100",
         },
-        quiet=(30,),
+        silent=(30,),
     ),
 ]  # fmt: skip
 
@@ -154,20 +154,20 @@ _DEMAND = [
         "GPUPodPending",
         "waits for a GPU and gets it",
         {_waits("train-0"): values((1, 30), (None, 10)), _asks("train-0"): "8x200"},
-        {20: [_WHO]},
+        {20: [_POD_LABELS]},
         (14, 31),
     ),
     Case(
         "GPUPodPending",
         "a MIG instance is a GPU as well",
         {_waits("train-0"): "1x60", _asks("train-0", "nvidia_com_mig_1g_10gb"): "1x60"},
-        {20: [_WHO]},
+        {20: [_POD_LABELS]},
     ),
     Case(
         "GPUPodPending",
         "waits for something else; holds GPUs and runs",
         {_waits("web"): "1x60", _asks("web", "cpu"): "4x60", _asks("train-0"): "8x60"},
-        quiet=(20, 29),
+        silent=(20, 29),
     ),
     Case(
         "GPUQuotaFull",
@@ -187,7 +187,7 @@ _DEMAND = [
             _quota("used", "requests.cpu"): "8x100",
             _quota("hard", "requests.cpu"): "8x100",
         },
-        quiet=(40,),
+        silent=(40,),
     ),
     Case(
         "GPUCapacityForecast",
@@ -201,14 +201,14 @@ _DEMAND = [
         "GPUCapacityForecast",
         "high, but level",
         {_RATIO: "0.8x360"},
-        quiet=(14.9 * 1440,),
+        silent=(14.9 * 1440,),
         step=3600,
     ),
     Case(
         "GPUCapacityForecast",
         "steep, with too little history",
         {_RATIO: f"_x250 0.1+{0.1 / 24:.6f}x100"},
-        quiet=(14.5 * 1440,),
+        silent=(14.5 * 1440,),
         step=3600,
     ),
 ]  # fmt: skip

@@ -30,20 +30,23 @@ def _two(model: str) -> dict[str, str]:
     return {dcgm("DCGM_FI_DEV_SM_CLOCK", of, modelName=model): "1980x70" for of in (G0, G1)}
 
 
-def _says(watch: str, code: str, level: object, model: str = _H100) -> dict[str, str]:
+def _watch_result(watch: str, code: str, level: object, model: str = _H100) -> dict[str, str]:
     """The first of two GPUs. + code: without DCGM_FR_; level: one, or values"""
     labels = {"health_watch": watch, "health_error_code": f"DCGM_FR_{code}", "modelName": model}
     text = level if isinstance(level, str) else f"{level}x70"
     return {dcgm(_HEALTH, **labels): text} | _two(model)
 
 
-def _told(watch: str, code: str) -> list[Mapping[str, str]]:
+def _alert_labels(watch: str, code: str) -> list[Mapping[str, str]]:
     return [{**G0, "health_watch": watch, "health_error_code": f"DCGM_FR_{code}"}]
 
 
-def _well(what: str, found: Mapping[str, str]) -> list[Case]:
+def _well(description: str, samples: Mapping[str, str]) -> list[Case]:
     """Neither fails nor warns."""
-    return [Case(alert, what, found, quiet=_LONG) for alert in ("GPUHealthFail", "GPUHealthWarn")]
+    return [
+        Case(alert, description, samples, silent=_LONG)
+        for alert in ("GPUHealthFail", "GPUHealthWarn")
+    ]
 
 
 _SINCE_RESET = [
@@ -52,43 +55,57 @@ _SINCE_RESET = [
     # MonitorNVLinkErrorFields: the CRC, replay and recovery counts since the last reset
     # (aws/eks-node-monitoring-agent#261)
     for case in _well(
-        f"NVLink errors since the last reset: {model}", _says("NVLINK", _CRITICAL, 20, model)
+        f"NVLink errors since the last reset: {model}",
+        _watch_result("NVLINK", _CRITICAL, 20, model),
     )
 ] + [
     case
     for model in _BLACKWELL
     for case in _well(
         f"links that were recovered since the last reset: {model}",
-        _says("NVLINK", _CRITICAL, 10, model),
+        _watch_result("NVLINK", _CRITICAL, 10, model),
     )
 ]  # fmt: skip
 _NO_LINKS = [
     case
     for model in _WITHOUT_BRIDGE
     # MonitorNVLinkStatus; NVIDIA/NVSentinel#1481 has the output of an A100 80GB PCIe
-    for case in _well(f"no bridge: {model}", _says("NVLINK", _DOWN, 20, model))
+    for case in _well(f"no bridge: {model}", _watch_result("NVLINK", _DOWN, 20, model))
 ] + _well(
     "the only GPU of a machine has nobody to be linked with",
-    {name: text for name, text in _says("NVLINK", _DOWN, 20).items() if 'UUID="GPU-1"' not in name},
+    {
+        name: text
+        for name, text in _watch_result("NVLINK", _DOWN, 20).items()
+        if 'UUID="GPU-1"' not in name
+    },
 )  # fmt: skip
 _NOT_OURS = [
     # MonitorImex; NVIDIA/NVSentinel#1471 (p5), NVIDIA/aicr#2641 (GB300), NVIDIA/DCGM#308
-    *_well("no IMEX daemon: an idle p5", _says("NVLINK", "IMEX_UNHEALTHY", 20)),
-    *_well("no IMEX daemon: an idle GB300", _says("NVLINK", "IMEX_UNHEALTHY", 20, "NVIDIA GB300")),
+    *_well("no IMEX daemon: an idle p5", _watch_result("NVLINK", "IMEX_UNHEALTHY", 20)),
+    *_well(
+        "no IMEX daemon: an idle GB300",
+        _watch_result("NVLINK", "IMEX_UNHEALTHY", 20, "NVIDIA GB300"),
+    ),
     # MonitorFabricFields: DcgmFMStatusNvmlTooOld
-    *_well("a driver that cannot tell of a fabric", _says("NVLINK", "FABRIC_PROBE_STATE", 20)),
+    *_well(
+        "a driver that cannot tell of a fabric", _watch_result("NVLINK", "FABRIC_PROBE_STATE", 20)
+    ),
     # MonitorPower: any moment at the power limit
-    *_well("a card at its power limit", _says("POWER", "CLOCKS_EVENT_POWER", 10, "Tesla T4")),
-    *_well("the same by its old name", _says("POWER", "CLOCK_THROTTLE_POWER", 10, "Tesla T4")),
-    *_well("an old name of a contained error", _says("ALL", "UNKNOWN(131)", 10)),
+    *_well(
+        "a card at its power limit", _watch_result("POWER", "CLOCKS_EVENT_POWER", 10, "Tesla T4")
+    ),
+    *_well(
+        "the same by its old name", _watch_result("POWER", "CLOCK_THROTTLE_POWER", 10, "Tesla T4")
+    ),
+    *_well("an old name of a contained error", _watch_result("ALL", "UNKNOWN(131)", 10)),
     *_well(
         "one error in a minute, by a link of a Blackwell",
-        _says("NVLINK", _CRITICAL, values((0, 30), (20, 1.5), (0, 60)), _B200),
+        _watch_result("NVLINK", _CRITICAL, values((0, 30), (20, 1.5), (0, 60)), _B200),
     ),
 ]
 _REAL = [
-    Case("GPUHealthFail", f"{watch}: {code} of {model}", _says(watch, code, 20, model),
-         {3: _told(watch, code), 34: _told(watch, code)}, (1,))
+    Case("GPUHealthFail", f"{watch}: {code} of {model}", _watch_result(watch, code, 20, model),
+         {3: _alert_labels(watch, code), 34: _alert_labels(watch, code)}, (1,))
     for watch, code, model in (
         *(("NVLINK", _CRITICAL, model) for model in _BLACKWELL),
         *(("NVLINK", _DOWN, model) for model in
@@ -109,8 +126,8 @@ _REAL = [
 ]  # fmt: skip
 _WARNED = [
     Case("GPUHealthWarn", f"{watch}: {code} at {level} of {model}",
-         _says(watch, code, level, model),
-         {11: _told(watch, code), 34: _told(watch, code)}, (9,))
+         _watch_result(watch, code, level, model),
+         {11: _alert_labels(watch, code), 34: _alert_labels(watch, code)}, (9,))
     for watch, code, level, model in (
         ("NVLINK", "SOMETHING_NEW", 20, _H100),
         ("NVLINK", "UNKNOWN(140)", 20, _H100),
@@ -126,7 +143,7 @@ _WARNED = [
     )
 ] + [
     Case("GPUHealthFail", f"gpuboot's table lacks it: {watch}, {code}",
-         _says(watch, f"{code}", 20, model), quiet=_LONG)
+         _watch_result(watch, f"{code}", 20, model), silent=_LONG)
     for watch, code, model in (
         ("NVLINK", "SOMETHING_NEW", _H100), ("NVLINK", _CRITICAL, "NVIDIA Model Of Next Year"),
     )
@@ -144,11 +161,11 @@ _TRAFFIC = "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"
 _BRIDGES = [
     Case("GPUHealthWarn", "a bridge that was used is lost",
          _BRIDGED | {dcgm(_TRAFFIC): values((900, 10), (0, 25))},
-         {22: _told("NVLINK", _DOWN), 34: _told("NVLINK", _DOWN)}, (9, 18)),
+         {22: _alert_labels("NVLINK", _DOWN), 34: _alert_labels("NVLINK", _DOWN)}, (9, 18)),
     Case("GPUHealthWarn", "links are told to be down that never carried data",
-         _BRIDGED | {dcgm(_TRAFFIC): "0x70"}, quiet=_LONG),
+         _BRIDGED | {dcgm(_TRAFFIC): "0x70"}, silent=_LONG),
     Case("GPUHealthFail", "a bridge that was used is lost: people look at it",
-         _BRIDGED | {dcgm(_TRAFFIC): values((900, 10), (0, 25))}, quiet=_LONG),
+         _BRIDGED | {dcgm(_TRAFFIC): values((900, 10), (0, 25))}, silent=_LONG),
 ]  # fmt: skip
 
 
@@ -160,8 +177,8 @@ def _host(
     card = {"modelName": model} if "UUID" in of else {}
     code = f"DCGM_FR_{code}" if code else ""
     other = {**labels, **G1, "health_watch": "MEM", "health_error_code": "DCGM_FR_OK", **card}
-    found = {series(_HOST, **labels, health_error_code=code, **card): text}
-    return found | ({series(_HOST, **other): "0x70"} if card else {})
+    result = {series(_HOST, **labels, health_error_code=code, **card): text}
+    return result | ({series(_HOST, **other): "0x70"} if card else {})
 
 
 _NONE = {"node": "gpu1", "entity": "None 0"}
@@ -174,9 +191,9 @@ def _by_host(watch: str, code: str, of: Mapping[str, str] = G0) -> list[Mapping[
     ]
 
 
-_ASKED_TWICE = values((0, 10), (20, 20), (0, 10))
+_TWO_RESULTS = values((0, 10), (20, 20), (0, 10))
 _PCIE = "NVIDIA A100 80GB PCIe"
-_LOST = values((0, 10), (20, 30), (0, 10))
+_LINK_LOST = values((0, 10), (20, 30), (0, 10))
 # the exporter, which has seen the bridge in use, is away for four minutes
 _RESTARTED = {
     dcgm(_HEALTH, health_watch="NVLINK", health_error_code="DCGM_FR_OK", modelName=_PCIE):
@@ -187,9 +204,9 @@ _RESTARTED = {
 }  # fmt: skip
 _ON_HOSTS = [
     *[
-        Case(f"DCGMHealth{what}", f"an answer of a card that is well: {code} of {model}",
-             _host("NVLINK", code, "20x70", model, of), quiet=_LONG)
-        for what in ("Fail", "Warn")
+        Case(f"DCGMHealth{severity}", f"an answer of a card that is well: {code} of {model}",
+             _host("NVLINK", code, "20x70", model, of), silent=_LONG)
+        for severity in ("Fail", "Warn")
         for code, model, of in (
             (_CRITICAL, _H100, G0), (_DOWN, "NVIDIA A100 80GB PCIe", G0),
             ("IMEX_UNHEALTHY", "None 0", _NONE), ("FABRIC_PROBE_STATE", "Tesla T4", G0),
@@ -197,7 +214,7 @@ _ON_HOSTS = [
     ],
     *[
         Case("DCGMHealthFail", f"{watch}: {code} of {model}",
-             _host(watch, code, _ASKED_TWICE, model, of),
+             _host(watch, code, _TWO_RESULTS, model, of),
              {18: _by_host(watch, code, of), 29: _by_host(watch, code, of)}, (9, 16, 31))
         for watch, code, model, of in (
             ("MEM", "VOLATILE_DBE_DETECTED", _H100, G0),
@@ -208,7 +225,7 @@ _ON_HOSTS = [
         )
     ],
     Case("DCGMHealthFail", "errors of one moment are in one answer",
-         _host("NVLINK", _CRITICAL, values((0, 10), (20, 5), (0, 30)), _B200), quiet=(12, 15, 18)),
+         _host("NVLINK", _CRITICAL, values((0, 10), (20, 5), (0, 30)), _B200), silent=(12, 15, 18)),
     *[
         Case("DCGMHealthWarn", f"{watch}: {code or 'a text that the table lacks'} of {model}",
              _host(watch, code, values((0, 10), (level, 30), (0, 10)), model, of),
@@ -224,11 +241,11 @@ _ON_HOSTS = [
     Case("DCGMHealthFail", "a warning; heat and power, which have alerts of their own",
          _host("PCIE", "PCI_REPLAY_RATE", "10x40")
          | _host("THERMAL", "CLOCKS_EVENT_THERMAL", "20x40")
-         | _host("POWER", "CLOCKS_EVENT_POWER", "20x40", of=G1), quiet=(9, 19)),
+         | _host("POWER", "CLOCKS_EVENT_POWER", "20x40", of=G1), silent=(9, 19)),
     Case("DCGMHealthFail", "people look at a bridge that is lost; the exporter restarts",
-         _RESTARTED | _host("NVLINK", _DOWN, _LOST, _PCIE), quiet=_LONG, restart=True),
+         _RESTARTED | _host("NVLINK", _DOWN, _LINK_LOST, _PCIE), silent=_LONG, restart=True),
     Case("DCGMHealthWarn", "a bridge that was used is lost, and the exporter restarts",
-         _RESTARTED | _host("NVLINK", _DOWN, _LOST, _PCIE),
+         _RESTARTED | _host("NVLINK", _DOWN, _LINK_LOST, _PCIE),
          {23: _by_host("NVLINK", _DOWN), 39: _by_host("NVLINK", _DOWN)}, (9, 20, 41),
          restart=True),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 
 Labels = Mapping[str, str]
 STEP_S = 30  # between samples, unless a case says otherwise
-HELD = {"namespace": "ml", "pod": "train-0", "container": "main"}
+HOLDER = {"namespace": "ml", "pod": "train-0", "container": "main"}
 G0 = {"node": "gpu1", "UUID": "GPU-0", "gpu": "0"}
 G1 = {"node": "gpu1", "UUID": "GPU-1", "gpu": "1"}
 _TARGET = {"job": "nvidia-dcgm-exporter", "instance": "gpu1"}
@@ -29,19 +29,19 @@ class Case:
     """One course of events.
 
     + alert: whom it is about
-    + what: what happens, in words; unique for the alert
+    + description: what happens, in words; unique for the alert
     + series: series -> values in promtool's notation
     + fires: minute -> labels of each alert that fires then, without those that every alert has
-    + quiet: minutes at which it does not fire
+    + silent: minutes at which it does not fire
     + step: seconds between samples and between evaluations
     + restart: whether the exporter restarts in it
     """
 
     alert: str
-    what: str
+    description: str
     series: Mapping[str, str]
     fires: Mapping[float, Sequence[Labels]] = field(default_factory=dict)
-    quiet: Sequence[float] = ()
+    silent: Sequence[float] = ()
     step: int = STEP_S
     restart: bool = False
 
@@ -52,9 +52,9 @@ def series(metric: str, **labels: str) -> str:
     return f"{metric}{{{inside}}}"
 
 
-def dcgm(metric: str, of: Labels = G0, /, **more: str) -> str:
-    """A series as the exporter's scrape stores it: target, card, GPU, and what `more` says."""
-    return series(metric, **{**_TARGET, **_CARD, **of, **more})
+def dcgm(metric: str, of: Labels = G0, /, **labels: str) -> str:
+    """A series as the exporter's scrape stores it: target, card, GPU, and what `labels` says."""
+    return series(metric, **{**_TARGET, **_CARD, **of, **labels})
 
 
 def up(node: str = "gpu1") -> str:
@@ -88,8 +88,8 @@ def values(*parts: Part, step: int = STEP_S) -> str:
 class _Level:
     """An alert on a GPU's state, and the series that its courses are made of.
 
-    + said: the labels of the alert that fires
-    + rest: series of other metrics of the same GPU, which do not change
+    + alert_labels: the labels of the alert that fires
+    + other_series: series of other metrics of the same GPU, which do not change
     + hold, long: minutes for which it must hold, and some that are longer
     """
 
@@ -99,15 +99,17 @@ class _Level:
     good: float
     hold: float
     long: float
-    said: Sequence[Labels]
+    alert_labels: Sequence[Labels]
     labels: Labels
-    rest: Mapping[str, str]
+    other_series: Mapping[str, str]
 
     def series(self, **labels: str) -> str:
         return dcgm(self.metric, **{**self.labels, **labels})
 
-    def case(self, what: str, *parts: Part, **more: Any) -> Case:
-        return Case(self.alert, what, {self.series(): values(*parts), **self.rest}, **more)
+    def case(self, description: str, *parts: Part, **extra: Any) -> Case:
+        return Case(
+            self.alert, description, {self.series(): values(*parts), **self.other_series}, **extra
+        )
 
 
 def level(
@@ -117,7 +119,7 @@ def level(
     bad: float,
     good: float,
     hold: float = 0,
-    beside: Mapping[str, float] | None = None,
+    other_metrics: Mapping[str, float] | None = None,
     labels: Labels | None = None,
     series_labels: Labels | None = None,
 ) -> list[Case]:
@@ -125,12 +127,14 @@ def level(
 
     + bad, good: values just beyond and just at the limit
     + hold: minutes for which it must hold
-    + beside: other metrics of the same GPU, which do not change
+    + other_metrics: other metrics of the same GPU, which do not change
     + labels: the alert's own labels beside the GPU's
     """
-    said = [{**G0, **(labels or {})}]
-    rest = {dcgm(name): f"{value}x200" for name, value in (beside or {}).items()}
-    of = _Level(alert, metric, bad, good, hold, hold + 10, said, series_labels or {}, rest)
+    alert_labels = [{**G0, **(labels or {})}]
+    other_series = {dcgm(name): f"{value}x200" for name, value in (other_metrics or {}).items()}
+    of = _Level(
+        alert, metric, bad, good, hold, hold + 10, alert_labels, series_labels or {}, other_series
+    )
     return [*_limits(of), _another_pod(of), *_gaps(of)]
 
 
@@ -140,14 +144,14 @@ def _limits(of: _Level) -> list[Case]:
         of.case(
             "fires when it has held, and resolves",
             (of.good, 10), (of.bad, long), (of.good, 10),
-            fires={10 + of.hold + 1: of.said, 10 + long - 1: of.said},
-            quiet=(9, *([10 + of.hold - 0.5] if of.hold else []), 10 + long + 1),
+            fires={10 + of.hold + 1: of.alert_labels, 10 + long - 1: of.alert_labels},
+            silent=(9, *([10 + of.hold - 0.5] if of.hold else []), 10 + long + 1),
         ),
-        of.case("just within the limit", (of.good, long + 10), quiet=(long,)),
+        of.case("just within the limit", (of.good, long + 10), silent=(long,)),
         of.case(
             "DCGM's marks for no value, of whole numbers and of others",
             (of.good, 5), (_BLANKS[0], long), (_BLANKS[1], long),
-            quiet=(4, long + 4, 2 * long + 4),
+            silent=(4, long + 4, 2 * long + 4),
         ),
     ]  # fmt: skip
 
@@ -155,14 +159,14 @@ def _limits(of: _Level) -> list[Case]:
 def _another_pod(of: _Level) -> Case:
     long = of.long
     courses = {
-        of.series(**HELD): values((of.bad, long), (None, 1)),
-        of.series(**{**HELD, "pod": "next"}): values((None, long), (of.bad, long)),
+        of.series(**HOLDER): values((of.bad, long), (None, 1)),
+        of.series(**{**HOLDER, "pod": "next"}): values((None, long), (of.bad, long)),
     }
     return Case(
         of.alert,
         "goes on as the same alert when the GPU's pod changes",
-        {**courses, **of.rest},
-        dict.fromkeys((long - 1, long + 1, 2 * long - 1), of.said),
+        {**courses, **of.other_series},
+        dict.fromkeys((long - 1, long + 1, 2 * long - 1), of.alert_labels),
     )
 
 
@@ -173,15 +177,15 @@ def _gaps(of: _Level) -> list[Case]:
             "goes on while the exporter restarts, or nobody scrapes for three minutes",
             (bad, long), (None, 3), (bad, long),
             fires=dict.fromkeys(
-                (long - 1, long + 0.5, long + 2.5, long + 3.5, long + 5), of.said
+                (long - 1, long + 0.5, long + 2.5, long + 3.5, long + 5), of.alert_labels
             ),
             restart=True,
         ),
         of.case(
             "ends when the GPU comes back repaired, and when it has been gone for long",
             (bad, long), (None, 3), (good, 20), (bad, long), (None, 20),
-            fires=dict.fromkeys((long - 1, long + 2, 2 * long + 22), of.said),
-            quiet=(long + 4, 2 * long + 23 + 11),
+            fires=dict.fromkeys((long - 1, long + 2, 2 * long + 22), of.alert_labels),
+            silent=(long + 4, 2 * long + 23 + 11),
             restart=True,
         ),
     ]  # fmt: skip
@@ -194,36 +198,36 @@ def counter(
     low: float,
     high: float,
     hold: float,
-    beside: Mapping[str, float] | None = None,
+    other_metrics: Mapping[str, float] | None = None,
     **labels: str,
 ) -> list[Case]:
     """A counter that rises, by its rises a minute just within and beyond the limit.
 
-    + beside: other metrics of the same GPU, which do not change
+    + other_metrics: other metrics of the same GPU, which do not change
     """
-    said = [{**G0, **labels}]
-    one = dcgm(metric)
-    rest = {dcgm(name): f"{value}x200" for name, value in (beside or {}).items()}
+    alert_labels = [{**G0, **labels}]
+    metric_series = dcgm(metric)
+    other_series = {dcgm(name): f"{value}x200" for name, value in (other_metrics or {}).items()}
     return [
         Case(
-            alert,
-            "rises too fast for long, then no more",
-            {one: values((0, 10), (0, 40, high), (40 * high, 40))} | rest,
-            {10 + 5 + hold + 5: said},
+            alert, "rises too fast for long, then no more",
+            {metric_series: values((0, 10), (0, 40, high), (40 * high, 40))} | other_series,
+            {10 + 5 + hold + 5: alert_labels},
             (9, 10 + hold - 1, 70),
         ),
-        Case(alert, "rises as it may", {one: values((0, 40, low))} | rest, quiet=(20, 39)),
+        Case(
+            alert, "rises as it may",
+            {metric_series: values((0, 40, low))} | other_series, silent=(20, 39),
+        ),
         Case(
             alert,
             "the exporter restarts, and the driver with it: back to 0, and as slow as before",
-            {one: values((1e6, 20, low), (None, 2), (0, 40, low))} | rest,
-            quiet=(19, 23, 25, 30, 40, 50),
-            restart=True,
+            {metric_series: values((1e6, 20, low), (None, 2), (0, 40, low))} | other_series,
+            silent=(19, 23, 25, 30, 40, 50), restart=True,
         ),
         Case(
-            alert,
-            "DCGM's mark for no value comes and goes",
-            {one: values((5, 20), (_BLANKS[0], 20), (5, 20))} | rest,
-            quiet=(19, *range(20, 60)),
+            alert, "DCGM's mark for no value comes and goes",
+            {metric_series: values((5, 20), (_BLANKS[0], 20), (5, 20))} | other_series,
+            silent=(19, *range(20, 60)),
         ),
     ]  # fmt: skip

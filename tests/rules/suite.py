@@ -35,11 +35,11 @@ Rule = dict[str, Any]
 
 def all_rules() -> dict[str, list[Rule]]:
     """Alert name, or "" for records -> rules, as Prometheus gets them."""
-    found: dict[str, list[Rule]] = {"": []}
+    by_alert: dict[str, list[Rule]] = {"": []}
     for group in rules.groups(SETTINGS, NODES):
         for rule in group["rules"]:
-            found.setdefault(rule.get("alert", ""), []).append(rule)
-    return found
+            by_alert.setdefault(rule.get("alert", ""), []).append(rule)
+    return by_alert
 
 
 def closure(expr: str, records: Iterable[Rule]) -> list[Rule]:
@@ -47,21 +47,21 @@ def closure(expr: str, records: Iterable[Rule]) -> list[Rule]:
     by_name: dict[str, list[Rule]] = {}
     for record in records:
         by_name.setdefault(record["record"], []).append(record)
-    wanted: set[str] = set()
+    needed: set[str] = set()
     new = metric_names(expr) & by_name.keys()
     while new:
-        wanted |= new
+        needed |= new
         read = {n for name in new for rule in by_name[name] for n in metric_names(rule["expr"])}
-        new = (read & by_name.keys()) - wanted
-    return [record for record in records if record["record"] in wanted]
+        new = (read & by_name.keys()) - needed
+    return [record for record in records if record["record"] in needed]
 
 
 def write_rules(path: Path, rule_list: Iterable[Rule], annotations: bool = False) -> None:
-    kept = [
+    kept_rules = [
         rule if annotations else {key: rule[key] for key in rule if key != "annotations"}
         for rule in rule_list
     ]
-    path.write_text(yaml.safe_dump({"groups": [{"name": "under-test", "rules": kept}]}))
+    path.write_text(yaml.safe_dump({"groups": [{"name": "under-test", "rules": kept_rules}]}))
 
 
 def write_cases(
@@ -74,15 +74,15 @@ def write_cases(
 
     + change: what to do to each alert first, to see whether its cases notice
     """
-    made = all_rules()
-    records = made[""]
+    rules_by_alert = all_rules()
+    records = rules_by_alert[""]
     files = []
 
     def key(case: Case) -> tuple[str, int]:
         return case.alert, case.step
 
     for (alert, step), group in groupby(sorted(cases, key=key), key=key):
-        rule = change(made[alert][0])
+        rule = change(rules_by_alert[alert][0])
         write_rules(
             folder / f"{alert}.rules.yml", [*closure(rule["expr"], records), rule], annotations
         )
@@ -102,12 +102,12 @@ def _test(case: Case, labels: Mapping[str, str]) -> Rule:
         {
             "eval_time": f"{round(minute * 60)}s",
             "alertname": case.alert,
-            "exp_alerts": [{"exp_labels": {**labels, **own}} for own in said],
+            "exp_alerts": [{"exp_labels": {**labels, **own}} for own in alerts],
         }
-        for minute, said in [*case.fires.items(), *((minute, []) for minute in case.quiet)]
+        for minute, alerts in [*case.fires.items(), *((minute, []) for minute in case.silent)]
     ]
     return {
-        "name": f"{case.alert}: {case.what}",
+        "name": f"{case.alert}: {case.description}",
         "interval": f"{case.step}s",
         "input_series": [
             {"series": series, "values": values} for series, values in case.series.items()

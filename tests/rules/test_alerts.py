@@ -65,29 +65,29 @@ def test_promtool_accepts_every_rule(tmp_path: Path) -> None:
     write_rules(
         tmp_path / "rules.yml", [rule for group in all_rules().values() for rule in group], True
     )
-    ran = run("check", "rules", "--lint-fatal", tmp_path / "rules.yml")
-    assert ran.returncode == 0, ran.stdout
+    result = run("check", "rules", "--lint-fatal", tmp_path / "rules.yml")
+    assert result.returncode == 0, result.stdout
 
 
 def test_every_case_goes_as_it_says(tmp_path: Path) -> None:
-    ran = run("test", "rules", *write_cases(tmp_path, CASES))
-    assert ran.returncode == 0, _WELL.sub("", ran.stdout)
+    result = run("test", "rules", *write_cases(tmp_path, CASES))
+    assert result.returncode == 0, _WELL.sub("", result.stdout)
 
 
 @pytest.mark.parametrize("name", ALERTS)
 def test_every_alert_has_the_cases_it_needs(name: str) -> None:
-    found = of(name)
-    assert any(case.fires for case in found), "no case in which it fires"
-    assert any(not case.fires and case.quiet for case in found), "no near miss"
-    resolves = (max(case.quiet, default=0) > max(case.fires) for case in found if case.fires)
+    cases = of(name)
+    assert any(case.fires for case in cases), "no case in which it fires"
+    assert any(not case.fires and case.silent for case in cases), "no near miss"
+    resolves = (max(case.silent, default=0) > max(case.fires) for case in cases if case.fires)
     assert any(resolves), "no case in which it resolves"
 
 
 @pytest.mark.parametrize("name", ALERTS)
 def test_what_a_restart_could_trip_up_is_tried_with_one(name: str) -> None:
-    made = all_rules()
-    expr = made[name][0]["expr"]
-    read = [expr, *(record["expr"] for record in closure(expr, made[""]))]
+    rules_by_alert = all_rules()
+    expr = rules_by_alert[name][0]["expr"]
+    read = [expr, *(record["expr"] for record in closure(expr, rules_by_alert[""]))]
     exported = any("DCGM_" in text or "dcgm-exporter" in text for text in read)
     if exported and any(map(_FRAGILE.search, read)):
         assert any(case.restart for case in of(name))
@@ -95,7 +95,7 @@ def test_what_a_restart_could_trip_up_is_tried_with_one(name: str) -> None:
 
 def test_no_case_is_about_an_alert_that_does_not_exist() -> None:
     assert {case.alert for case in CASES} == ALERTS.keys()
-    assert len({(case.alert, case.what) for case in CASES}) == len(CASES)
+    assert len({(case.alert, case.description) for case in CASES}) == len(CASES)
 
 
 def _never(rule: Rule) -> Rule:
@@ -113,13 +113,13 @@ def test_the_cases_notice_a_rule_that_is_wrong(
     """Without this, cases that ask nothing would pass as well as cases that ask much."""
     changed = {name for name, rule in all_rules().items() if name and change(rule[0]) != rule[0]}
     cases = [case for name, case in FIRST.items() if name in changed]
-    ran = run("test", "rules", *write_cases(tmp_path, cases, change=change))
-    assert set(_FAILED.findall(ran.stdout)) == changed
+    result = run("test", "rules", *write_cases(tmp_path, cases, change=change))
+    assert set(_FAILED.findall(result.stdout)) == changed
 
 
 def test_every_annotation_can_be_filled_in(tmp_path: Path) -> None:
     """promtool compares annotations as well; expecting none makes it print what they became."""
-    ran = run("test", "rules", *write_cases(tmp_path, FIRST.values(), annotations=True))
-    assert not _TEMPLATE_ERROR.search(ran.stdout), ran.stdout
+    result = run("test", "rules", *write_cases(tmp_path, FIRST.values(), annotations=True))
+    assert not _TEMPLATE_ERROR.search(result.stdout), result.stdout
     for name in ALERTS:
-        assert f'runbook_url="docs/runbooks/{name}.md"' in ran.stdout
+        assert f'runbook_url="docs/runbooks/{name}.md"' in result.stdout

@@ -12,8 +12,8 @@ from tests.rules.suite import run
 from tests.unit.recordings import GB10, SLICE, VGPU
 
 
-def _labels(**more: str) -> dict[str, str]:
-    return {"node": "gpu1", "UUID": "GPU-x", "gpu": "1", **more}
+def _labels(**labels: str) -> dict[str, str]:
+    return {"node": "gpu1", "UUID": "GPU-x", "gpu": "1", **labels}
 
 
 KINDS = {
@@ -58,5 +58,5 @@ def test_each_kind_of_gpu_and_each_slice_is_there_once(tmp_path: Path) -> None:
         ],
     }
     (tmp_path / "test.yml").write_text(yaml.safe_dump(suite, sort_keys=False))
-    ran = run("test", "rules", tmp_path / "test.yml")
-    assert ran.returncode == 0, ran.stdout
+    result = run("test", "rules", tmp_path / "test.yml")
+    assert result.returncode == 0, result.stdout

@@ -14,7 +14,7 @@ import yaml
 
 from gpuboot.rules.recording_xid import UNREPAIRED
 from gpuboot.telemetry import metric_names
-from tests.rules.model import HELD, dcgm
+from tests.rules.model import HOLDER, dcgm
 from tests.rules.suite import all_rules, run, write_rules
 
 _BLANKS = ("9223372036854775794", "140737488355328")
@@ -33,7 +33,7 @@ _HEALTHY = {
 _MISSED = (
     "GPULost|GPUMetricsMissing|GPUExporterAbsent|EtcdNotMonitored|EtcdBackupOld|DCGMCheckStale"
 )
-_ASKED = (
+_EXPRESSIONS = (
     f'ALERTS{{alertname!~"{_MISSED}"}}',
     f'{{__name__=~"(gpu|node|cluster|namespace.*):.+", __name__!="{UNREPAIRED}"}} > 1e6',
 )
@@ -41,35 +41,35 @@ _ASKED = (
 
 def _fields() -> list[str]:
     names = (metric_names(rule["expr"]) for rules in all_rules().values() for rule in rules)
-    return sorted({name for found in names for name in found if name.startswith("DCGM_FI_")})
+    return sorted({name for group in names for name in group if name.startswith("DCGM_FI_")})
 
 
-@pytest.mark.parametrize("blank", _BLANKS)
+@pytest.mark.parametrize("blank_value", _BLANKS)
 @pytest.mark.parametrize("course", ["{good}x30 {blank}x20 {good}x30", "{blank}x90"])
-def test_no_rule_takes_them_for_values(tmp_path: Path, blank: str, course: str) -> None:
+def test_no_rule_takes_them_for_values(tmp_path: Path, blank_value: str, course: str) -> None:
     write_rules(tmp_path / "rules.yml", [rule for rules in all_rules().values() for rule in rules])
     # counted nanoseconds pass 2^47 by themselves, and are whole numbers
     marked = {
         dcgm(name, **pod): course.format(
-            good=_HEALTHY.get(name, 0), blank=_BLANKS[0] if name.endswith("_NS") else blank
+            good=_HEALTHY.get(name, 0), blank=_BLANKS[0] if name.endswith("_NS") else blank_value
         )
         for name in _fields()
-        for pod in ({}, HELD)
+        for pod in ({}, HOLDER)
     }
-    asked = [
+    expression_tests = [
         {"expr": expr, "eval_time": f"{minute}m", "exp_samples": []}
         for minute in range(5, 40)
-        for expr in _ASKED
+        for expr in _EXPRESSIONS
     ]
     case = {
         "interval": "30s",
         "input_series": [{"series": name, "values": text} for name, text in marked.items()],
-        "promql_expr_test": asked,
+        "promql_expr_test": expression_tests,
     }
     suite = {"rule_files": ["rules.yml"], "evaluation_interval": "30s", "tests": [case]}
     (tmp_path / "test.yml").write_text(yaml.safe_dump(suite, sort_keys=False))
-    ran = run("test", "rules", tmp_path / "test.yml")
-    assert ran.returncode == 0, ran.stdout
+    result = run("test", "rules", tmp_path / "test.yml")
+    assert result.returncode == 0, result.stdout
 
 
 def test_the_fields_of_many_rules_are_among_them() -> None:

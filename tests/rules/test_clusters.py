@@ -15,8 +15,8 @@ from tests.rules.test_alerts import ALERTS, CASES, FIRST
 
 _LONG = 3000
 # that a cluster is there at all, for alerts on what is not
-_THERE = {'kube_node_info{node="web1"}': f"1x{_LONG}"}
-_MORE = {"EtcdNotMonitored": _THERE, "EtcdBackupOld": _THERE}
+_NODE_PRESENT = {'kube_node_info{node="web1"}': f"1x{_LONG}"}
+_EXTRA_SERIES = {"EtcdNotMonitored": _NODE_PRESENT, "EtcdBackupOld": _NODE_PRESENT}
 _EXPECTED = {
     f'node:gpu_expected:count{{node="{node.name}"}}': f"{node.gpus}x{_LONG}"
     for node in NODES
@@ -25,7 +25,7 @@ _EXPECTED = {
 
 
 @pytest.mark.parametrize(
-    ("written", "loaded"),
+    ("original", "loaded"),
     [
         ("max by (node) (x) == 0", "max by (cluster, node) (x) == 0"),
         ("sum(x) > 0", "sum by (cluster) (x) > 0"),
@@ -41,19 +41,19 @@ _EXPECTED = {
         ),
     ],
 )
-def test_expressions(written: str, loaded: str) -> None:
-    assert kept_apart(written) == loaded
+def test_expressions(original: str, loaded: str) -> None:
+    assert kept_apart(original) == loaded
 
 
 def _of(cluster: str, case: Case) -> dict[str, str]:
-    series = {**_EXPECTED, **_MORE.get(case.alert, {}), **case.series}
+    series = {**_EXPECTED, **_EXTRA_SERIES.get(case.alert, {}), **case.series}
     return {_in(cluster, name): text for name, text in series.items()}
 
 
 def _in(cluster: str, name: str) -> str:
     metric, _, labels = name.partition("{")
-    more = labels.removesuffix("}")
-    return f'{metric}{{cluster="{cluster}"{"," if more else ""}{more}}}'
+    inner = labels.removesuffix("}")
+    return f'{metric}{{cluster="{cluster}"{"," if inner else ""}{inner}}}'
 
 
 def _firing(alert: str, cluster: str) -> str:
@@ -61,8 +61,8 @@ def _firing(alert: str, cluster: str) -> str:
 
 
 def _sample(alert: str, cluster: str, labels: Mapping[str, str]) -> str:
-    known = {"alertname": alert, "alertstate": "firing", "cluster": cluster, **labels}
-    inside = ", ".join(f'{name}="{value}"' for name, value in known.items() if value)
+    all_labels = {"alertname": alert, "alertstate": "firing", "cluster": cluster, **labels}
+    inside = ", ".join(f'{name}="{value}"' for name, value in all_labels.items() if value)
     return f"ALERTS{{{inside}}}"
 
 
@@ -73,8 +73,12 @@ def _at(minute: float, case: Case) -> str:
 
 def _well(case: Case) -> Case | None:
     """A course of the same alert in which it never fires."""
-    found = (one for one in CASES if (one.alert, one.step) == (case.alert, case.step))
-    return next((one for one in found if not one.fires), None)
+    candidates = (
+        candidate
+        for candidate in CASES
+        if (candidate.alert, candidate.step) == (case.alert, case.step)
+    )
+    return next((candidate for candidate in candidates if not candidate.fires), None)
 
 
 def test_an_alert_names_the_cluster_whose_fault_it_is(tmp_path: Path) -> None:
@@ -92,13 +96,13 @@ def test_an_alert_names_the_cluster_whose_fault_it_is(tmp_path: Path) -> None:
                 "eval_time": _at(minute, case),
                 "exp_samples": [
                     {"labels": _sample(alert, "a", {**rule["labels"], **own}), "value": 1}
-                    for own in said
+                    for own in alerts
                 ],
             }
-            for minute, said in case.fires.items()
+            for minute, alerts in case.fires.items()
         ] + [
             {"expr": _firing(alert, "b"), "eval_time": _at(minute, case), "exp_samples": []}
-            for minute in (well.quiet if well else ())
+            for minute in (well.silent if well else ())
         ]
         test = {
             "interval": f"{case.step}s",
@@ -113,7 +117,7 @@ def test_an_alert_names_the_cluster_whose_fault_it_is(tmp_path: Path) -> None:
         path = tmp_path / f"{alert}.yml"
         path.write_text(yaml.safe_dump(suite, sort_keys=False))
         files.append(path)
-    ran = run("test", "rules", *files)
-    told = ran.stdout.replace("  SUCCESS\n", "").replace("\n\n", "\n")
-    assert ran.returncode == 0, told
+    result = run("test", "rules", *files)
+    output = result.stdout.replace("  SUCCESS\n", "").replace("\n\n", "\n")
+    assert result.returncode == 0, output
     assert FIRST.keys() == ALERTS.keys()

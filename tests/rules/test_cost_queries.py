@@ -17,7 +17,7 @@ from tests.rules.suite import all_rules, run, write_rules
 STEP = 30
 H100 = {"modelName": "NVIDIA H100 80GB HBM3"}
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-WHOLE = {"resource": "nvidia_com_gpu"}
+GPU_RESOURCE = {"resource": "nvidia_com_gpu"}
 FIRST_HALF, ALL = "1x59 0x61", "1x120"
 TRAIN = {"namespace": "ml", "pod": "train"}
 
@@ -30,68 +30,80 @@ def world() -> dict[str, str]:
     """gpu1 has 2 GPUs: one pod holds one for half an hour, two share the other. gpu2 has 4, and is
     cordoned for the last 20 minutes and a third.
     """
-    found = {
+    samples = {
         series("kube_node_status_condition", node=node, condition="Ready", status="true"): ALL
         for node in ("gpu1", "gpu2")
     }
     for node, cards in (("gpu1", 2), ("gpu2", 4)):
-        found[series("kube_node_info", node=node)] = ALL
-        for what in ("capacity", "allocatable"):
-            name = f"kube_node_status_{what}"
-            found[series(name, node=node, resource="nvidia_com_gpu")] = f"{cards}x120"
-    found[series("kube_node_spec_unschedulable", node="gpu1")] = "0x120"
-    found[series("kube_node_spec_unschedulable", node="gpu2")] = "0x79 1x41"
-    found[series("kube_pod_status_phase", **TRAIN, phase="Running")] = FIRST_HALF
-    found[series("kube_pod_status_phase", **TRAIN, phase="Succeeded")] = "0x59 1x61"
-    found[
-        series("kube_pod_container_resource_requests", **TRAIN, container="c", node="gpu1", **WHOLE)
+        samples[series("kube_node_info", node=node)] = ALL
+        for kind in ("capacity", "allocatable"):
+            name = f"kube_node_status_{kind}"
+            samples[series(name, node=node, resource="nvidia_com_gpu")] = f"{cards}x120"
+    samples[series("kube_node_spec_unschedulable", node="gpu1")] = "0x120"
+    samples[series("kube_node_spec_unschedulable", node="gpu2")] = "0x79 1x41"
+    samples[series("kube_pod_status_phase", **TRAIN, phase="Running")] = FIRST_HALF
+    samples[series("kube_pod_status_phase", **TRAIN, phase="Succeeded")] = "0x59 1x61"
+    samples[
+        series(
+            "kube_pod_container_resource_requests",
+            **TRAIN,
+            container="c",
+            node="gpu1",
+            **GPU_RESOURCE,
+        )
     ] = ALL
-    found[series("kube_namespace_labels", namespace="ml", label_team="research")] = ALL
-    found[
+    samples[series("kube_namespace_labels", namespace="ml", label_team="research")] = ALL
+    samples[
         series(
             "kube_resourcequota", namespace="ml", resource="requests.nvidia.com/gpu", type="hard"
         )
     ] = "8x120"
-    found |= exported()
-    return found
+    samples |= exported()
+    return samples
 
 
 def exported() -> dict[str, str]:
-    found = {}
-    found[series("DCGM_FI_PROF_SM_ACTIVE", **gpu("gpu1", 0, **TRAIN))] = "0.25x59 stale"
-    for what, value in ((ENGINE, "0.5"), ("DCGM_FI_DEV_POWER_USAGE", "300")):
-        found[series(what, **gpu("gpu1", 0, **TRAIN))] = f"{value}x59 stale"
-        found[series(what, **gpu("gpu1", 0))] = f"_x60 {'0' if what == ENGINE else '60'}x60"
+    samples = {}
+    samples[series("DCGM_FI_PROF_SM_ACTIVE", **gpu("gpu1", 0, **TRAIN))] = "0.25x59 stale"
+    for metric, value in ((ENGINE, "0.5"), ("DCGM_FI_DEV_POWER_USAGE", "300")):
+        samples[series(metric, **gpu("gpu1", 0, **TRAIN))] = f"{value}x59 stale"
+        samples[series(metric, **gpu("gpu1", 0))] = f"_x60 {'0' if metric == ENGINE else '60'}x60"
         for name in ("a", "b"):
             labels = gpu("gpu1", 1, namespace="web", pod=name)
-            found[series(what, **labels)] = "0.8x120" if what == ENGINE else "200x120"
+            samples[series(metric, **labels)] = "0.8x120" if metric == ENGINE else "200x120"
     for number in (0, 1):
         card = gpu("gpu1", number)
-        found[series("DCGM_FI_DEV_SM_CLOCK", **card)] = "1000x120"
+        samples[series("DCGM_FI_DEV_SM_CLOCK", **card)] = "1000x120"
         # 100 W: 3e6 mJ in half a minute
-        found[series("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", **card)] = "0+3000000x120"
-    return found
+        samples[series("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", **card)] = "0+3000000x120"
+    return samples
 
 
 POD = {**TRAIN, "node": "gpu1"}
 SHARED = [({"namespace": "web", "pod": name, "node": "gpu1", **H100}, 0.5 * 60) for name in "ab"]
 GIVES: dict[str, list[tuple[dict[str, str], float]]] = {
-    "held": [({**POD, **WHOLE}, 29)],
-    "capacity": [({"node": "gpu1", **WHOLE}, 120), ({"node": "gpu2", **WHOLE}, 240)],
-    "free": [({"node": "gpu1", **WHOLE}, 29 + 2 * 31), ({"node": "gpu2", **WHOLE}, 4 * 39)],
-    "closed": [({"node": "gpu2", **WHOLE}, 4 * 21)],
+    "held": [({**POD, **GPU_RESOURCE}, 29)],
+    "capacity": [({"node": "gpu1", **GPU_RESOURCE}, 120), ({"node": "gpu2", **GPU_RESOURCE}, 240)],
+    "free": [
+        ({"node": "gpu1", **GPU_RESOURCE}, 29 + 2 * 31),
+        ({"node": "gpu2", **GPU_RESOURCE}, 4 * 39),
+    ],
+    "closed": [({"node": "gpu2", **GPU_RESOURCE}, 4 * 21)],
     "reported": [({"node": "gpu1"}, 60), ({"node": "gpu2"}, 60)],
     "promised": [({"node": "gpu1"}, 120), ({"node": "gpu2"}, 240)],
     "promised_minutes": [({"node": "gpu1"}, 60), ({"node": "gpu2"}, 60)],
     "cards": [({"node": "gpu1", **H100}, 120)],
     "devices": [({"node": "gpu1", **H100}, 120)],
     "seen": [({"node": "gpu1"}, 60)],
-    "used": [({**POD, **H100}, 0.5 * 29), *[(who, 0.8 * n) for who, n in SHARED]],
+    "used": [({**POD, **H100}, 0.5 * 29), *[(pod_labels, 0.8 * n) for pod_labels, n in SHARED]],
     "sm": [({**POD, **H100}, 0.25 * 29)],
     "measured": [({**POD, **H100}, 29), *SHARED],
     "power_pod": [
         (POD, 300 * 29),
-        *[({k: v for k, v in who.items() if k != "modelName"}, 200 * n) for who, n in SHARED],
+        *[
+            ({k: v for k, v in pod_labels.items() if k != "modelName"}, 200 * n)
+            for pod_labels, n in SHARED
+        ],
     ],
     "power_node": [({"node": "gpu1"}, 300 * 29 + 60 * 31 + 200 * 60)],
     "teams": [({"namespace": "ml", "label_team": "research"}, 60)],
@@ -112,8 +124,8 @@ def check(name: str, expression: str) -> dict[str, Any]:
 
 
 def test_the_queries_have_the_values_they_promise(tmp_path: Path) -> None:
-    asked = queries(3600)
-    assert set(asked) == set(GIVES)
+    expressions = queries(3600)
+    assert set(expressions) == set(GIVES)
     write_rules(tmp_path / "rules.yml", all_rules()[""])
     suite = {
         "rule_files": ["rules.yml"],
@@ -122,19 +134,19 @@ def test_the_queries_have_the_values_they_promise(tmp_path: Path) -> None:
             {
                 "interval": f"{STEP}s",
                 "input_series": [{"series": s, "values": v} for s, v in world().items()],
-                "promql_expr_test": [check(name, asked[name]) for name in asked],
+                "promql_expr_test": [check(name, expressions[name]) for name in expressions],
             }
         ],
     }
     (tmp_path / "test.yml").write_text(yaml.safe_dump(suite, sort_keys=False))
-    ran = run("test", "rules", tmp_path / "test.yml")
-    assert ran.returncode == 0, ran.stdout
+    result = run("test", "rules", tmp_path / "test.yml")
+    assert result.returncode == 0, result.stdout
 
 
 @pytest.mark.parametrize("step", [60, 3600])
 def test_the_queries_read_what_is_recorded_or_scraped_anyway(step: int) -> None:
     records = {record["record"] for record in all_rules()[""]}
-    named = {name for text in queries(step).values() for name in metric_names(text)}
-    ours = {name for name in named if ":" in name}
-    assert ours <= records
-    assert all(name.startswith(("kube_", "DCGM_FI_")) for name in named - ours)
+    metrics = {name for text in queries(step).values() for name in metric_names(text)}
+    recorded = {name for name in metrics if ":" in name}
+    assert recorded <= records
+    assert all(name.startswith(("kube_", "DCGM_FI_")) for name in metrics - recorded)

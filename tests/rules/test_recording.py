@@ -23,16 +23,16 @@ def _suite(world: World) -> dict[str, Any]:
     names = {record["record"] for record in all_rules()[""]}
     checks = []
     for expr, samples in world.gives.items():
-        shown = [
+        expected = [
             (series(expr if expr in names else _name(expr, names), **labels), value)
             for labels, value in samples
         ]
         checks.append(
             {"expr": expr, "eval_time": f"{round(world.minute * 60)}s",
-             "exp_samples": [{"labels": labels, "value": value} for labels, value in shown]}
+             "exp_samples": [{"labels": labels, "value": value} for labels, value in expected]}
         )  # fmt: skip
     return {
-        "name": world.what,
+        "name": world.description,
         "interval": f"{world.step}s",
         "input_series": [{"series": s, "values": v} for s, v in world.series.items()],
         "promql_expr_test": checks,
@@ -53,8 +53,8 @@ def test_records_have_the_values_they_promise(tmp_path: Path) -> None:
         "tests": [_suite(world) for world in ALL],
     }
     (tmp_path / "test.yml").write_text(yaml.safe_dump(suite, sort_keys=False))
-    ran = run("test", "rules", tmp_path / "test.yml")
-    assert ran.returncode == 0, ran.stdout
+    result = run("test", "rules", tmp_path / "test.yml")
+    assert result.returncode == 0, result.stdout
 
 
 def test_every_record_is_tried() -> None:
@@ -65,19 +65,19 @@ def test_every_record_is_tried() -> None:
 
 @pytest.mark.parametrize("reason", ["sync_boost", "sw_thermal", "power_brake"])
 def test_every_reason_of_throttling_is_recorded(reason: str) -> None:
-    found = [r for r in all_rules()[""] if r["record"] == "gpu:throttle:ratio5m"]
-    assert reason in {record["labels"]["reason"] for record in found}
+    records = [r for r in all_rules()[""] if r["record"] == "gpu:throttle:ratio5m"]
+    assert reason in {record["labels"]["reason"] for record in records}
 
 
 def test_the_records_come_before_what_reads_them() -> None:
     """Rules of a group are evaluated in order; one that reads a later one is always late."""
     for records in rules.recordings(SETTINGS, NODES).values():
-        seen: set[str] = set()
+        earlier: set[str] = set()
         later = {record.name for record in records}
         for record in records:
-            later_only = {name for name in later - seen if name != record.name}
+            later_only = {name for name in later - earlier if name != record.name}
             assert not {name for name in later_only if name in record.expr}, record.name
-            seen.add(record.name)
+            earlier.add(record.name)
 
 
 def test_new_xids_are_told_from_records_of_one_group_alone() -> None:

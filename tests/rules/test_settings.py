@@ -18,46 +18,46 @@ from tests.rules.suite import NODES
 
 
 def rule(data: dict[str, Any], name: str) -> dict[str, Any] | None:
-    made = rules.groups(settings.parse_settings(data), NODES)
-    found = [rule for group in made for rule in group["rules"] if rule.get("alert") == name]
-    return found[0] if found else None
+    groups = rules.groups(settings.parse_settings(data), NODES)
+    matches = [rule for group in groups for rule in group["rules"] if rule.get("alert") == name]
+    return matches[0] if matches else None
 
 
 def test_overrides_change_one_alert() -> None:
     over = {"severity": "info", "hold_for": "1h", "threshold": 31}
-    found = rule({"alerts": {"rules": {"GPUThermalMarginLow": over}}}, "GPUThermalMarginLow")
-    assert found is not None
-    assert found["for"] == "1h"
-    assert found["labels"]["severity"] == "info"
-    assert found["expr"].endswith("< 31")
+    alert_rule = rule({"alerts": {"rules": {"GPUThermalMarginLow": over}}}, "GPUThermalMarginLow")
+    assert alert_rule is not None
+    assert alert_rule["for"] == "1h"
+    assert alert_rule["labels"]["severity"] == "info"
+    assert alert_rule["expr"].endswith("< 31")
 
 
 def test_a_threshold_of_zero_is_a_threshold() -> None:
     over = {"threshold": 0}
-    found = rule({"alerts": {"rules": {"GPUThermalMarginLow": over}}}, "GPUThermalMarginLow")
-    assert found is not None
-    assert found["expr"].endswith("< 0")
+    alert_rule = rule({"alerts": {"rules": {"GPUThermalMarginLow": over}}}, "GPUThermalMarginLow")
+    assert alert_rule is not None
+    assert alert_rule["expr"].endswith("< 0")
 
 
 def test_alerts_can_be_switched_off_one_by_one_and_all_together() -> None:
     assert rule({"alerts": {"rules": {"GPULost": {"enabled": False}}}}, "GPULost") is None
-    made = rules.groups(settings.parse_settings({"alerts": {"enabled": False}}), NODES)
-    assert made
-    assert not [r for group in made for r in group["rules"] if "alert" in r]
+    groups = rules.groups(settings.parse_settings({"alerts": {"enabled": False}}), NODES)
+    assert groups
+    assert not [r for group in groups for r in group["rules"] if "alert" in r]
 
 
 def test_labels_of_the_site_are_on_every_alert() -> None:
-    found = rule({"alerts": {"labels": {"team": "infra"}}}, "GPULost")
-    assert found is not None
-    assert found["labels"] == {
+    alert_rule = rule({"alerts": {"labels": {"team": "infra"}}}, "GPULost")
+    assert alert_rule is not None
+    assert alert_rule["labels"] == {
         "team": "infra", "severity": "critical", "component": "gpu", "gpu_action": "reboot"
     }  # fmt: skip
 
 
 def test_runbooks_lead_to_where_the_site_publishes_them() -> None:
-    found = rule({"alerts": {"runbooks": "https://wiki.site/gpu/"}}, "GPULost")
-    assert found is not None
-    assert found["annotations"]["runbook_url"] == "https://wiki.site/gpu/GPULost.md"
+    alert_rule = rule({"alerts": {"runbooks": "https://wiki.site/gpu/"}}, "GPULost")
+    assert alert_rule is not None
+    assert alert_rule["annotations"]["runbook_url"] == "https://wiki.site/gpu/GPULost.md"
 
 
 def test_what_the_settings_make_no_use_of_is_left_out() -> None:
@@ -67,12 +67,12 @@ def test_what_the_settings_make_no_use_of_is_left_out() -> None:
 
 
 def test_the_inventory_promises_gpus() -> None:
-    made = rules.groups(settings.parse_settings({}), NODES)
-    promised = {
+    groups = rules.groups(settings.parse_settings({}), NODES)
+    expected = {
         r["labels"]["node"]: r["expr"]
-        for group in made for r in group["rules"] if r.get("record") == "node:gpu_expected:count"
+        for group in groups for r in group["rules"] if r.get("record") == "node:gpu_expected:count"
     }  # fmt: skip
-    assert promised == {"gpu1": "vector(2)", "gpu2": "vector(4)"}
+    assert expected == {"gpu1": "vector(2)", "gpu2": "vector(4)"}
 
 
 def test_other_rules_have_another_digest() -> None:
@@ -85,13 +85,13 @@ def test_other_rules_have_another_digest() -> None:
 
 
 def test_the_object_is_marked_as_ours() -> None:
-    made = rules.prometheus_rule(settings.parse_settings({}), NODES)
-    assert made["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "gpuboot"}
-    assert made["metadata"]["namespace"] == "monitoring"
+    manifest = rules.prometheus_rule(settings.parse_settings({}), NODES)
+    assert manifest["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "gpuboot"}
+    assert manifest["metadata"]["namespace"] == "monitoring"
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ({"alerts": {"rules": {"GPULosst": {}}}}, "did you mean GPULost?"),
         ({"alerts": {"rules": {"GPULost": {"threshold": 2}}}}, "alerts.rules.GPULost.threshold"),
@@ -105,10 +105,10 @@ def test_the_object_is_marked_as_ours() -> None:
         ),
     ],
 )
-def test_a_mistake_is_named_before_anything_is_touched(data: dict[str, Any], said: str) -> None:
-    with pytest.raises(settings.SettingsError) as caught:
+def test_a_mistake_is_named_before_anything_is_touched(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(settings.SettingsError) as error:
         load(data)
-    assert said in str(caught.value)
+    assert message in str(error.value)
 
 
 def test_an_exporter_with_a_name_of_its_own_is_left_to_its_owner() -> None:
@@ -131,8 +131,8 @@ def test_names_are_quoted_for_promql() -> None:
 
 
 def test_the_commands_print_rules_and_hold_runbooks_to_the_tables(tmp_path: Any) -> None:
-    shown = CliRunner().invoke(app, ["rules"])
-    assert {group["name"] for group in yaml.safe_load(shown.stdout)["groups"]} >= {"gpuboot-xid"}
+    result = CliRunner().invoke(app, ["rules"])
+    assert {group["name"] for group in yaml.safe_load(result.stdout)["groups"]} >= {"gpuboot-xid"}
     folder = tmp_path / "runbooks"
     assert CliRunner().invoke(app, ["docs", "runbooks", str(folder)]).exit_code == 0
     assert CliRunner().invoke(app, ["docs", "runbooks", "--check", str(folder)]).exit_code == 0

@@ -21,7 +21,7 @@ ENGINE, WATTS = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_POWER_USAGE"
 CLOCK, UTIL = "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_GPU_UTIL"
 # of each GPU: pod -> its containers, of which each holds so many shares
 Gpu = dict[str, list[int]]
-NAMED: dict[str, list[Gpu]] = {
+NAMED_CASES: dict[str, list[Gpu]] = {
     "a pod with two shares of four, and two with one": [{"a": [2], "b": [1], "c": [1]}],
     "two shares of four, and one; the fourth is free": [{"a": [2], "b": [1]}],
     "two containers of a pod": [{"a": [1, 1], "b": [1]}],
@@ -31,7 +31,7 @@ NAMED: dict[str, list[Gpu]] = {
 }
 
 
-def _made() -> Iterator[list[Gpu]]:
+def _generated_layouts() -> Iterator[list[Gpu]]:
     chance = random.Random(34)
     for _ in range(40):
         gpus: list[Gpu] = []
@@ -43,14 +43,14 @@ def _made() -> Iterator[list[Gpu]]:
         yield gpus
 
 
-CASES = [*NAMED.values(), *_made()]
+CASES = [*NAMED_CASES.values(), *_generated_layouts()]
 
 
 def _exported(gpus: list[Gpu], node: str, profiled: bool) -> Iterator[tuple[str, str]]:
     """Series of one node. Each GPU is 80 % busy at 300 W."""
-    shown = {ENGINE: "0.8", WATTS: "300", CLOCK: "1400"}
+    values = {ENGINE: "0.8", WATTS: "300", CLOCK: "1400"}
     if not profiled:
-        del shown[ENGINE]
+        del values[ENGINE]
     for number, pods in enumerate(gpus):
         card = {"node": node, "UUID": f"GPU-{node}-{number}", "gpu": str(number), "modelName": H100}
         share = 0
@@ -58,9 +58,9 @@ def _exported(gpus: list[Gpu], node: str, profiled: bool) -> Iterator[tuple[str,
         for pod, containers in pods.items():
             for place, count in enumerate(containers):
                 for _ in range(count):
-                    held = {"namespace": "ml", "pod": pod, "container": f"c{place}"}
-                    labels = {**card, **held, "vgpu": str(share)}
-                    for metric, value in shown.items():
+                    pod_labels = {"namespace": "ml", "pod": pod, "container": f"c{place}"}
+                    labels = {**card, **pod_labels, "vgpu": str(share)}
+                    for metric, value in values.items():
                         yield series(metric, **labels), f"{value}x20"
                     yield series(UTIL, **labels, pod_uid=pod), "20x20"
                     share += 1
@@ -68,17 +68,17 @@ def _exported(gpus: list[Gpu], node: str, profiled: bool) -> Iterator[tuple[str,
 
 def _parts(gpus: list[Gpu]) -> dict[str, float]:
     """GPUs that each pod has, by its shares of those that are held."""
-    found: dict[str, float] = {}
+    parts: dict[str, float] = {}
     for pods in gpus:
-        held = sum(sum(containers) for containers in pods.values())
+        share_total = sum(sum(containers) for containers in pods.values())
         for pod, containers in pods.items():
-            found[pod] = found.get(pod, 0.0) + sum(containers) / held
-    return found
+            parts[pod] = parts.get(pod, 0.0) + sum(containers) / share_total
+    return parts
 
 
-def _asked(expression: str, expected: dict[str, float], **more: str) -> dict[str, Any]:
+def _query_case(expression: str, expected: dict[str, float], **labels: str) -> dict[str, Any]:
     samples = [
-        {"labels": series("", namespace="ml", pod=pod, **more), "value": round(value, 6)}
+        {"labels": series("", namespace="ml", pod=pod, **labels), "value": round(value, 6)}
         for pod, value in expected.items()
     ]
     return {"expr": f"round({expression}, 0.000001)", "eval_time": "10m", "exp_samples": samples}
@@ -91,14 +91,14 @@ def _promtool(folder: Path, tests: list[dict[str, Any]], recorded: bool = True) 
     write_rules(folder / "rules.yml", records)
     suite = {"rule_files": ["rules.yml"], "evaluation_interval": "30s", "tests": tests}
     (folder / "suite.yml").write_text(yaml.safe_dump(suite, sort_keys=False))
-    ran = run("test", "rules", folder / "suite.yml")
-    return "" if ran.returncode == 0 else ran.stdout
+    result = run("test", "rules", folder / "suite.yml")
+    return "" if result.returncode == 0 else result.stdout
 
 
-def _test(gpus: list[Gpu], asked: list[dict[str, Any]], profiled: bool = True) -> dict[str, Any]:
+def _test(gpus: list[Gpu], queries: list[dict[str, Any]], profiled: bool = True) -> dict[str, Any]:
     exported = _exported(gpus, "gpu1", profiled)
-    given = [{"series": name, "values": values} for name, values in exported]
-    return {"interval": "1m", "input_series": given, "promql_expr_test": asked}
+    input_series = [{"series": name, "values": values} for name, values in exported]
+    return {"interval": "1m", "input_series": input_series, "promql_expr_test": queries}
 
 
 @pytest.mark.parametrize("profiled", [True, False], ids=["", "without profiling fields"])
@@ -109,19 +109,19 @@ def test_activity_and_watts_are_divided_by_shares(profiled: bool, tmp_path: Path
         assert sum(parts.values()) == pytest.approx(len(gpus)), "nothing is lost or counted twice"
         used = {pod: 0.8 * part for pod, part in parts.items()}
         watts = {pod: 300 * part for pod, part in parts.items()}
-        seen = interpolate(gpu_hours.USED, {"namespace": ALL, "pod": ALL, "node": ALL})
-        asked = [
-            _asked(EACH_MINUTE["measured"], parts, node="gpu1", modelName=H100),
-            _asked(EACH_MINUTE["used"], used, node="gpu1", modelName=H100),
-            _asked(EACH_MINUTE["power_pod"], watts, node="gpu1"),
-            _asked(f"sum by (namespace, pod) ({seen})", used),
+        expression = interpolate(gpu_hours.USED, {"namespace": ALL, "pod": ALL, "node": ALL})
+        queries = [
+            _query_case(EACH_MINUTE["measured"], parts, node="gpu1", modelName=H100),
+            _query_case(EACH_MINUTE["used"], used, node="gpu1", modelName=H100),
+            _query_case(EACH_MINUTE["power_pod"], watts, node="gpu1"),
+            _query_case(f"sum by (namespace, pod) ({expression})", used),
         ]
-        tests.append(_test(gpus, asked, profiled))
+        tests.append(_test(gpus, queries, profiled))
     assert _promtool(tmp_path, tests) == ""
 
 
 def test_before_shares_were_recorded_pods_count_alike(tmp_path: Path) -> None:
     """A report of days before an upgrade of gpuboot."""
     gpus: list[Gpu] = [{"a": [2], "b": [1]}]
-    asked = [_asked(EACH_MINUTE["used"], {"a": 0.4, "b": 0.4}, node="gpu1", modelName=H100)]
-    assert _promtool(tmp_path, [_test(gpus, asked)], recorded=False) == ""
+    queries = [_query_case(EACH_MINUTE["used"], {"a": 0.4, "b": 0.4}, node="gpu1", modelName=H100)]
+    assert _promtool(tmp_path, [_test(gpus, queries)], recorded=False) == ""

@@ -32,7 +32,7 @@ KUBE_STATE_METRICS = {
     "kube_daemonset_status_desired_number_scheduled", "kube_daemonset_status_number_ready",
 }  # fmt: skip
 # What kube-prometheus-stack scrapes of a kubeadm cluster without being asked, and the operator's.
-OTHERS = {
+OTHER_METRICS = {
     "up",
     "apiserver_client_certificate_expiration_seconds_bucket",
     "apiserver_client_certificate_expiration_seconds_count",
@@ -76,11 +76,13 @@ COUNTERS = {field.name for field in FIELDS if field.kind == "counter"}
 
 
 def test_every_metric_is_collected_by_default() -> None:
-    known = {field.name for field in FIELDS if field.default} | KUBE_STATE_METRICS | OTHERS
-    known |= APPLICATIONS
-    known |= {rule["record"] for rule in RULES if "record" in rule}
+    known_metrics = (
+        {field.name for field in FIELDS if field.default} | KUBE_STATE_METRICS | OTHER_METRICS
+    )
+    known_metrics |= APPLICATIONS
+    known_metrics |= {rule["record"] for rule in RULES if "record" in rule}
     for rule in RULES:
-        missing = metric_names(rule["expr"]) - known
+        missing = metric_names(rule["expr"]) - known_metrics
         assert not missing, f"{rule.get('alert', rule.get('record'))} reads {missing}"
 
 
@@ -88,8 +90,8 @@ def test_only_counters_are_asked_for_their_rise() -> None:
     """`rate` of a gauge, or of the exporter's windowed `_COUNT`s, gives numbers without meaning."""
     for rule in RULES:
         for name in re.findall(r"(?:rate|increase)\((\w+)[\[{]", rule["expr"]):
-            ours = name in COUNTERS or name.endswith(("_total", "_bucket", "_count"))
-            assert ours, f"rate of {name}"
+            is_counter = name in COUNTERS or name.endswith(("_total", "_bucket", "_count"))
+            assert is_counter, f"rate of {name}"
 
 
 def test_names_that_exist_once() -> None:
@@ -123,12 +125,14 @@ def test_a_critical_alert_never_comes_from_heat_programs_or_a_missing_exporter_a
 
 
 def test_every_inhibition_names_alerts_that_exist() -> None:
-    known = ALERTS.keys() | {"InfoInhibitor", "Watchdog"}
+    known_alerts = ALERTS.keys() | {"InfoInhibitor", "Watchdog"}
     for rule in inhibitions.rules():
         for matcher in [*rule.get("source_matchers", []), *rule["target_matchers"]]:
-            found = re.fullmatch(r'alertname (=|=~|!=|!~) "(.*)"', matcher)
-            for name in found[2].split("|") if found else ():
-                assert name.startswith("Kube") or any(re.fullmatch(name, one) for one in known)
+            match = re.fullmatch(r'alertname (=|=~|!=|!~) "(.*)"', matcher)
+            for name in match[2].split("|") if match else ():
+                assert name.startswith("Kube") or any(
+                    re.fullmatch(name, alert) for alert in known_alerts
+                )
 
 
 def test_a_repair_that_is_stuck_is_not_muted_by_the_repair() -> None:
@@ -163,10 +167,10 @@ def test_xid_classes_are_disjoint_and_complete() -> None:
 def test_nvlink_5_is_for_a_person_since_its_sub_code_stands_in_the_kernel_log_only() -> None:
     assert [sum(column) for column in zip(*NVLINK_5.values(), strict=True)] == [93, 45]
     for code, (all_, ignored) in NVLINK_5.items():
-        known = xid.table()[code]
-        assert known.kind == "inspect"
-        assert f"nothing in {ignored} case" in known.note
-        assert known.note.endswith(f"of {all_}.")
+        entry = xid.table()[code]
+        assert entry.kind == "inspect"
+        assert f"nothing in {ignored} case" in entry.note
+        assert entry.note.endswith(f"of {all_}.")
 
 
 def test_an_override_moves_a_code_and_nothing_else() -> None:
@@ -190,6 +194,6 @@ def test_a_class_that_overrides_leave_empty_matches_nothing() -> None:
 def test_every_xid_is_seen_by_some_alert_or_is_harmless() -> None:
     """Whatever code the driver invents next: with no class it is for a person to judge."""
     inspect = next(a for a in rules.loaded_alerts(SETTINGS)["xid"] if a.name == "GPUXidInspect")
-    (known,) = re.findall(r'xid!~"([^"]*)"', inspect.expr)
-    assert not any(re.fullmatch(known, str(code)) for code in range(177, 400))
-    assert all(re.fullmatch(known, str(code)) for code in xid.table())
+    (pattern,) = re.findall(r'xid!~"([^"]*)"', inspect.expr)
+    assert not any(re.fullmatch(pattern, str(code)) for code in range(177, 400))
+    assert all(re.fullmatch(pattern, str(code)) for code in xid.table())

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from tests.rules.model import G0, HELD, dcgm, series, values
+from tests.rules.model import G0, HOLDER, dcgm, series, values
 from tests.rules.suite import Rule, all_rules, run, write_rules
 
 _UTIL = "DCGM_FI_DEV_GPU_UTIL"
@@ -20,7 +20,7 @@ def _alert(name: str, expr: str, hold: str) -> Rule:
     return {"alert": name, "expr": expr, "for": hold}
 
 
-def _ours(name: str) -> Rule:
+def _own_rule(name: str) -> Rule:
     """Our alert alone, without labels of its own."""
     rule = all_rules()[name][0]
     return {key: rule[key] for key in ("alert", "expr", "for") if key in rule}
@@ -34,8 +34,8 @@ def _holds(folder: Path, rules: list[Rule], test: dict[str, Any], step: str = "3
         "tests": [{"interval": step, **test}],
     }
     (folder / "test.yml").write_text(yaml.safe_dump(suite, sort_keys=False))
-    ran = run("test", "rules", folder / "test.yml")
-    assert ran.returncode == 0, ran.stdout
+    result = run("test", "rules", folder / "test.yml")
+    assert result.returncode == 0, result.stdout
 
 
 def _fires(name: str, minute: int, *alerts: dict[str, str]) -> Rule:
@@ -61,7 +61,7 @@ def test_throttle_reasons_above_zero_fire_on_every_idle_gpu(tmp_path: Path) -> N
     _holds(
         tmp_path,
         [_alert("Wrong", "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS > 0", "2m"),
-         _ours("GPUThermalThrottle")],
+         _own_rule("GPUThermalThrottle")],
         {
             "input_series": [{"series": s, "values": v} for s, v in data.items()],
             "alert_rule_test": [_fires("Wrong", 20, G0), _fires("GPUThermalThrottle", 20)],
@@ -79,7 +79,7 @@ def test_the_last_xid_above_zero_pages_for_ever(tmp_path: Path) -> None:
     }
     _holds(
         tmp_path,
-        [_alert("Wrong", "DCGM_FI_DEV_XID_ERRORS > 0", "1m"), _ours("GPUXidFatal")],
+        [_alert("Wrong", "DCGM_FI_DEV_XID_ERRORS > 0", "1m"), _own_rule("GPUXidFatal")],
         {
             "input_series": [{"series": s, "values": v} for s, v in data.items()],
             "alert_rule_test": [
@@ -97,7 +97,7 @@ def test_increase_alone_misses_the_first_xid(tmp_path: Path) -> None:
     }
     _holds(
         tmp_path,
-        [_alert("Wrong", expr, "0s"), {**_ours("GPUXidFatal"), "alert": "Ours"}],
+        [_alert("Wrong", expr, "0s"), {**_own_rule("GPUXidFatal"), "alert": "Ours"}],
         {
             "input_series": [{"series": s, "values": v} for s, v in data.items()],
             "alert_rule_test": [_fires("Wrong", 12), _fires("Ours", 12, {**G0, "xid": "48"})],
@@ -110,7 +110,7 @@ def test_a_rise_of_errors_is_blind_to_a_gpu_that_came_up_with_them(tmp_path: Pat
     wrong = "increase(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL[5m]) > 0"
     _holds(
         tmp_path,
-        [_alert("Wrong", wrong, "0s"), _ours("GPUUncorrectableECC")],
+        [_alert("Wrong", wrong, "0s"), _own_rule("GPUUncorrectableECC")],
         {
             "input_series": [{"series": s, "values": v} for s, v in data.items()],
             "alert_rule_test": [_fires("Wrong", 10), _fires("GPUUncorrectableECC", 10, G0)],
@@ -120,7 +120,7 @@ def test_a_rise_of_errors_is_blind_to_a_gpu_that_came_up_with_them(tmp_path: Pat
 
 def test_the_age_of_a_sample_is_not_idle_time(tmp_path: Path) -> None:
     """After three hours of idling it says 0 seconds; ours says which GPU is held for nothing."""
-    idle = dcgm(_UTIL, G0, **HELD)
+    idle = dcgm(_UTIL, G0, **HOLDER)
     _holds(
         tmp_path,
         [],
@@ -139,12 +139,12 @@ def test_the_age_of_a_sample_is_not_idle_time(tmp_path: Path) -> None:
 
 def test_an_average_over_a_day_bills_a_pod_of_one_hour_for_the_whole_day(tmp_path: Path) -> None:
     """avg_over_time averages the samples that there are. Sums of minutes count what there was."""
-    who = {"namespace": "a", "pod": "p"}
+    pod_labels = {"namespace": "a", "pod": "p"}
     hour = values((None, 600), (1, 60), (None, 780), step=60)
     data = {
-        series("kube_pod_container_resource_requests", **who, container="c", node="gpu1",
+        series("kube_pod_container_resource_requests", **pod_labels, container="c", node="gpu1",
                resource="nvidia_com_gpu"): hour,
-        series("kube_pod_status_phase", **who, phase="Running"): hour,
+        series("kube_pod_status_phase", **pod_labels, phase="Running"): hour,
     }  # fmt: skip
     requested = "namespace_pod:gpu_requested:sum"
     _holds(
@@ -172,7 +172,7 @@ def test_memory_that_is_nearly_full_is_no_alert_by_itself(tmp_path: Path) -> Non
     wrong = "max by (node) (DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)) > .9"
     _holds(
         tmp_path,
-        [_alert("Wrong", wrong, "5m"), _ours("GPUMemoryNearFull")],
+        [_alert("Wrong", wrong, "5m"), _own_rule("GPUMemoryNearFull")],
         {
             "input_series": [{"series": s, "values": v} for s, v in full.items()],
             "alert_rule_test": [
@@ -185,7 +185,7 @@ def test_memory_that_is_nearly_full_is_no_alert_by_itself(tmp_path: Path) -> Non
 def test_underused_fires_on_gpus_that_nobody_holds(tmp_path: Path) -> None:
     _holds(
         tmp_path,
-        [_alert("Wrong", f"max by (UUID) ({_UTIL}) < 10", "30m"), _ours("GPUAllocatedIdle")],
+        [_alert("Wrong", f"max by (UUID) ({_UTIL}) < 10", "30m"), _own_rule("GPUAllocatedIdle")],
         {
             "input_series": [{"series": dcgm(_UTIL), "values": "0x400"}],
             "alert_rule_test": [
@@ -197,6 +197,6 @@ def test_underused_fires_on_gpus_that_nobody_holds(tmp_path: Path) -> None:
 
 def test_gpu_hours_by_subtracting_times_is_not_even_promql(tmp_path: Path) -> None:
     write_rules(tmp_path / "rules.yml", [{"record": "wrong", "expr": "time() - time() offset 1h"}])
-    ran = run("check", "rules", tmp_path / "rules.yml")
-    assert ran.returncode != 0
-    assert "parse error" in ran.stdout
+    result = run("check", "rules", tmp_path / "rules.yml")
+    assert result.returncode != 0
+    assert "parse error" in result.stdout

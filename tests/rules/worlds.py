@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuboot import rules
-from tests.rules.model import G0, G1, HELD, dcgm, series, up, values
+from tests.rules.model import G0, G1, HOLDER, dcgm, series, up, values
 
 _TEMP = "DCGM_FI_DEV_GPU_TEMP"
 _ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -16,22 +16,22 @@ _SLICES = [{"GPU_I_ID": str(number), "GPU_I_PROFILE": "3g.40gb"} for number in (
 _SLOT = {**G0, "pci_bus_id": "00000000:10:00.0"}
 H100 = "NVIDIA H100 80GB HBM3"
 # labels of the per-GPU records of a GPU that pod ml/train-0 holds
-_HELD = {**G0, **HELD, "modelName": H100}
+_HELD_GPU = {**G0, **HOLDER, "modelName": H100}
 
 
 @dataclass(frozen=True)
 class World:
     """Series, a sample every `step` seconds, and what expressions give at a minute."""
 
-    what: str
+    description: str
     series: Mapping[str, str]
     minute: float
     gives: Mapping[str, Sequence[tuple[Mapping[str, str], float]]]
     step: int = 30
 
 
-def _mig(metric: str, instance: int, value: float, **more: str) -> dict[str, str]:
-    labels = {"GPU_I_ID": str(instance), "GPU_I_PROFILE": "1g.10gb", **more}
+def _mig(metric: str, instance: int, value: float, **extra: str) -> dict[str, str]:
+    labels = {"GPU_I_ID": str(instance), "GPU_I_PROFILE": "1g.10gb", **extra}
     return {dcgm(metric, G1, **labels): f"{value}x300"}
 
 
@@ -43,18 +43,19 @@ def _requests(
     node: str = "gpu1",
     values: str = "x300",
 ) -> dict[str, str]:
-    who = {"namespace": "ml", "pod": pod}
+    pod_labels = {"namespace": "ml", "pod": pod}
     return {
-        series("kube_pod_container_resource_requests", **who, container="main", node=node,
+        series("kube_pod_container_resource_requests", **pod_labels, container="main", node=node,
                resource=resource, unit="integer"): f"{count}{values}",
-        **{series("kube_pod_status_phase", **who, phase=name): f"{int(name == phase)}{values}"
+        **{series("kube_pod_status_phase", **pod_labels, phase=name):
+           f"{int(name == phase)}{values}"
            for name in ("Pending", "Running", "Succeeded", "Failed", "Unknown")},
     }  # fmt: skip
 
 
-def _nodes(what: str, count: int, node: str = "gpu1", instance: str = "a") -> dict[str, str]:
+def _nodes(kind: str, count: int, node: str = "gpu1", instance: str = "a") -> dict[str, str]:
     return {
-        series(f"kube_node_status_{what}", node=node, resource="nvidia_com_gpu", unit="integer",
+        series(f"kube_node_status_{kind}", node=node, resource="nvidia_com_gpu", unit="integer",
                instance=instance): f"{count}x300"
     }  # fmt: skip
 
@@ -67,27 +68,27 @@ WORLDS = [
             **_mig(_TEMP, 1, 41), **_mig(_TEMP, 2, 41),
             dcgm(_TEMP, G0, job="dcgm-exporter"): "40x300",
             up(): "1x300",
-            dcgm(_ENGINE, G0, **HELD): values((0.2, 20), (0.8, 40)),
+            dcgm(_ENGINE, G0, **HOLDER): values((0.2, 20), (0.8, 40)),
             **_mig(_ENGINE, 1, 0.4, namespace="ml", pod="a"), **_mig(_ENGINE, 2, 0),
-            dcgm("DCGM_FI_PROF_SM_ACTIVE", G0, **HELD): "0.7x300",
-            dcgm("DCGM_FI_PROF_DRAM_ACTIVE", G0, **HELD): "0.5x300",
-            dcgm("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", G0, **HELD): "0.3x300",
-            dcgm("DCGM_FI_DEV_FB_USED", G0, **HELD): "60000x300",
-            dcgm("DCGM_FI_DEV_FB_FREE", G0, **HELD): "20000x300",
+            dcgm("DCGM_FI_PROF_SM_ACTIVE", G0, **HOLDER): "0.7x300",
+            dcgm("DCGM_FI_PROF_DRAM_ACTIVE", G0, **HOLDER): "0.5x300",
+            dcgm("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", G0, **HOLDER): "0.3x300",
+            dcgm("DCGM_FI_DEV_FB_USED", G0, **HOLDER): "60000x300",
+            dcgm("DCGM_FI_DEV_FB_FREE", G0, **HOLDER): "20000x300",
             dcgm("DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS"): values((0, 60, 15e9)),
             dcgm("DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS"): values((0, 60, 6e9)),
-            dcgm("DCGM_EXP_XID_ERRORS_TOTAL", G0, xid="31", **HELD): values((2, 29), (3, 60)),
-            dcgm("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", G0, **HELD): "7x300",
+            dcgm("DCGM_EXP_XID_ERRORS_TOTAL", G0, xid="31", **HOLDER): values((2, 29), (3, 60)),
+            dcgm("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", G0, **HOLDER): "7x300",
         },
         30,
         {
             "node:gpu_expected:count": [({"node": "gpu1"}, 2), ({"node": "gpu2"}, 4)],
             "node:gpu_visible:count": [({"node": "gpu1"}, 2)],
-            'gpu:engine_active:avg5m{UUID="GPU-0"}': [(_HELD, 0.8)],
-            "gpu:sm_active:avg5m": [(_HELD, 0.7)],
-            "gpu:dram_active:avg5m": [(_HELD, 0.5)],
-            "gpu:tensor_active:avg5m": [(_HELD, 0.3)],
-            "gpu:memory_used:ratio": [(_HELD, 0.75)],
+            'gpu:engine_active:avg5m{UUID="GPU-0"}': [(_HELD_GPU, 0.8)],
+            "gpu:sm_active:avg5m": [(_HELD_GPU, 0.7)],
+            "gpu:dram_active:avg5m": [(_HELD_GPU, 0.5)],
+            "gpu:tensor_active:avg5m": [(_HELD_GPU, 0.3)],
+            "gpu:memory_used:ratio": [(_HELD_GPU, 0.75)],
             "round(gpu:throttle:ratio5m, 0.001)": [
                 ({**G0, "reason": "sw_power_cap"}, 0.25), ({**G0, "reason": "hw_thermal"}, 0.1)],
             "gpu:xid_errors:total": [({**G0, "xid": "31"}, 3)],
@@ -108,7 +109,7 @@ WORLDS = [
         "XIDs of MIG instances keep their instance's labels",
         {
             dcgm(_XID, xid="31", **_SLICES[0]): "2x200",
-            dcgm(_XID, xid="31", **_SLICES[1], **HELD): values((None, 29), (1, 60)),
+            dcgm(_XID, xid="31", **_SLICES[1], **HOLDER): values((None, 29), (1, 60)),
             dcgm("DCGM_FI_DEV_SM_CLOCK", **_SLICES[0]): "1410x200",
         },
         30,
@@ -157,24 +158,24 @@ WORLDS = [
     World(
         "an hour: idle and held, busy once, too few samples",
         {
-            dcgm(_ENGINE, G0, **HELD): "0x600",
-            dcgm(_ENGINE, {**G0, "UUID": "GPU-2"}, **HELD): "0x200 0.5 0x399",
-            dcgm(_ENGINE, {**G0, "UUID": "GPU-3"}, **HELD): "_x150 0x450",
+            dcgm(_ENGINE, G0, **HOLDER): "0x600",
+            dcgm(_ENGINE, {**G0, "UUID": "GPU-2"}, **HOLDER): "0x200 0.5 0x399",
+            dcgm(_ENGINE, {**G0, "UUID": "GPU-3"}, **HOLDER): "_x150 0x450",
         },
         85,
         {
             "gpu:engine_active:max1h": [
-                ({**_HELD}, 0), ({**_HELD, "UUID": "GPU-2"}, 0.5)],
+                ({**_HELD_GPU}, 0), ({**_HELD_GPU, "UUID": "GPU-2"}, 0.5)],
             "namespace:gpu_idle_held:count": [({"namespace": "ml"}, 1)],
         },
         step=15,
     ),
     World(
         "a GeForce: no profiling fields, GPU_UTIL instead; and no kube-state-metrics",
-        {dcgm("DCGM_FI_DEV_GPU_UTIL", G0, **HELD): "40x300"},
+        {dcgm("DCGM_FI_DEV_GPU_UTIL", G0, **HOLDER): "40x300"},
         30,
         {
-            "gpu:engine_active:avg5m": [(_HELD, 0.4)],
+            "gpu:engine_active:avg5m": [(_HELD_GPU, 0.4)],
             "namespace_pod:engine_active:avg2m": [({"namespace": "ml", "pod": "train-0"}, 0.4)],
             "gpu:sm_active:avg5m": [],
             "gpu:tensor_active:avg5m": [],
@@ -187,8 +188,8 @@ WORLDS = [
     World(
         "somebody profiles a GPU: its fields pause, and GPU_UTIL is no answer to that",
         {
-            dcgm("DCGM_FI_DEV_GPU_UTIL", G0, **HELD): "100x300",
-            dcgm(_ENGINE, G0, **HELD): values((0.3, 20), (None, 30)),
+            dcgm("DCGM_FI_DEV_GPU_UTIL", G0, **HOLDER): "100x300",
+            dcgm(_ENGINE, G0, **HOLDER): values((0.3, 20), (None, 30)),
         },
         40,
         {"gpu:engine_active:avg5m": [], "node:engine_active:avg": []},
@@ -196,12 +197,12 @@ WORLDS = [
     World(
         "the GPU goes to another pod: it is one GPU, and the old pod is gone at once",
         {
-            dcgm(_ENGINE, G0, **HELD): values((1, 20), (None, 30)),
-            dcgm(_ENGINE, G0, **{**HELD, "pod": "next"}): values((None, 20), (0.5, 30)),
+            dcgm(_ENGINE, G0, **HOLDER): values((1, 20), (None, 30)),
+            dcgm(_ENGINE, G0, **{**HOLDER, "pod": "next"}): values((None, 20), (0.5, 30)),
         },
         22,
         {
-            "gpu:engine_active:avg5m": [({**_HELD, "pod": "next"}, 0.5)],
+            "gpu:engine_active:avg5m": [({**_HELD_GPU, "pod": "next"}, 0.5)],
             "node:engine_active:avg": [({"node": "gpu1"}, 0.5)],
         },
     ),

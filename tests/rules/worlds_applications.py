@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.rules.model import G0, G1, HELD, Labels, dcgm, series, values
+from tests.rules.model import G0, G1, HOLDER, Labels, dcgm, series, values
 from tests.rules.worlds import World
 
 _CLOCK, _WATTS = "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_POWER_USAGE"
@@ -19,11 +19,11 @@ def _gpu(gpu: Labels, watts: str | None, **holder: str) -> dict[str, str]:
     return {dcgm(_CLOCK, gpu, **holder): "1980x300", **power}
 
 
-def _app(metric: str, of: Mapping[str, str], course: str, **more: str) -> dict[str, str]:
+def _app(metric: str, of: Mapping[str, str], course: str, **labels: str) -> dict[str, str]:
     """A series of an application, as a PodMonitor's scrape stores it."""
     target = {"job": "ml/applications", "endpoint": "metrics", "container": "main",
               "instance": f"{of['pod']}:9464"}  # fmt: skip
-    return {series(metric, **{**target, **of, **more}): course}
+    return {series(metric, **{**target, **of, **labels}): course}
 
 
 def _counts(rate: float, minutes: float = 60) -> str:
@@ -31,15 +31,15 @@ def _counts(rate: float, minutes: float = 60) -> str:
 
 
 _NOTHING_PER_GPU: dict[str, list[tuple[Labels, float]]] = {
-    f"namespace_pod:{what}_per_{per}:rate5m": []
-    for what in ("tokens", "samples") for per in ("gpu", "joule")
+    f"namespace_pod:{unit}_per_{per}:rate5m": []
+    for unit in ("tokens", "samples") for per in ("gpu", "joule")
 }  # fmt: skip
 
 APPLICATIONS = [
     World(
         "a training pod with two GPUs: samples a second, per GPU and joule",
         {
-            **_gpu(G0, "400x300", **HELD), **_gpu(G1, "600x300", **HELD), **_gpu(G9, "70x300"),
+            **_gpu(G0, "400x300", **HOLDER), **_gpu(G1, "600x300", **HOLDER), **_gpu(G9, "70x300"),
             **_app("ml_samples_total", TRAIN, _counts(100), phase="training"),
             **_app("ml_tokens_total", TRAIN, _counts(50000), phase="training"),
         },
@@ -59,8 +59,8 @@ APPLICATIONS = [
     World(
         "a process for each GPU adds up; what two jobs scrape counts once, as an exporter's twin",
         {
-            **_gpu(G0, "500x300", **HELD), **_gpu(G1, "500x300", **HELD),
-            dcgm(_WATTS, G0, job="dcgm-exporter", **HELD): "500x300",
+            **_gpu(G0, "500x300", **HOLDER), **_gpu(G1, "500x300", **HOLDER),
+            dcgm(_WATTS, G0, job="dcgm-exporter", **HOLDER): "500x300",
             **_app("ml_samples_total", TRAIN, _counts(10), phase="training", instance="a:1"),
             **_app("ml_samples_total", TRAIN, _counts(20), phase="training", instance="a:2"),
             series("ml_samples_total", **TRAIN, phase="training", job="annotated-pods",
@@ -99,11 +99,11 @@ APPLICATIONS = [
     World(
         "a pod holds three shares of a GPU in two containers, and another GPU whole",
         {
-            dcgm(metric, gpu, namespace="ml", pod="a", **held): f"{value}x300"
+            dcgm(metric, gpu, namespace="ml", pod="a", **holder_labels): f"{value}x300"
             for metric in (
                 "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_DEV_SM_CLOCK",
             )
-            for gpu, value, held in (
+            for gpu, value, holder_labels in (
                 (G0, 0.8, {"container": "main", "vgpu": "0"}),
                 (G0, 0.8, {"container": "main", "vgpu": "1"}),
                 (G0, 0.8, {"container": "sidecar", "vgpu": "2"}),
@@ -123,7 +123,7 @@ APPLICATIONS = [
     World(
         "MIG: each instance shows its whole GPU's watts, which are nobody's",
         {
-            **_gpu(G0, "600x300", GPU_I_ID="1", GPU_I_PROFILE="1g.10gb", **HELD),
+            **_gpu(G0, "600x300", GPU_I_ID="1", GPU_I_PROFILE="1g.10gb", **HOLDER),
             **_gpu(G0, "600x300", GPU_I_ID="2", GPU_I_PROFILE="1g.10gb"),
             **_app("ml_tokens_total", TRAIN, _counts(40), phase="training"),
         },
@@ -138,7 +138,7 @@ APPLICATIONS = [
     World(
         "one of two GPUs does not tell its power: per GPU is known, per joule is not",
         {
-            **_gpu(G0, "400x300", **HELD), **_gpu(G1, None, **HELD),
+            **_gpu(G0, "400x300", **HOLDER), **_gpu(G1, None, **HOLDER),
             **_app("ml_samples_total", TRAIN, _counts(100), phase="training"),
         },
         30,
@@ -152,7 +152,7 @@ APPLICATIONS = [
     World(
         "pods that hold GPUs and count nothing; a pod that counts and holds none",
         {
-            **_gpu(G0, "400x300", **HELD),
+            **_gpu(G0, "400x300", **HOLDER),
             **_app("ml_tokens_total", _WEB, _counts(5), phase="generation"),
         },
         30,
@@ -181,8 +181,8 @@ APPLICATIONS = [
     World(
         "the GPU goes to the next pod: the old one's tokens are gone at once",
         {
-            dcgm(_CLOCK, G0, **HELD): values((1980, 20), (None, 30)),
-            dcgm(_CLOCK, G0, **{**HELD, "pod": "next"}): values((None, 20), (1980, 30)),
+            dcgm(_CLOCK, G0, **HOLDER): values((1980, 20), (None, 30)),
+            dcgm(_CLOCK, G0, **{**HOLDER, "pod": "next"}): values((None, 20), (1980, 30)),
             **_app("ml_tokens_total", TRAIN, values((0, 20, 600), (None, 30)), phase="training"),
         },
         22,

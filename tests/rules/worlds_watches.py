@@ -14,8 +14,13 @@ _NEW = {"modelName": H100, "health_watch": "MEM", "health_error_code": "DCGM_FR_
 _BY = {"job": "node-exporter", "instance": "10.0.0.1:9100"}
 
 
-def _told(of: dict[str, str], what: dict[str, str], **more: str) -> dict[str, str]:
-    return {**of, **what, "result": f"{what['health_watch']}/{what['health_error_code']}", **more}
+def _result_labels(of: dict[str, str], watch: dict[str, str], **extra: str) -> dict[str, str]:
+    return {
+        **of,
+        **watch,
+        "result": f"{watch['health_watch']}/{watch['health_error_code']}",
+        **extra,
+    }
 
 
 WORLDS = [
@@ -34,14 +39,18 @@ WORLDS = [
         30,
         {
             "gpu:health_watch:level": [
-                (_told(G0, _NVLINK), 20), (_told(G1, _MEM), 20), (_told(G0, _NEW), 10)],
+                (_result_labels(G0, _NVLINK), 20), (_result_labels(G1, _MEM), 20),
+                (_result_labels(G0, _NEW), 10)],
             "gpu:nvlinks_used:info": [({"node": "gpu1", "UUID": "GPU-1"}, 1)],
             "gpu:health_watch:judged": [
-                (_told(G0, _NVLINK, judged="info"), 20), (_told(G1, _MEM, judged="critical"), 20),
-                (_told(G0, _NEW, judged="warning"), 10)],
-            "gpu:dcgm_health:level": [(_told(G0, _NVLINK), 20), (_told(G1, _MEM), 20)],
+                (_result_labels(G0, _NVLINK, judged="info"), 20),
+                (_result_labels(G1, _MEM, judged="critical"), 20),
+                (_result_labels(G0, _NEW, judged="warning"), 10)],
+            "gpu:dcgm_health:level": [
+                (_result_labels(G0, _NVLINK), 20), (_result_labels(G1, _MEM), 20)],
             "gpu:dcgm_health:judged": [
-                (_told(G0, _NVLINK, judged="info"), 20), (_told(G1, _MEM, judged="critical"), 20)],
+                (_result_labels(G0, _NVLINK, judged="info"), 20),
+                (_result_labels(G1, _MEM, judged="critical"), 20)],
         },
     ),
     World(

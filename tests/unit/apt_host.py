@@ -38,7 +38,7 @@ class Key:
 
     def clearsigned(self, text: str, at: str = "") -> bytes:
         clock = ["--faked-system-time", at] if at else []
-        return self._gpg(*clock, "--clearsign", given=text.encode())
+        return self._gpg(*clock, "--clearsign", stdin=text.encode())
 
     def extend(self, expires: str) -> None:
         """Give the same key a later end, as a publisher does."""
@@ -48,10 +48,10 @@ class Key:
         """Add a subkey that signs."""
         self._gpg("--quick-add-key", self.fingerprint, "ed25519", "sign", expires)
 
-    def _gpg(self, *words: str, given: bytes = b"") -> bytes:
+    def _gpg(self, *words: str, stdin: bytes = b"") -> bytes:
         command = ["gpg", "--homedir", str(self.home), "--batch", "--passphrase", ""]
         command += ["--pinentry-mode", "loopback", *words]
-        return subprocess.run(command, input=given, capture_output=True, check=True).stdout
+        return subprocess.run(command, input=stdin, capture_output=True, check=True).stdout
 
 
 class Host:
@@ -121,11 +121,11 @@ class Repository:
         self.folder, self.key, self.published = folder, key, 0
         folder.mkdir(parents=True, exist_ok=True)
 
-    def publish(self, packages: Mapping[str, str], more: str = "", at: str = "") -> None:
+    def publish(self, packages: Mapping[str, str], extra_fields: str = "", at: str = "") -> None:
         """Write the index of these packages and sign it. + more: fields of every package"""
         text = "".join(
             f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: x\n"
-            f"Filename: {name}.deb\nSize: 1\nSHA256: {'0' * 64}\n{more}Description: x\n\n"
+            f"Filename: {name}.deb\nSize: 1\nSHA256: {'0' * 64}\n{extra_fields}Description: x\n\n"
             for name, version in packages.items()
         ).encode()
         (self.folder / "Packages").write_bytes(text)
@@ -137,7 +137,7 @@ class Repository:
         os.utime(self.folder / "InRelease", (later, later))
 
 
-class _Quiet(SimpleHTTPRequestHandler):
+class _SilentHandler(SimpleHTTPRequestHandler):
     def log_message(self, *words: object) -> None:
         pass
 
@@ -145,7 +145,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[str]:
     """Serve a folder by HTTP; yields its address."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_SilentHandler, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

@@ -55,10 +55,10 @@ def healthy() -> str:
     )
 
 
-def incidents(overall: str, *found: tuple[str, str, str, str, str]) -> str:
+def incidents(overall: str, *entries: tuple[str, str, str, str, str]) -> str:
     """`health -c -j` with incidents: group, number, system, verdict, what DCGM says of it."""
     body: dict[str, Any] = {"Overall Health": {"value": overall}}
-    for group, number, system, verdict, text in found:
+    for group, number, system, verdict, text in entries:
         entities = body.setdefault(group, {"children": {}})["children"]
         entity = entities.setdefault(number, {"children": {"Errors": {"children": {}}}})
         entity["value"] = verdict
@@ -73,15 +73,15 @@ def incidents(overall: str, *found: tuple[str, str, str, str, str]) -> str:
 
 def result(number: int, status: str, *warnings: tuple[int, str], group: str = "GPU") -> Any:
     """A test's result on a GPU. + warnings: severity and text"""
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "entity_group": group, "entity_group_id": 0, "entity_id": number, "status": status,
     }  # fmt: skip
     if warnings:
-        found["warnings"] = [
+        entry["warnings"] = [
             {"error_category": 7, "error_id": 40, "error_severity": severity, "warning": text}
             for severity, text in warnings
         ]
-    return found
+    return entry
 
 
 def diagnosis(*tests: tuple[str, list[Any]], root: str = "DCGM Diagnostic") -> str:
@@ -97,9 +97,9 @@ def diagnosis(*tests: tuple[str, list[Any]], root: str = "DCGM Diagnostic") -> s
     return _styled({root: {"test_categories": [category]}, "metadata": metadata})
 
 
-def not_run(why: str) -> str:
+def not_run(reason: str) -> str:
     """`diag -r 1 -j` that did not run."""
-    return _styled({"DCGM Diagnostic": {"runtime_error": why, "version": "4.6.1"}})
+    return _styled({"DCGM Diagnostic": {"runtime_error": reason, "version": "4.6.1"}})
 
 
 def _styled(data: Any) -> str:

@@ -138,7 +138,7 @@ ROCE = (
     "{host}:177793:177793 [0] NCCL INFO NET/IB: [{n}] mlx5_{n}:uverbs{n}:1/RoCE provider=Mlx5 "
     "speed=400000 context=0x558e4a17b8d0 pciPath=/sys/devices/pci0000:15/0000:15:01.0 ar=0\n"
 )
-LOST = """\
+LOST_NODE = """\
 --------------------------------------------------------------------------
 ORTE has lost communication with a remote daemon.
 
@@ -177,18 +177,18 @@ def between(gpus: dict[str, int], busbw: float = 470.0, wrong: int = 0, adapters
         f"{first}:177793:177941 [0] NCCL INFO Channel 00/0 : 7[7] -> 8[0] [send] via NET/{name}/0"
         f"{'/GDRDMA' if adapters else ''}\n"
     )
-    listed = "".join(
+    devices = "".join(
         f"#  Rank {i:2} Group  0 Pid  56543 on {host:>10} device {device:2} [0000:19:00] "
         "NVIDIA H100 80GB HBM3\n"
         for i, (host, device) in enumerate(ranks)
     )
     head, _, rows = nccl(busbw=busbw, wrong=wrong).partition("# Using devices\n")
-    return f"{head}# Using devices\n{listed}{log}{rows[rows.index('#       size') :]}"
+    return f"{head}# Using devices\n{devices}{log}{rows[rows.index('#       size') :]}"
 
 
-def diag(statuses: dict[str, list[str]], **more: Any) -> str:
+def diag(statuses: dict[str, list[str]], **extra: Any) -> str:
     """dcgmi's answer. + statuses: test -> status on each GPU. + more: warnings by `test GPU`"""
-    warnings = more.pop("warnings", {})
+    warnings = extra.pop("warnings", {})
     kinds = {"software": "Deployment", "memory": "Hardware", "pcie": "Integration"}
     categories = [
         {
@@ -208,15 +208,17 @@ def diag(statuses: dict[str, list[str]], **more: Any) -> str:
                                 else {}
                             ),
                         }
-                        for gpu, status in enumerate(found)
+                        for gpu, status in enumerate(gpu_statuses)
                     ],
-                    "test_summary": {"status": "Fail" if "Fail" in found else found[0]},
+                    "test_summary": {
+                        "status": "Fail" if "Fail" in gpu_statuses else gpu_statuses[0]
+                    },
                 }
             ],
         }
-        for test, found in statuses.items()
+        for test, gpu_statuses in statuses.items()
     ]
-    root = {"test_categories": categories, **more}
+    root = {"test_categories": categories, **extra}
     data = {
         "DCGM Diagnostic": root,
         "metadata": {"Driver Version Detected": "595.91.07", "version": "4.6.1"},

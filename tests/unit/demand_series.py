@@ -15,11 +15,11 @@ START = 1_767_571_200  # Monday, 2026-01-05 00:00 UTC
 
 
 @dataclass(frozen=True)
-class Made:
-    """+ truth: without noise and outages; seen: as monitoring has it, None: a hole"""
+class DemandSeries:
+    """+ truth: without noise and outages; observed: as monitoring has it, None: a hole"""
 
     truth: tuple[float, ...]
-    seen: tuple[float | None, ...]
+    observed: tuple[float | None, ...]
 
 
 def profile(hour: int) -> float:
@@ -38,66 +38,74 @@ def _noise(random_: random.Random, hours: int, spread: float) -> list[float]:
     return values
 
 
-def made(
+def make_series(
     level: Callable[[float], float],
     weeks: int = 26,
     seed: int = 1,
     spread: float = 2.5,
     season: float = 1.0,
-    seen: Callable[[int, float], float | None] = lambda _, value: value,
-) -> Made:
+    observed: Callable[[int, float], float | None] = lambda _, value: value,
+) -> DemandSeries:
     """A series. + level: GPUs after so many weeks; season: how strong; seen: hour, value -> seen"""
     hours = range(weeks * WEEK)
     truth = tuple(max(0.0, level(hour / WEEK) + season * profile(hour)) for hour in hours)
     noise = _noise(random.Random(seed), len(truth), spread)
-    values = (max(0.0, round(one + more)) for one, more in zip(truth, noise, strict=True))
-    return Made(truth, tuple(seen(hour, value) for hour, value in enumerate(values)))
+    values = (max(0.0, round(base + jitter)) for base, jitter in zip(truth, noise, strict=True))
+    return DemandSeries(truth, tuple(observed(hour, value) for hour, value in enumerate(values)))
 
 
-def season(weeks: int = 26, seed: int = 1) -> Made:
+def season(weeks: int = 26, seed: int = 1) -> DemandSeries:
     """The same week again and again."""
-    return made(lambda _: 40.0, weeks, seed)
+    return make_series(lambda _: 40.0, weeks, seed)
 
 
-def trend(weeks: int = 26, seed: int = 1) -> Made:
+def trend(weeks: int = 26, seed: int = 1) -> DemandSeries:
     """One GPU more each week."""
-    return made(lambda week: 30.0 + week, weeks, seed)
+    return make_series(lambda week: 30.0 + week, weeks, seed)
 
 
-def step(weeks: int = 26, seed: int = 1) -> Made:
+def step(weeks: int = 26, seed: int = 1) -> DemandSeries:
     """A team of 20 GPUs arrives six weeks before the end."""
-    return made(lambda week: 30.0 + (20.0 if week >= weeks - 6 else 0.0), weeks, seed)
+    return make_series(lambda week: 30.0 + (20.0 if week >= weeks - 6 else 0.0), weeks, seed)
 
 
-def outage(weeks: int = 26, seed: int = 1) -> Made:
+def outage(weeks: int = 26, seed: int = 1) -> DemandSeries:
     """Two days without a job, ten days before the end: the cluster was down."""
     first = (weeks - 2) * WEEK + 96
-    return made(lambda week: 30.0 + week, weeks, seed,
-                seen=lambda hour, value: 0.0 if first <= hour < first + 48 else value)  # fmt: skip
+    return make_series(
+        lambda week: 30.0 + week,
+        weeks,
+        seed,
+        observed=lambda hour, value: 0.0 if first <= hour < first + 48 else value,
+    )
 
 
-def holidays(weeks: int = 26, seed: int = 1) -> Made:
+def holidays(weeks: int = 26, seed: int = 1) -> DemandSeries:
     """The last week is a holiday: a third of the demand."""
     first = (weeks - 1) * WEEK
-    return made(lambda _: 40.0, weeks, seed,
-                seen=lambda hour, value: round(value / 3) if hour >= first else value)  # fmt: skip
+    return make_series(
+        lambda _: 40.0,
+        weeks,
+        seed,
+        observed=lambda hour, value: round(value / 3) if hour >= first else value,
+    )
 
 
-def flat(weeks: int = 26, seed: int = 1) -> Made:
+def flat(weeks: int = 26, seed: int = 1) -> DemandSeries:
     """No trend and no season."""
-    return made(lambda _: 40.0, weeks, seed, season=0.0)
+    return make_series(lambda _: 40.0, weeks, seed, season=0.0)
 
 
-def walk(weeks: int = 26, seed: int = 1) -> Made:
+def walk(weeks: int = 26, seed: int = 1) -> DemandSeries:
     """Demand that wanders: nothing can be known of it but where it is."""
     random_, levels, value = random.Random(seed + 1000), [], 60.0
     for _ in range(weeks + 1):
         levels.append(value)
         value += random_.gauss(0.0, 5.0)
-    return made(lambda week: levels[int(week)], weeks, seed)
+    return make_series(lambda week: levels[int(week)], weeks, seed)
 
 
-KINDS: dict[str, Callable[[int, int], Made]] = {
+KINDS: dict[str, Callable[[int, int], DemandSeries]] = {
     "season": season,
     "trend": trend,
     "step": step,

@@ -48,8 +48,8 @@ STUCK: dict[str, Any] = {
 }
 
 
-def _missing(*found: tuple[str, str, str], **other: tuple[str, ...]) -> Facts:
-    return site(at=cluster(missing=Missing(found, **other)))
+def _missing(*objects: tuple[str, str, str], **other: tuple[str, ...]) -> Facts:
+    return site(at=cluster(missing=Missing(objects, **other)))
 
 
 def going(**meta: object) -> Facts:
@@ -58,21 +58,23 @@ def going(**meta: object) -> Facts:
     return site(at=cluster(going=(namespace,) if namespace else ()))
 
 
-def refused(message: str, ready: int = 0) -> Facts:
+def refused_pods(message: str, ready: int = 0) -> Facts:
     """A DaemonSet whose pods were refused, as its event says."""
-    own = Workload(kind="DaemonSet", namespace="ml", name="agent", wanted=2, ready=ready)
-    told = replace(event("agent", "FailedCreate", f"Error creating: {message}"), kind="DaemonSet")
-    return site(at=cluster(workloads=(COREDNS, own), events=(told,)))
+    own = Workload(kind="DaemonSet", namespace="ml", name="agent", desired=2, ready=ready)
+    refusal = replace(
+        event("agent", "FailedCreate", f"Error creating: {message}"), kind="DaemonSet"
+    )
+    return site(at=cluster(workloads=(COREDNS, own), events=(refusal,)))
 
 
 def deleted_since(message: str) -> Facts:
     """The same, and nobody wants such pods any more."""
-    other = Workload(kind="DaemonSet", namespace="ml", name="other", wanted=2, ready=2)
-    return site(at=cluster(workloads=(COREDNS, other), events=refused(message).cluster.events))
+    other = Workload(kind="DaemonSet", namespace="ml", name="other", desired=2, ready=2)
+    return site(at=cluster(workloads=(COREDNS, other), events=refused_pods(message).cluster.events))
 
 
 def _refusal(cause: str, message: str) -> Case:
-    return Case(cause, refused(message), refused(message, ready=2), message)
+    return Case(cause, refused_pods(message), refused_pods(message, ready=2), message)
 
 
 CASES = (
@@ -161,7 +163,7 @@ CASES = (
     _refusal("priority-class-missing", NO_CLASS),
     Case(
         "priority-class-missing",
-        refused(NO_CLASS),
+        refused_pods(NO_CLASS),
         deleted_since(NO_CLASS),
         NO_CLASS,
     ),

@@ -5,7 +5,7 @@ Recorded: LHRS-UM-FERI/MENTHOS-dataset-rootcause; codes: NVIDIA's Fabric Manager
 
 from __future__ import annotations
 
-from tests.unit.diagnose_judged import LIKELY, Judged
+from tests.unit.diagnose_judged import LIKELY, EvidenceCase
 from tests.unit.diagnose_site import Case, gpu_host, site
 
 _SXID = "kernel\t[{at}.2] nvidia-nvswitch0: SXid (PCI:0000:c2:00.0): {text}"
@@ -32,12 +32,14 @@ CASES = (
         "12020, Fatal, Link 02",
     ),
 )
-JUDGED = (
-    Judged("nvswitch-fatal", "present", site(gpu_host(_FATAL)), LIKELY),
-    Judged("nvswitch-fatal", "old", site(gpu_host(_SXID.format(at=86000, text=_LTSSM))), None),
-    Judged("nvswitch-fatal", "old", site(gpu_host(_FATAL, _LOADED)), None),
-    Judged("nvswitch-fatal", "another", site(gpu_host(_ALWAYS)), None),
-    Judged("nvswitch-always-fatal", "present", site(gpu_host(_ALWAYS)), LIKELY),
-    Judged("nvswitch-always-fatal", "another", site(gpu_host(_FATAL)), None),
-    Judged("nvswitch-always-fatal", "old", site(gpu_host(_ALWAYS, _LOADED)), None),
+EVIDENCE_ROWS = (
+    EvidenceCase("nvswitch-fatal", "present", site(gpu_host(_FATAL)), LIKELY),
+    EvidenceCase(
+        "nvswitch-fatal", "old", site(gpu_host(_SXID.format(at=86000, text=_LTSSM))), None
+    ),
+    EvidenceCase("nvswitch-fatal", "old", site(gpu_host(_FATAL, _LOADED)), None),
+    EvidenceCase("nvswitch-fatal", "another", site(gpu_host(_ALWAYS)), None),
+    EvidenceCase("nvswitch-always-fatal", "present", site(gpu_host(_ALWAYS)), LIKELY),
+    EvidenceCase("nvswitch-always-fatal", "another", site(gpu_host(_FATAL)), None),
+    EvidenceCase("nvswitch-always-fatal", "old", site(gpu_host(_ALWAYS, _LOADED)), None),
 )

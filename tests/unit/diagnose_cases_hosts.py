@@ -51,8 +51,10 @@ NVML = "Failed to initialize NVML: Unknown Error"
 
 
 def expiring(at: float) -> KubeadmState:
-    one = Certificate("pki/apiserver.crt", at)
-    return KubeadmState(files=("kubelet.conf", "admin.conf"), clock=NOW, certificates=(one,))
+    certificate = Certificate("pki/apiserver.crt", at)
+    return KubeadmState(
+        files=("kubelet.conf", "admin.conf"), clock=NOW, certificates=(certificate,)
+    )
 
 
 def pressed(kind: str) -> tuple[object, ...]:

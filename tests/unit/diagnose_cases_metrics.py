@@ -34,8 +34,8 @@ TOO_LITTLE = (
 
 def dying(name: str, text: str, ready: bool = False) -> dict[str, object]:
     """An exporter that ends with a line, or that has said it and is well."""
-    found = EXPORTER if ready else replace(EXPORTER, **crashed())
-    return {"pods": (found,), "logs": {f"{EXPORTER_LOG}/{name}": (text,)}}
+    pod = EXPORTER if ready else replace(EXPORTER, **crashed())
+    return {"pods": (pod,), "logs": {f"{EXPORTER_LOG}/{name}": (text,)}}
 
 
 def down(error: str) -> tuple[dict[str, object], ...]:

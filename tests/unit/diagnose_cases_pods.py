@@ -177,7 +177,7 @@ PENDING = (
                         kind="ReplicaSet",
                         namespace="ml",
                         name="many-6d4cf56db6",
-                        wanted=1,
+                        desired=1,
                         ready=0,
                         failure=QUOTA,
                     ),
@@ -188,7 +188,7 @@ PENDING = (
             at=cluster(
                 workloads=(
                     COREDNS,
-                    Workload(kind="ReplicaSet", namespace="ml", name="m", wanted=1, ready=1),
+                    Workload(kind="ReplicaSet", namespace="ml", name="m", desired=1, ready=1),
                 ),
                 events=(replace(event("m", "FailedCreate", QUOTA), kind="ReplicaSet"),),
             )
@@ -211,7 +211,7 @@ PENDING = (
 PODS = (
     Case(
         "coredns-not-ready",
-        site(at=cluster(workloads=(replace(COREDNS, wanted=0, ready=0), EXPORTERS))),
+        site(at=cluster(workloads=(replace(COREDNS, desired=0, ready=0), EXPORTERS))),
         site(at=cluster(workloads=(replace(COREDNS, ready=1), EXPORTERS))),
         "scaled to 0",
     ),
@@ -258,7 +258,7 @@ PODS = (
         site(
             at=cluster(
                 nodes=tainted("team=ml:NoSchedule"),
-                workloads=(COREDNS, replace(EXPORTERS, wanted=0, ready=0)),
+                workloads=(COREDNS, replace(EXPORTERS, desired=0, ready=0)),
             )
         ),
         site(at=cluster(nodes=tainted("nvidia.com/gpu=present:NoSchedule"))),

@@ -11,7 +11,7 @@ from typing import Any
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.objects import Claim, Container
 from tests.unit.diagnose_cases_pods import CONTROL, waits
-from tests.unit.diagnose_judged import CERTAIN, LIKELY, POSSIBLE, Judged, restarted
+from tests.unit.diagnose_judged import CERTAIN, LIKELY, POSSIBLE, EvidenceCase, restarted
 from tests.unit.diagnose_site import (
     DNS,
     EXPORTER,
@@ -58,37 +58,32 @@ _UNHEALTHY = (
     "GPU-1; marking device as unhealthy."
 )
 _STARTED = replace(
-    PLUGIN, containers=(Container("nvidia-device-plugin", True, 0, "running", began=NOW - 8),)
+    PLUGIN, containers=(Container("nvidia-device-plugin", True, 0, "running", started=NOW - 8),)
 )
 _NO_PLUGIN = replace(PLUGIN, node="cp1")
+_ENDING = replace(PLUGIN, going=True)
 
-CLUSTER: tuple[Judged, ...] = (
-    Judged("gpu-unhealthy", "present", _offers(line=_UNHEALTHY, ago=4000), CERTAIN),
-    Judged("gpu-unhealthy", "another", _offers(), LIKELY),
+CLUSTER: tuple[EvidenceCase, ...] = (
+    EvidenceCase("gpu-unhealthy", "present", _offers(line=_UNHEALTHY, ago=4000), CERTAIN),
+    EvidenceCase("gpu-unhealthy", "another", _offers(), LIKELY),
     # the namespace is being deleted, or the DaemonSet rolls: nobody offers the GPUs
-    Judged("gpu-unhealthy", "another", _offers(_NO_PLUGIN), None, "device-plugin-missing"),
-    Judged("gpu-unhealthy", "another", _offers(_STARTED), None, "device-plugin-missing"),
-    Judged(
-        "gpu-unhealthy",
-        "another",
-        _offers(replace(PLUGIN, going=True)),
-        None,
-        "device-plugin-missing",
-    ),
+    EvidenceCase("gpu-unhealthy", "another", _offers(_NO_PLUGIN), None, "device-plugin-missing"),
+    EvidenceCase("gpu-unhealthy", "another", _offers(_STARTED), None, "device-plugin-missing"),
+    EvidenceCase("gpu-unhealthy", "another", _offers(_ENDING), None, "device-plugin-missing"),
     # it is well again
-    Judged(
+    EvidenceCase(
         "gpu-unhealthy",
         "old",
         site(at=cluster(logs={f"{PLUGIN.key}/nvidia-device-plugin": (at(60, _UNHEALTHY),)})),
         None,
     ),
-    Judged("device-plugin-missing", "present", _offers(_NO_PLUGIN), CERTAIN),
-    Judged("device-plugin-missing", "another", _offers(_STARTED), LIKELY),
-    Judged("api-from-pods", "present", _api(20), LIKELY),
-    Judged("api-from-pods", "old", _api(60), POSSIBLE),
-    Judged("api-from-pods", "old", _api(150), None),
+    EvidenceCase("device-plugin-missing", "present", _offers(_NO_PLUGIN), CERTAIN),
+    EvidenceCase("device-plugin-missing", "another", _offers(_STARTED), LIKELY),
+    EvidenceCase("api-from-pods", "present", _api(20), LIKELY),
+    EvidenceCase("api-from-pods", "old", _api(60), POSSIBLE),
+    EvidenceCase("api-from-pods", "old", _api(150), None),
     # the API server was started after that
-    Judged(
+    EvidenceCase(
         "api-from-pods",
         "another",
         _api(
@@ -98,32 +93,32 @@ CLUSTER: tuple[Judged, ...] = (
                     "kube-apiserver-cp1",
                     "kube-system",
                     "cp1",
-                    containers=(Container("kube-apiserver", True, 1, "running", began=NOW - 10),),
+                    containers=(Container("kube-apiserver", True, 1, "running", started=NOW - 10),),
                 ),
             ),
         ),
         None,
     ),
-    Judged(
+    EvidenceCase(
         "exporter-oom",
         "present",
         site(at=cluster(pods=(replace(EXPORTER, **crashed(137, "OOMKilled")),))),
         CERTAIN,
     ),
-    Judged(
+    EvidenceCase(
         "exporter-oom",
         "another",
         site(at=cluster(pods=(replace(EXPORTER, **restarted(300, "OOMKilled", 137)),))),
         LIKELY,
     ),
-    Judged(
+    EvidenceCase(
         "exporter-oom",
         "old",
         site(at=cluster(pods=(replace(EXPORTER, **restarted(700, "OOMKilled", 137)),))),
         None,
     ),
     *(
-        Judged(
+        EvidenceCase(
             "exporter-probe-killed",
             kind,
             site(
@@ -149,7 +144,7 @@ CLUSTER: tuple[Judged, ...] = (
         )
     ),
     *(
-        Judged(
+        EvidenceCase(
             "exporter-stale-collectors",
             kind,
             site(
@@ -163,7 +158,7 @@ CLUSTER: tuple[Judged, ...] = (
         for kind, rolling, confidence in (("present", False, CERTAIN), ("another", True, LIKELY))
     ),
     *(
-        Judged(
+        EvidenceCase(
             "prometheus-down",
             kind,
             site(
@@ -185,7 +180,7 @@ CLUSTER: tuple[Judged, ...] = (
         for kind, ready, confidence in (("present", False, CERTAIN), ("another", True, LIKELY))
     ),
     *(
-        Judged(
+        EvidenceCase(
             "volume-mount",
             kind,
             site(
@@ -203,7 +198,7 @@ CLUSTER: tuple[Judged, ...] = (
         )
     ),
     *(
-        Judged(
+        EvidenceCase(
             "image-rate",
             kind,
             site(
@@ -229,7 +224,7 @@ CLUSTER: tuple[Judged, ...] = (
         )
     ),
     *(
-        Judged(
+        EvidenceCase(
             "port-conflict",
             kind,
             site(
@@ -250,7 +245,7 @@ CLUSTER: tuple[Judged, ...] = (
             ("another", {}, 200, LIKELY),
         )
     ),
-    Judged(
+    EvidenceCase(
         "port-conflict",
         "old",
         site(
@@ -274,24 +269,29 @@ def _pending(message: str, **other: Any) -> Facts:
 
 PENDING = (
     *(
-        Judged("pending-cordon", kind, _pending("1 node(s) were unschedulable", nodes=nodes), sure)
-        for kind, nodes, sure in (
+        EvidenceCase(
+            "pending-cordon", kind, _pending("1 node(s) were unschedulable", nodes=nodes), certainty
+        )
+        for kind, nodes, certainty in (
             ("present", (NODES[0], replace(NODES[1], unschedulable=True)), CERTAIN),
             # it was uncordoned since the scheduler tried
             ("another", NODES, LIKELY),
         )
     ),
     *(
-        Judged(
+        EvidenceCase(
             "pending-volume",
             kind,
             _pending(
                 "1 pod has unbound immediate PersistentVolumeClaims",
                 claims=(Claim("ml", "data", phase, "local-path"),),
             ),
-            sure,
+            certainty,
         )
-        for kind, phase, sure in (("present", "Pending", CERTAIN), ("another", "Bound", LIKELY))
+        for kind, phase, certainty in (
+            ("present", "Pending", CERTAIN),
+            ("another", "Bound", LIKELY),
+        )
     ),
 )
 

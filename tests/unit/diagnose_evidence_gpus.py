@@ -20,7 +20,7 @@ from tests.unit.diagnose_cases_hosts import (
     RM_INIT,
     XID,
 )
-from tests.unit.diagnose_judged import CERTAIN, LIKELY, Judged, restarted
+from tests.unit.diagnose_judged import CERTAIN, LIKELY, EvidenceCase, restarted
 from tests.unit.diagnose_site import (
     ANSWERS,
     DNS,
@@ -35,14 +35,14 @@ from tests.unit.diagnose_site import (
 )
 
 CASES = (
-    Judged(
+    EvidenceCase(
         "module-rejected",
         "present",
         site(gpu_host(REJECTED, gpu=NO_DRIVER, state=state(secure_boot=ENFORCED, **OFF))),
         CERTAIN,
     ),
     # another module was refused: who signed ours is enrolled
-    Judged(
+    EvidenceCase(
         "module-rejected",
         "another",
         site(
@@ -56,7 +56,7 @@ CASES = (
         ),
         LIKELY,
     ),
-    Judged(
+    EvidenceCase(
         "module-rejected",
         "another",
         site(
@@ -70,8 +70,8 @@ CASES = (
         None,
         "driver-not-loaded",
     ),
-    Judged("gpu-failed", "present", site(gpu_host(*RM_INIT, gpu=GpuState())), CERTAIN),
-    Judged(
+    EvidenceCase("gpu-failed", "present", site(gpu_host(*RM_INIT, gpu=GpuState())), CERTAIN),
+    EvidenceCase(
         "gpu-failed",
         "another",
         site(
@@ -83,7 +83,7 @@ CASES = (
         LIKELY,
     ),
     # the driver was loaded anew, and a GPU is the host's no more
-    Judged(
+    EvidenceCase(
         "gpu-failed",
         "old",
         site(
@@ -95,10 +95,10 @@ CASES = (
         ),
         None,
     ),
-    Judged("gpu-xid", "present", site(gpu_host(XID.format(at=89000, code=48))), LIKELY),
-    Judged("gpu-xid", "another", site(gpu_host(XID.format(at=89000, code=13))), None),
-    Judged("gpu-xid", "old", site(gpu_host(XID.format(at=86000, code=48))), None),
-    Judged(
+    EvidenceCase("gpu-xid", "present", site(gpu_host(XID.format(at=89000, code=48))), LIKELY),
+    EvidenceCase("gpu-xid", "another", site(gpu_host(XID.format(at=89000, code=13))), None),
+    EvidenceCase("gpu-xid", "old", site(gpu_host(XID.format(at=86000, code=48))), None),
+    EvidenceCase(
         "gpu-xid",
         "old",
         site(
@@ -109,15 +109,17 @@ CASES = (
         ),
         None,
     ),
-    Judged(
+    EvidenceCase(
         "fabric-manager-missing",
         "present",
         site(gpu_host(gpu=NOT_IN, state=state(pci=BOARD))),
         CERTAIN,
     ),
-    Judged("fabric-manager-missing", "another", site(gpu_host(state=state(pci=BOARD))), LIKELY),
+    EvidenceCase(
+        "fabric-manager-missing", "another", site(gpu_host(state=state(pci=BOARD))), LIKELY
+    ),
     *(
-        Judged(
+        EvidenceCase(
             "fabric-manager-version",
             kind,
             site(
@@ -127,12 +129,12 @@ CASES = (
                     state=state(pci=BOARD, packages={"nvidia-fabricmanager": "590.44.01-1"}),
                 )
             ),
-            sure,
+            certainty,
         )
-        for kind, answers, sure in (("present", NOT_IN, CERTAIN), ("another", ANSWERS, LIKELY))
+        for kind, answers, certainty in (("present", NOT_IN, CERTAIN), ("another", ANSWERS, LIKELY))
     ),
     *(
-        Judged(
+        EvidenceCase(
             "fabric-not-ready",
             kind,
             site(
@@ -142,15 +144,15 @@ CASES = (
                     state=state(pci=BOARD, packages=MANAGER),
                 )
             ),
-            sure,
+            certainty,
         )
-        for kind, unit, sure in (
+        for kind, unit, certainty in (
             ("present", "failed failed exit-code 1", CERTAIN),
             ("another", "active running success 0", LIKELY),
         )
     ),
     *(
-        Judged(
+        EvidenceCase(
             "gpus-lost-in-containers",
             kind,
             site(
@@ -159,16 +161,16 @@ CASES = (
                     logs={f"ml/train-0/main{run}": (at(ago, NVML),)},
                 )
             ),
-            sure,
+            certainty,
         )
-        for kind, run, ago, other, sure in (
+        for kind, run, ago, other, certainty in (
             ("present", "", 20, {}, CERTAIN),
             ("another", "", 4000, {}, LIKELY),
             ("old", "/previous", 30, restarted(30), None),
         )
     ),
     *(
-        Judged(
+        EvidenceCase(
             "dns-loop",
             kind,
             site(
@@ -186,9 +188,9 @@ CASES = (
                     },
                 ),
             ),
-            sure,
+            certainty,
         )
-        for kind, server, sure in (
+        for kind, server, certainty in (
             ("present", "127.0.0.53", CERTAIN),
             ("another", "10.0.0.2", LIKELY),
         )

@@ -10,7 +10,7 @@ from tests.unit.diagnose_cases_hosts import (
     pressed,
 )
 from tests.unit.diagnose_cases_network import API_OFF, CGROUPS, DOWN, NO_CNI, OUT, TOML, not_ready
-from tests.unit.diagnose_judged import CERTAIN, LIKELY, POSSIBLE, Judged
+from tests.unit.diagnose_judged import CERTAIN, LIKELY, POSSIBLE, EvidenceCase
 from tests.unit.diagnose_site import (
     NOW,
     at,
@@ -22,66 +22,70 @@ from tests.unit.diagnose_site import (
 )
 
 CASES = (
-    Judged("host-silent", "present", site(gpu_host(error="timed out", state=None)), CERTAIN),
-    Judged(
+    EvidenceCase("host-silent", "present", site(gpu_host(error="timed out", state=None)), CERTAIN),
+    EvidenceCase(
         "host-silent",
         "another",
         site(gpu_host(error="timed out", state=None), control(error="timed out", state=None)),
         LIKELY,
     ),
-    Judged("clock-skew", "present", site(gpu_host(skew_s=600)), CERTAIN),
-    Judged("clock-skew", "another", site(gpu_host(skew_s=600), control(skew_s=600)), POSSIBLE),
-    Judged("disk-full", "present", site(gpu_host("disk\t/var/log 100 0 4")), CERTAIN),
-    Judged("disk-full", "old", site(at=cluster(nodes=pressed("DiskPressure"))), LIKELY),
-    Judged("disk-full", "another", site(at=cluster(nodes=pressed("PIDPressure"))), None),
-    Judged(
+    EvidenceCase("clock-skew", "present", site(gpu_host(skew_s=600)), CERTAIN),
+    EvidenceCase(
+        "clock-skew", "another", site(gpu_host(skew_s=600), control(skew_s=600)), POSSIBLE
+    ),
+    EvidenceCase("disk-full", "present", site(gpu_host("disk\t/var/log 100 0 4")), CERTAIN),
+    EvidenceCase("disk-full", "old", site(at=cluster(nodes=pressed("DiskPressure"))), LIKELY),
+    EvidenceCase("disk-full", "another", site(at=cluster(nodes=pressed("PIDPressure"))), None),
+    EvidenceCase(
         "memory-short",
         "present",
         site(gpu_host("memory_pressure\t41.50"), at=cluster(nodes=pressed("MemoryPressure"))),
         CERTAIN,
     ),
-    Judged("memory-short", "old", site(at=cluster(nodes=pressed("MemoryPressure"))), LIKELY),
-    Judged("memory-short", "another", site(gpu_host("memory_pressure\t41.50")), LIKELY),
-    Judged(
+    EvidenceCase("memory-short", "old", site(at=cluster(nodes=pressed("MemoryPressure"))), LIKELY),
+    EvidenceCase("memory-short", "another", site(gpu_host("memory_pressure\t41.50")), LIKELY),
+    EvidenceCase(
         "certificates-expired", "present", site(cp=control(kubeadm=expiring(NOW - 60))), CERTAIN
     ),
-    Judged(
+    EvidenceCase(
         "certificates-expired",
         "another",
         site(cp=control(kubeadm=expiring(NOW - 60), skew_s=600)),
         POSSIBLE,
         "clock-skew",
     ),
-    Judged(
+    EvidenceCase(
         "api-firewalled",
         "present",
         site(gpu_host("api\t28 000", without=["api"], state=state(packet_filter=OUT))),
         CERTAIN,
     ),
-    Judged("api-firewalled", "another", site(gpu_host("api\t28 000", without=["api"])), LIKELY),
+    EvidenceCase(
+        "api-firewalled", "another", site(gpu_host("api\t28 000", without=["api"])), LIKELY
+    ),
     # a name that does not resolve, and a port at which nobody listens
-    Judged(
+    EvidenceCase(
         "api-firewalled",
         "another",
         site(gpu_host("api\t6 000", without=["api"])),
         None,
         "api-name",
     ),
-    Judged(
+    EvidenceCase(
         "api-firewalled",
         "another",
         site(gpu_host(API_OFF, without=["api"])),
         None,
         "api-unreached",
     ),
-    Judged(
+    EvidenceCase(
         "api-firewalled",
         "another",
         site(gpu_host("api\t35 000", without=["api"])),
         None,
         "api-unreached",
     ),
-    Judged(
+    EvidenceCase(
         "asymmetric-route",
         "present",
         site(
@@ -93,13 +97,13 @@ CASES = (
         ),
         CERTAIN,
     ),
-    Judged(
+    EvidenceCase(
         "asymmetric-route",
         "another",
         site(gpu_host("peer\t10.0.0.11 eth1 192.168.1.12", "rp_filter\teth1 1", without=["peer"])),
         LIKELY,
     ),
-    Judged(
+    EvidenceCase(
         "asymmetric-route",
         "old",
         site(
@@ -110,29 +114,33 @@ CASES = (
         ),
         None,
     ),
-    Judged(
+    EvidenceCase(
         "pod-network-missing",
         "present",
         site(gpu_host(without=["cni"]), at=cluster(nodes=not_ready(NO_CNI))),
         CERTAIN,
     ),
     # its file is there: containerd has not read it yet, or cannot
-    Judged("pod-network-missing", "another", site(at=cluster(nodes=not_ready(NO_CNI))), LIKELY),
-    Judged(
+    EvidenceCase(
+        "pod-network-missing", "another", site(at=cluster(nodes=not_ready(NO_CNI))), LIKELY
+    ),
+    EvidenceCase(
         "containerd-config",
         "present",
         site(gpu_host(DOWN, f"containerd_error\t{TOML}", without=["state\tcontainerd"])),
         CERTAIN,
     ),
-    Judged(
+    EvidenceCase(
         "containerd-config",
         "another",
         site(gpu_host(DOWN, f"log\tcontainerd {at(900, TOML)}", without=["state\tcontainerd"])),
         LIKELY,
     ),
-    Judged("containerd-config", "old", site(gpu_host(f"log\tcontainerd {at(30, TOML)}")), None),
+    EvidenceCase(
+        "containerd-config", "old", site(gpu_host(f"log\tcontainerd {at(30, TOML)}")), None
+    ),
     *(
-        Judged(
+        EvidenceCase(
             "cgroup-mismatch",
             kind,
             site(
@@ -142,8 +150,8 @@ CASES = (
                     without=["kubelet_cgroup"],
                 )
             ),
-            sure,
+            certainty,
         )
-        for kind, ago, sure in (("present", 20, CERTAIN), ("another", 3000, LIKELY))
+        for kind, ago, certainty in (("present", 20, CERTAIN), ("another", 3000, LIKELY))
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Confidence
-from gpuboot.diagnose.objects import Container, Ended
+from gpuboot.diagnose.objects import Container, Termination
 from tests.unit.diagnose_site import (
     NOW,
 )
@@ -16,7 +16,7 @@ CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.PO
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvidenceCase:
     """A site, and how surely it has the cause. + confidence: None: not at all
 
     + kind: of its evidence: present, of another reason, or old; + other: cause that is named too
@@ -36,5 +36,8 @@ def restarted(
     ago: float, reason: str = "Error", code: int = 1, ready: bool = True
 ) -> dict[str, Any]:
     """A container that ended and was started again: what to replace in its pod."""
-    ended = Ended(reason, code, "", NOW - ago)
-    return {"ready": True, "containers": (Container("main", True, 4, "running", "", "", ended),)}
+    termination = Termination(reason, code, "", NOW - ago)
+    return {
+        "ready": True,
+        "containers": (Container("main", True, 4, "running", "", "", termination),),
+    }

@@ -15,7 +15,7 @@ from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import Cluster, Facts, Host
 from gpuboot.diagnose.lines import parse as parse_line
 from gpuboot.diagnose.model import Finding, diagnose
-from gpuboot.diagnose.objects import Container, Ended, Event, KubeNode, Pod
+from gpuboot.diagnose.objects import Container, Event, KubeNode, Pod, Termination
 from gpuboot.diagnose.workloads import Workload
 from gpuboot.fact_output import Fields
 from gpuboot.hosts import packet_filter
@@ -23,7 +23,7 @@ from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.packet_rules import PacketFilter
 from gpuboot.hosts.pci import PciDevice
 from gpuboot.kubernetes.cluster_state import KubeadmState
-from gpuboot.verify.evidence import Gpu
+from gpuboot.verify.devices import Gpu
 from gpuboot.verify.gpu_state import GpuState
 
 NOW = 1_790_000_000.0
@@ -65,8 +65,8 @@ end	ok
 
 def lines(*changed: str, without: Sequence[str] = ()) -> list[str]:
     """What the script prints: the sound lines, less those that begin so, and others."""
-    kept = [line for line in SOUND.strip().splitlines() if not line.startswith(tuple(without))]
-    return [*kept[:-1], *changed, kept[-1]] if without or changed else kept
+    retained = [line for line in SOUND.strip().splitlines() if not line.startswith(tuple(without))]
+    return [*retained[:-1], *changed, retained[-1]] if without or changed else retained
 
 
 def state(**other: Any) -> NodeState:
@@ -130,7 +130,7 @@ PLUGIN = pod(
     "nvidia-device-plugin-daemonset-x",
     "gpu-operator",
     labels={"app": "nvidia-device-plugin-daemonset"},
-    containers=(Container("nvidia-device-plugin", True, 0, "running", began=NOW - 9000),),
+    containers=(Container("nvidia-device-plugin", True, 0, "running", started=NOW - 9000),),
 )
 
 
@@ -141,9 +141,9 @@ def waiting(message: str, **other: Any) -> Pod:
 
 def crashed(code: int = 1, reason: str = "Error", ago: float = 30, **other: Any) -> dict[str, Any]:
     """What to replace in a pod whose container ended and waits for its next start."""
-    ended = Ended(reason, code, "", NOW - ago)
-    one = Container("main", False, 5, "waiting", "CrashLoopBackOff", "", ended)
-    return {"ready": False, "containers": (one,), **other}
+    termination = Termination(reason, code, "", NOW - ago)
+    container = Container("main", False, 5, "waiting", "CrashLoopBackOff", "", termination)
+    return {"ready": False, "containers": (container,), **other}
 
 
 def stuck(reason: str, message: str = "") -> dict[str, Any]:
@@ -192,12 +192,12 @@ EXPORTER = pod(
 OPERATOR = pod("gpu-operator-x", "gpu-operator", "cp1", labels={"app": "gpu-operator"})
 DNS = pod("coredns-x", "kube-system", "cp1", labels={"k8s-app": "kube-dns"})
 PODS = (EXPORTER, OPERATOR, DNS, PLUGIN)
-COREDNS = Workload(kind="Deployment", namespace="kube-system", name="coredns", wanted=2, ready=2)
+COREDNS = Workload(kind="Deployment", namespace="kube-system", name="coredns", desired=2, ready=2)
 EXPORTERS = Workload(
     kind="DaemonSet",
     namespace="gpu-operator",
     name="nvidia-dcgm-exporter",
-    wanted=1,
+    desired=1,
     ready=1,
     selector={"nvidia.com/gpu.deploy.dcgm-exporter": "true"},
     tolerates=({"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},),
@@ -220,7 +220,7 @@ TARGET = {
 def cluster(**other: Any) -> Cluster:
     """The cluster; `pods` are added to those that are well, unless they have their names."""
     added: tuple[Pod, ...] = other.pop("pods", ())
-    names = {one.key for one in added}
+    names = {pod.key for pod in added}
     other["logs"] = {
         key: tuple(map(parse_line, texts)) for key, texts in other.get("logs", {}).items()
     }
@@ -234,7 +234,7 @@ def cluster(**other: Any) -> Cluster:
         prometheuses=((STACK, SELECTS),),
         collectors={"gpu-operator/metrics/dcgm-metrics.csv": "sha256:1"},
         targets=(TARGET,),
-        pods=(*(one for one in PODS if one.key not in names), *added),
+        pods=(*(pod for pod in PODS if pod.key not in names), *added),
     )
     return replace(plain, **other)
 
@@ -245,9 +245,9 @@ def site(gpu: Host | None = None, cp: Host | None = None, at: Cluster | None = N
     return Facts(hosts=hosts, cluster=at or cluster(), leader="cp1", pod_cidr="10.244.0.0/16")
 
 
-def found(facts: Facts) -> list[str]:
+def cause_ids(facts: Facts) -> list[str]:
     """The ids of what is found, in the order in which it is told."""
-    return [one.cause.id for one in findings(facts)]
+    return [finding.cause.id for finding in findings(facts)]
 
 
 def findings(facts: Facts) -> tuple[Finding, ...]:
@@ -259,13 +259,13 @@ class Case:
     """A broken site, and one that looks like it and is not broken so.
 
     + near: must not have the cause; None: the sound site
-    + said: what stands in the evidence
+    + message: what stands in the evidence
     """
 
     id: str
     broken: Facts
     near: Facts
-    said: str = ""
+    message: str = ""
 
     def __str__(self) -> str:
         return self.id

@@ -66,9 +66,9 @@ def kubelet(
         place = place.setdefault(name, {})
     if last:
         place[last] = value
-    asked = kubelet_in_force.expected(lines()["config"])
+    expected = kubelet_in_force.expected(lines()["config"])
     sources = [ConfigLine(file, 1, line)] if line else []
-    return _texts(kubelet_in_force.overrides(running, asked, sources, pending=False))
+    return _texts(kubelet_in_force.overrides(running, expected, sources, pending=False))
 
 
 def manifest(file: str, old: str, new: str) -> list[str]:
@@ -92,10 +92,12 @@ def another_manifest(name: str, of: str) -> list[str]:
     return _manifests(replace(state, actual={**state.actual, name: state.actual[of]}))
 
 
-def process(program: str, *more: str) -> list[str]:
+def process(program: str, *arguments: str) -> list[str]:
     """What is named of a program that runs with other flags than its manifest has."""
     state = static_pods.parse(lines()["static_pods"])
-    running = tuple((*it, *more) if it[0] == program else it for it in state.running)
+    running = tuple(
+        (*command, *arguments) if command[0] == program else command for command in state.running
+    )
     return _manifests(replace(state, running=running))
 
 
@@ -104,13 +106,15 @@ def _manifests(state: static_pods.StaticPods) -> list[str]:
         text_change(f"file {static_pods.FOLDER}/{name}", state.actual.get(name), text)
         for name, text in static_pods.changed(state).items()
     ]
-    return [json.dumps(it.to_json()) for it in changes] + _texts(static_pods.overrides(state))
+    return [json.dumps(change.to_json()) for change in changes] + _texts(
+        static_pods.overrides(state)
+    )
 
 
 def boot(**state: Any) -> list[str]:
     """What is named of files of a host. + state: fields of `BootState`"""
-    found = replace(CLEAN, boot=BootState(**state), kubeconfigs=JOINED)
-    return _texts(boot_overrides.kept(found))
+    host_state = replace(CLEAN, boot=BootState(**state), kubeconfigs=JOINED)
+    return _texts(boot_overrides.decisions(host_state))
 
 
 def sysctl(file: str, text: str) -> list[str]:
@@ -119,8 +123,8 @@ def sysctl(file: str, text: str) -> list[str]:
 
 def modules(**state: Any) -> list[str]:
     """What is named of modprobe's configuration. + state: fields of `ModuleLoading`"""
-    found = replace(CLEAN, module_loading=ModuleLoading(**state), kubeconfigs=JOINED)
-    return _texts(boot_overrides.kept(found))
+    host_state = replace(CLEAN, module_loading=ModuleLoading(**state), kubeconfigs=JOINED)
+    return _texts(boot_overrides.decisions(host_state))
 
 
 def binding(name: str, role: str, kind: str, subject: str, namespace: str = "") -> list[str]:
@@ -149,10 +153,10 @@ def rights(answers: dict[str, Any]) -> list[str]:
 
 def silence(*matchers: Matcher, ends: str = "2031-01-01T00:00:00.000Z") -> list[str]:
     """What is named of a silence with these conditions."""
-    found = Silence(id="44e7", author="bob", comment="known", ends=ends, matchers=matchers)
+    entry = Silence(id="44e7", author="bob", comment="known", ends=ends, matchers=matchers)
     rules = alert_rules(Settings(), [])
-    return _texts(lasting([found], rules, "gpuboot", NOW))
+    return _texts(lasting([entry], rules, "gpuboot", NOW))
 
 
-def _texts(kept: Sequence[Decision]) -> list[str]:
-    return [f"{item.what}: {item.why}" for item in kept]
+def _texts(decisions: Sequence[Decision]) -> list[str]:
+    return [f"{item.what}: {item.why}" for item in decisions]

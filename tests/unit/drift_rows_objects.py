@@ -7,13 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from gpuboot.kubernetes import kubelet_in_force, manifests
-from gpuboot.kubernetes.kubeadm_objects import COREFILE, DNS, KUBELET, decisions, kubeadm_drift
+from gpuboot.kubernetes.kubeadm_objects import (
+    COREFILE,
+    DNS,
+    KUBELET,
+    decisions,
+    kubeadm_drift,
+)
 from gpuboot.kubernetes.managed_objects import Key, ManagedObjects, Object
 from gpuboot.kubernetes.release_objects import Drift, drifted
 from gpuboot.plan.workloads import label
 from gpuboot.verify.checks import node_metrics
 from gpuboot.verify.checks.cluster_check import Answer
-from gpuboot.verify.evidence import ExpectedObjects, Target
+from gpuboot.verify.evidence import Target
+from gpuboot.verify.stack_objects import ExpectedObjects
 from tests.unit.drift_plants import Row
 from tests.unit.evidence import evidence, metrics
 from tests.unit.test_added_fields import drift_of
@@ -70,8 +77,8 @@ def board(data: dict[str, str] | None) -> list[str]:
     """What is named of an object of ours with other data; None: it is gone."""
     live = [] if data is None else [{**BOARD, "data": data}]
     change = manifests.difference([BOARD], live, None)
-    found = [*change.apply, *change.remake, *(it.item for it in change.replace)]
-    return [label(item) for item in found]
+    items = [*change.apply, *change.remake, *(replacement.item for replacement in change.replace)]
+    return [label(item) for item in items]
 
 
 def flags(text: str) -> list[str]:
@@ -91,24 +98,25 @@ def measured(*names: str) -> list[str]:
     ]
     targets = tuple(
         Target(
-            job="node-exporter", node="", health="up", url=f"http://{addresses[it]}:9100/metrics"
+            job="node-exporter", node="", health="up", url=f"http://{addresses[node]}:9100/metrics"
         )
-        for it in names
+        for node in names
     )
-    found = replace(
+    observed = replace(
         evidence(),
         metrics=metrics(targets=targets),
         answers={"nodes": Answer(json.dumps({"items": nodes}).encode())},
         expected_objects=ExpectedObjects(objects={}),
     )
-    failed = [item for item in node_metrics.evaluate(found) if item.status == "fail"]
+    failed = [item for item in node_metrics.evaluate(observed) if item.status == "fail"]
     return [f"{item.link} {item.node}: {item.detail}: {item.remedy}" for item in failed]
 
 
-def _texts(found: list[Drift]) -> list[str]:
+def _texts(drifts: list[Drift]) -> list[str]:
     return [
-        f"{label(it.wanted)} {'deleted' if it.live is None else it.fields} {it.made or ''}"
-        for it in found
+        f"{label(drift.desired)} {'deleted' if drift.live is None else drift.fields} "
+        f"{drift.applied or ''}"
+        for drift in drifts
     ]
 
 

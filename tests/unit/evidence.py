@@ -9,12 +9,11 @@ from gpuboot.kubernetes.backup import Backup, Backups
 from gpuboot.kubernetes.certificates import DAY_S, Certificate
 from gpuboot.verify.alert_path import AlertPath, HeartbeatAlert
 from gpuboot.verify.control_plane import ControlPlane
+from gpuboot.verify.devices import Gpu, Host
 from gpuboot.verify.evidence import (
     Evidence,
     ExporterScrape,
-    Gpu,
     HealthValue,
-    Host,
     IsolationResult,
     KubeNode,
     Metrics,
@@ -73,11 +72,11 @@ NOW = 1_800_000_000.0
 
 
 def control_plane(**other: Any) -> ControlPlane:
-    taken = Backup("20270115T080000Z-timer", NOW - 3600, node="cp1", ca="c1")
+    backup = Backup("20270115T080000Z-timer", NOW - 3600, node="cp1", ca="c1")
     plain = ControlPlane(
         node="cp1",
         certificates=(Certificate("pki/apiserver.crt", NOW + 200 * DAY_S),),
-        backups=Backups((taken,), ca="c1"),
+        backups=Backups((backup,), ca="c1"),
         clock=NOW,
     )
     return replace(plain, **other)
@@ -135,7 +134,7 @@ def scrape(name: str, count: int, **other: Any) -> ExporterScrape:
         pod=f"nvidia-dcgm-exporter-{name}",
         readings=readings,
         names=frozenset({ERRORS}),
-        health=tuple(HealthValue(uuid=one.uuid, metric=ERRORS, value=0) for one in readings),
+        health=tuple(HealthValue(uuid=item.uuid, metric=ERRORS, value=0) for item in readings),
     )
     return replace(plain, **other)
 
@@ -204,6 +203,6 @@ def of(findings: list[Finding], status: str, link: str | None = None) -> list[Fi
 
 def only(findings: list[Finding], status: str) -> Finding:
     """The one finding of this status."""
-    found = of(findings, status)
-    assert len(found) == 1, findings
-    return found[0]
+    matches = of(findings, status)
+    assert len(matches) == 1, findings
+    return matches[0]

@@ -69,9 +69,9 @@ class FakeCluster(FakePods):
             return {}
         assert namespace in self.namespaces
         assert name or body == {"gracePeriodSeconds": 0}
-        for gone in [name.strip("/")] if name else list(self.pods):
-            del self.pods[gone]
-            self.placed = {gpu: at for gpu, at in self.placed.items() if at[0] != gone}
+        for pod_name in [name.strip("/")] if name else list(self.pods):
+            del self.pods[pod_name]
+            self.placed = {gpu: at for gpu, at in self.placed.items() if at[0] != pod_name}
         return {}
 
     @contextmanager
@@ -134,11 +134,11 @@ class FakeCluster(FakePods):
 
     def _of_namespace(self, path: str, query: dict[str, str]) -> Any:
         """What is asked of a verification's namespace: its pods, events, or a pod's log."""
-        name, *rest = path.split("/")[4:]
-        if rest == ["events"]:
+        name, *remaining = path.split("/")[4:]
+        if remaining == ["events"]:
             return {"items": []}
-        if rest != ["pods"]:
-            return self._log(rest[1], query["container"])
+        if remaining != ["pods"]:
+            return self._log(remaining[1], query["container"])
         return {"items": list(self.pods.values()) if name == self._newest else []}
 
     def _node(self, name: str, count: int) -> dict[str, Any]:
@@ -253,14 +253,14 @@ class FakeCluster(FakePods):
         return next(reversed(self.namespaces), "")
 
     def _namespaces(self) -> list[dict[str, Any]]:
-        found = [
+        items = [
             {"metadata": {"name": name}, "status": {"phase": phase}}
             for name, phase in self.namespaces.items()
         ]
         for name, phase in list(self.namespaces.items()):
             if phase == "Terminating":
                 del self.namespaces[name]
-        return found
+        return items
 
     def _change_lease(self, method: str, body: dict[str, Any] | None) -> dict[str, Any]:
         if method == "POST" and self.lease is not None:

@@ -42,18 +42,18 @@ def node_fields(node: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def told(node: dict[str, Any], question: str) -> str:
+def render_fields(node: dict[str, Any], question: str) -> str:
     """The answer to a jsonpath about one node."""
     if question.startswith("jsonpath={range .status.conditions"):
         condition = node.get("condition", {})
         return f"{condition['status']} {condition['lastTransitionTime']}" if condition else ""
-    known = node_fields(node)
+    fields = node_fields(node)
 
-    def one(field: re.Match[str]) -> str:
-        return next(known[key] for key in known if field[1].endswith(key))
+    def field_value(field: re.Match[str]) -> str:
+        return next(fields[key] for key in fields if field[1].endswith(key))
 
     text = question.removeprefix("jsonpath=").removeprefix("{range .items[*]}")
-    return re.sub(r"\{([^{}]+)\}", one, text.removesuffix('{"\\n"}{end}'))
+    return re.sub(r"\{([^{}]+)\}", field_value, text.removesuffix('{"\\n"}{end}'))
 
 
 def annotate(node: dict[str, Any], words: list[str]) -> None:
@@ -68,25 +68,25 @@ def annotate(node: dict[str, Any], words: list[str]) -> None:
 
 def of_node(state: dict[str, Any], words: list[str]) -> str:
     verb = words[0]
-    rest = [word for word in words[1:] if word not in ("--overwrite", "node", "-o")]
-    node = next(item for item in state["nodes"] if item["name"] == rest[0])
+    arguments = [word for word in words[1:] if word not in ("--overwrite", "node", "-o")]
+    node = next(item for item in state["nodes"] if item["name"] == arguments[0])
     if verb == "get":
-        return told(node, rest[1])
+        return render_fields(node, arguments[1])
     if verb == "taint":
-        key = rest[1].removesuffix("-").partition(":")[0]
-        kept = [item for item in node.get("taints", []) if item != key]
-        node["taints"] = kept if rest[1].endswith("-") else [*kept, key]
+        key = arguments[1].removesuffix("-").partition(":")[0]
+        taints = [item for item in node.get("taints", []) if item != key]
+        node["taints"] = taints if arguments[1].endswith("-") else [*taints, key]
     elif verb == "uncordon":
         node["cordoned"] = False
     elif verb == "annotate":
-        annotate(node, rest[1:])
-    elif "--subresource=status" in rest:
-        node["condition"] = json.loads(rest[-1])["status"]["conditions"][0]
+        annotate(node, arguments[1:])
+    elif "--subresource=status" in arguments:
+        node["condition"] = json.loads(arguments[-1])["status"]["conditions"][0]
     else:
         assert verb == "patch"
         if state.get("refused"):
             sys.exit("Forbidden")
-        patch = json.loads(rest[-1])
+        patch = json.loads(arguments[-1])
         node["cordoned"] = patch["spec"]["unschedulable"]
         node.setdefault("annotations", {}).update(patch["metadata"]["annotations"])
     return ""
@@ -135,7 +135,7 @@ def main(words: list[str]) -> str:
     if words[0] == "-n":
         words = words[2:]
     if words[:2] == ["get", "nodes"]:
-        answer = "".join(f"{told(node, words[-1])}\n" for node in state["nodes"])
+        answer = "".join(f"{render_fields(node, words[-1])}\n" for node in state["nodes"])
     elif "lease" in words:
         answer = of_lease(state, words)
     elif words[0] == "create":

@@ -8,9 +8,9 @@ from typing import Any
 
 # of the lab's three machines, while more was at work on the computer: a run that changed nothing,
 # and one that made the cluster
-_HERE = Path(__file__).parent
-RECORDED = json.loads((_HERE / "recorded_run.json").read_text())
-FIRST = json.loads((_HERE / "recorded_first_run.json").read_text())
+_FOLDER = Path(__file__).parent
+RECORDED = json.loads((_FOLDER / "recorded_run.json").read_text())
+FIRST = json.loads((_FOLDER / "recorded_first_run.json").read_text())
 
 PHASES = (
     "Base",
@@ -25,22 +25,22 @@ PHASES = (
 )
 
 
-def span(name: str, begun: float, ended: float, host: str = "", **more: Any) -> dict[str, Any]:
-    base = {"name": name, "host": host, "begun": begun, "ended": ended, "wait": False}
-    return {**base, "operation": None, "commands": {host: 1} if host else {}, **more}
+def span(name: str, start: float, end: float, host: str = "", **extra: Any) -> dict[str, Any]:
+    base = {"name": name, "host": host, "begun": start, "ended": end, "wait": False}
+    return {**base, "operation": None, "commands": {host: 1} if host else {}, **extra}
 
 
 def operation(
     phase: str, name: str, hosts: dict[str, tuple[float, float]], changed: bool = False
 ) -> dict[str, Any]:
-    begun = min(times[0] for times in hosts.values())
-    ended = max(times[1] for times in hosts.values())
+    start = min(times[0] for times in hosts.values())
+    end = max(times[1] for times in hosts.values())
     return {
         "phase": phase,
         "name": name,
-        "begun": begun,
-        "ended": ended,
-        "seconds": ended - begun,
+        "begun": start,
+        "ended": end,
+        "seconds": end - start,
         "hosts": {host: {"begun": a, "ended": b} for host, (a, b) in hosts.items()},
         "commands": dict.fromkeys(hosts, 2),
         "files": {},
@@ -71,7 +71,7 @@ def _hosts(operations: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def run(operations: list[dict[str, Any]], spans: list[dict[str, Any]], **more: Any) -> Any:
+def run(operations: list[dict[str, Any]], spans: list[dict[str, Any]], **extra: Any) -> Any:
     phases = dict.fromkeys(item["phase"] for item in operations)
     return {
         "schema": 2,
@@ -94,7 +94,7 @@ def run(operations: list[dict[str, Any]], spans: list[dict[str, Any]], **more: A
         "spans": spans,
         "hosts": _hosts(operations),
         "versions": {},
-        **more,
+        **extra,
     }
 
 
@@ -118,10 +118,10 @@ def site(count: int, changed: bool = True, slower: float = 1.0) -> Any:
         }
         operations.append(operation(phase, f"Set up {phase}", times, changed))
         if seconds > 1:
-            begun, ended = times[taking[-1]]
-            noted = span(f"{phase} ready", begun + 0.5, ended, taking[-1])
-            spans.append(noted | {"wait": True, "operation": number})
-        moment = max(ended for _, ended in times.values()) + 0.01
+            start, end = times[taking[-1]]
+            wait_span = span(f"{phase} ready", start + 0.5, end, taking[-1])
+            spans.append(wait_span | {"wait": True, "operation": number})
+        moment = max(end for _, end in times.values()) + 0.01
     return run(operations, spans)
 
 
@@ -129,8 +129,8 @@ def old(recorded: Any) -> Any:
     """The same as schema 1 had it."""
     keys = ("phase", "name", "seconds", "changed")
     hosts = {
-        name: {key: it[key] for key in ("changed", "failed", "errors", "retries", "not_tried")}
-        for name, it in recorded["hosts"].items()
+        name: {key: entry[key] for key in ("changed", "failed", "errors", "retries", "not_tried")}
+        for name, entry in recorded["hosts"].items()
     }
     operations = [{key: item[key] for key in keys} for item in recorded["operations"]]
     phases = [

@@ -9,12 +9,11 @@ from gpuboot.verify.alert_path import AlertPath, HeartbeatAlert
 from gpuboot.verify.checks import chain, health, hosts, kubernetes, operating_system
 from gpuboot.verify.checks import metrics as metric_checks
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.devices import Device, Gpu
+from gpuboot.verify.devices import Device, Gpu, Host
 from gpuboot.verify.evidence import (
     Evidence,
     ExporterScrape,
     HealthValue,
-    Host,
     Metrics,
     Reading,
     Target,
@@ -77,7 +76,7 @@ def reading(device: Device, **other: Any) -> Reading:
 
 def answer(readings: tuple[Reading, ...]) -> ExporterScrape:
     """An exporter's, with a value that tells of the health of each card."""
-    uuids = dict.fromkeys(one.uuid for one in readings)
+    uuids = dict.fromkeys(reading.uuid for reading in readings)
     return ExporterScrape(
         node=NODE,
         pod="exporter",
@@ -120,21 +119,23 @@ def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
     return replace(plain, **other)
 
 
-def evaluate(what: Evidence, limits: Limits = LIMITS, mode: str = "default") -> list[Finding]:
-    (host,) = what.hosts
-    found = [
+def evaluate(observed: Evidence, limits: Limits = LIMITS, mode: str = "default") -> list[Finding]:
+    (host,) = observed.hosts
+    findings = [
         *operating_system.evaluate(host, mode),
-        *kubernetes.evaluate(host, what, limits.slices, limits.strategy),
-        *metric_checks.evaluate(host, what, limits),
-        *health.evaluate(host, what, limits),
+        *kubernetes.evaluate(host, observed, limits.slices, limits.strategy),
+        *metric_checks.evaluate(host, observed, limits),
+        *health.evaluate(host, observed, limits),
     ]
-    return found + gaps(host, found, hosts.without(GPU_LINKS, host), NOT_REACHED, chain.FIX_FIRST)
+    return findings + gaps(
+        host, findings, hosts.without(GPU_LINKS, host), NOT_REACHED, chain.FIX_FIRST
+    )
 
 
-def with_series(what: Evidence, readings: tuple[Reading, ...]) -> Evidence:
+def with_series(observed: Evidence, readings: tuple[Reading, ...]) -> Evidence:
     ages = tuple(replace(item, age_s=3.0) for item in readings)
     exporters = (answer(readings),)
-    return replace(what, metrics=replace(what.metrics, exporters=exporters, series=ages))
+    return replace(observed, metrics=replace(observed.metrics, exporters=exporters, series=ages))
 
 
 def uniform() -> tuple[Gpu, ...]:

@@ -18,8 +18,8 @@ KINDS = {"good", "bad", "truncated", "empty", "other version"}
 
 
 def cases(folder: Path, check: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = yaml.safe_load((folder / f"{check.link.name}.yaml").read_text())
-    return found
+    entries: list[dict[str, Any]] = yaml.safe_load((folder / f"{check.link.name}.yaml").read_text())
+    return entries
 
 
 def parameters(checks: Iterable[Any], folder: Path) -> list[Any]:
@@ -35,17 +35,17 @@ def file_names(folder: Path) -> set[str]:
     return {path.stem for path in folder.glob("*.yaml")}
 
 
-def said_with(folder: Path, module: str, check: str, script: str) -> dict[str, Any]:
+def run_check_script(folder: Path, module: str, check: str, script: str) -> dict[str, Any]:
     """The JSON that a script prints, in a process of its own: the links of this one are known.
 
     + folder: gets the file of a new check, and is the script's argument
     + module, check: the file's name and content
     """
     (folder / f"{module}.py").write_text(check)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script, str(folder)],
         cwd=ROOT, text=True, capture_output=True, timeout=600, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+    assert result.returncode == 0, result.stderr
+    output: dict[str, Any] = json.loads(result.stdout)
+    return output

@@ -17,7 +17,7 @@ HOSTS = {"cp1": reading(11, "cp1"), "gpu1": reading(21, "gpu1", 8), "gpu2": read
 
 
 @dataclass
-class Pretended:
+class FakePyinfra:
     """pyinfra that leaves an answer. + answer: None for one that is killed before it has any"""
 
     answer: Reading | None = field(default_factory=lambda: Reading(hosts=HOSTS))
@@ -36,7 +36,7 @@ class Pretended:
 
 
 @pytest.fixture
-def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretended:
+def fake_pyinfra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePyinfra:
     """The project's folder, without its code."""
     for folder in ("deploys", "inventories", "group_data"):
         (tmp_path / folder).mkdir()
@@ -44,6 +44,6 @@ def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretended:
         (tmp_path / "deploys" / f"{name}.py").touch()
     (tmp_path / "config.py").touch()
     monkeypatch.chdir(tmp_path)
-    fake = Pretended()
+    fake = FakePyinfra()
     monkeypatch.setattr("gpuboot.cli.runs.run_to_its_end", fake.run)
     return fake

@@ -67,6 +67,6 @@ def series(rows: list[dict[str, Any]]) -> list[Series]:
     ]
 
 
-def one(rows: list[dict[str, Any]], window_s: float = 900) -> DeviceProfile:
+def profile_single(rows: list[dict[str, Any]], window_s: float = 900) -> DeviceProfile:
     ((device, samples),) = collect(series(rows)).items()
     return profile(device, samples, Span(NOW, window_s, 15), LIMITS, {})

@@ -12,7 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gpuboot.verify.devices import Gpu, Instance, Sensor
+from gpuboot.verify.devices import Gpu, Sensor
+from gpuboot.verify.mig_devices import Instance
 
 ALL: tuple[Sensor, ...] = ("temperature", "power", "memory")
 
@@ -172,8 +173,8 @@ SLICE = {"DCGM_FI_DEV_SM_CLOCK": 1410, "DCGM_FI_DEV_GPU_TEMP": 35}
 def kubeadm_objects() -> dict[str, Any]:
     """kubeadm's configuration, what it prints of its addons, and its objects in a real cluster."""
     recorded = Path(__file__).with_name("recorded_kubeadm_objects.json.gz").read_bytes()
-    found: dict[str, Any] = json.loads(gzip.decompress(recorded))
-    return found
+    objects: dict[str, Any] = json.loads(gzip.decompress(recorded))
+    return objects
 
 
 def in_force() -> dict[str, Any]:
@@ -183,5 +184,5 @@ def in_force() -> dict[str, Any]:
     all that in another one, after many changes by hand, with `hosts`: lines of each about its boot.
     """
     recorded = Path(__file__).with_name("recorded_in_force.json.gz").read_bytes()
-    found: dict[str, Any] = json.loads(gzip.decompress(recorded))
-    return found
+    content: dict[str, Any] = json.loads(gzip.decompress(recorded))
+    return content

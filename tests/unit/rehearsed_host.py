@@ -17,7 +17,7 @@ from gpuboot.hosts.rehearsal import Rehearsal
 from tests.unit import apt_host
 from tests.unit.apt_host import Host, Key
 
-OURS = "/etc/apt/sources.list.d/gpuboot-test.sources"
+OWN_SOURCE = "/etc/apt/sources.list.d/gpuboot-test.sources"
 KEY = "/etc/apt/keyrings/gpuboot-test.asc"
 
 CONTAINERD = {"containerd.io": "2.3.7-*"}
@@ -55,11 +55,11 @@ class UsedHost:
         version: str,
         files: Sequence[str] = (),
         auto: bool = True,
-        held: bool = False,
+        on_hold: bool = False,
         **relations: str,
     ) -> None:
         """An installed package. + files: its own; auto: nobody installed it by hand"""
-        status = {"Status": f"{'hold' if held else 'install'} ok installed"}
+        status = {"Status": f"{'hold' if on_hold else 'install'} ok installed"}
         text = fields(name, version, {**status, **_keys(relations), "Description": "x"})
         dpkg = self.host.path("var/lib/dpkg")
         with (dpkg / "status").open("a") as file:
@@ -80,8 +80,10 @@ class UsedHost:
         self.index += "\n"
         folder = self.host.path("www/publisher")
         (folder / "Packages").write_text(self.index)
-        about = {"Origin": "test", "Date": release.date(), "Architectures": "amd64"}
-        signed = self.key.clearsigned(release.text(about, {"Packages": self.index.encode()}))
+        release_fields = {"Origin": "test", "Date": release.date(), "Architectures": "amd64"}
+        signed = self.key.clearsigned(
+            release.text(release_fields, {"Packages": self.index.encode()})
+        )
         (folder / "InRelease").write_bytes(signed)
 
     def pinning(self, version: str) -> None:
@@ -102,13 +104,13 @@ class UsedHost:
         subprocess.run(command, check=True, capture_output=True)
         self.offers(name, "1", deb, **relations)
 
-    def script(self, packages: Mapping[str, str], **more: object) -> str:
+    def script(self, packages: Mapping[str, str], **options: object) -> str:
         """The fact's command, with /proc where the host has it."""
         text = (
             f"Types: deb\nURIs: {self.address}/publisher\nSuites: /\nArchitectures: amd64\n"
             f"Signed-By: {KEY}\n"
         )
-        arguments = {"packages": packages, "written": {OURS: text}, **more}
+        arguments = {"packages": packages, "sources": {OWN_SOURCE: text}, **options}
         arguments.setdefault("keys", {KEY: f"{self.address}/key.asc"})
         script = AptRehearsal().bare_command(arguments)
         return script.replace("/proc/", f"{self.host.root}/proc/")
@@ -118,20 +120,20 @@ class UsedHost:
         packages: Mapping[str, str],
         shell: str = "dash",
         umask: int = 0o22,
-        given: str = "",
-        **more: object,
+        stdin: str = "",
+        **options: object,
     ) -> Rehearsal:
         """What apt would do with these packages. + given: credentials by standard input"""
-        script = self.script(packages, **more)
-        done = self.host.run(
-            f"printf %s {shlex.quote(given)} | (\n{script}\n)" if given else script,
+        script = self.script(packages, **options)
+        result = self.host.run(
+            f"printf %s {shlex.quote(stdin)} | (\n{script}\n)" if stdin else script,
             shell,
             umask,
             DPKG_ADMINDIR=str(self.host.path("var/lib/dpkg")),
             PATH=f"{self.host.path('bin')}:/usr/sbin:/usr/bin:/sbin:/bin",
         )
-        assert done.returncode == 0, done.stderr
-        return AptRehearsal().value(done.stdout.splitlines())
+        assert result.returncode == 0, result.stderr
+        return AptRehearsal().value(result.stdout.splitlines())
 
 
 def _keys(relations: Mapping[str, str]) -> dict[str, str]:
@@ -148,22 +150,26 @@ def same(name: str) -> dict[str, Any]:
 def used_host() -> Iterator[UsedHost]:
     """A host without packages of others, and the publisher's repository."""
     with apt_host.host() as host, apt_host.served(host.path("www")) as address:
-        made = UsedHost(host, address)
-        made.offers("containerd.io", "2.3.7-1", **same("containerd, runc"))
-        made.offers("docker-ce", "5:29.1.3-1", depends="containerd.io", conflicts="docker.io")
-        made.offers("kubelet", "1.36.6-1.1")
-        made.offers("nvidia-open", "595.91.07-1", depends="libnvidia-compute", source="nvidia-open")
+        rehearsal_host = UsedHost(host, address)
+        rehearsal_host.offers("containerd.io", "2.3.7-1", **same("containerd, runc"))
+        rehearsal_host.offers(
+            "docker-ce", "5:29.1.3-1", depends="containerd.io", conflicts="docker.io"
+        )
+        rehearsal_host.offers("kubelet", "1.36.6-1.1")
+        rehearsal_host.offers(
+            "nvidia-open", "595.91.07-1", depends="libnvidia-compute", source="nvidia-open"
+        )
         for version in ("595.91.07-1", "600.10-1"):
             old = "libnvidia-compute-570" if version < "6" else "nothing"
-            made.offers(
+            rehearsal_host.offers(
                 "libnvidia-compute",
                 version,
                 source="nvidia-graphics-drivers",
                 conflicts=old,
                 replaces=old,
             )
-        made.pinning("595.91.07")
-        yield made
+        rehearsal_host.pinning("595.91.07")
+        yield rehearsal_host
 
 
 def azure(used: UsedHost, running: bool = True) -> None:
@@ -178,7 +184,7 @@ def azure(used: UsedHost, running: bool = True) -> None:
         used.program("systemctl", 'case "$*" in *docker.service*) echo "$5 loaded active";; esac')
 
 
-def problems(found: Rehearsal, *allowed: str) -> list[str]:
+def problems(rehearsed: Rehearsal, *allowed: str) -> list[str]:
     """Why such a run may not start, each with its remedy. + allowed: names that may go"""
-    judged = rehearsal.problems({"h": found}, allowed, {"h": "apt-get remove"})
-    return [f"{item.cause}; {item.remedy}" for item in judged]
+    results = rehearsal.problems({"h": rehearsed}, allowed, {"h": "apt-get remove"})
+    return [f"{item.cause}; {item.remedy}" for item in results]

@@ -12,18 +12,19 @@ from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.repair.controller import Controller, UndecidedError
 from gpuboot.kubernetes.repair.decide import decide
-from gpuboot.kubernetes.repair.model import TAINT_KEY, GpuNode, Repair
+from gpuboot.kubernetes.repair.model import GpuNode, Repair
 from gpuboot.kubernetes.repair.observe import NODES, observe, parse_node
 from gpuboot.kubernetes.repair.writing import EVENTS
+from gpuboot.kubernetes.repair_keys import TAINT_KEY
 
 START = 1_763_800_000.0
 XID_79 = {"alertname": "GPUXidFatal", "xid": "79"}
 XID_119 = {"alertname": "GPUXidFatal", "xid": "119"}
-LOST = {"alertname": "GPULost"}
+GPU_LOST = {"alertname": "GPULost"}
 HEALTH = {"alertname": "GPUHealthFail", "health_watch": "MEM"}
 REMAP = {"alertname": "GPURowRemapFailure"}
-RESET_ASKED = {"alertname": "GPURecoveryAction", "gpu_action": "reset"}
-REBOOT_ASKED = {"alertname": "GPURecoveryAction", "gpu_action": "reboot"}
+RECOVERY_RESET = {"alertname": "GPURecoveryAction", "gpu_action": "reset"}
+RECOVERY_REBOOT = {"alertname": "GPURecoveryAction", "gpu_action": "reboot"}
 HOT = {"alertname": "GPUThermalThrottle"}
 
 
@@ -41,7 +42,7 @@ class Site:
 
     + cure: what takes the faults of a node away: `reset`, `reboot` or `never`
     + blocked: nodes whose pods may not be evicted
-    + undecided: jobs that come to no verdict; refused: why nothing may be done to nodes
+    + undecided: jobs that come to no verdict; refusal: why nothing may be done to nodes
     + lives: how many changes and jobs until the controller is killed; None: it is not
     + writes: (method, path) of all that was changed; did: (job, node)
     """
@@ -52,7 +53,7 @@ class Site:
     cure: dict[str, str] = field(default_factory=dict)
     blocked: set[str] = field(default_factory=set)
     undecided: set[str] = field(default_factory=set)
-    refused: str = ""
+    refusal: str = ""
     maps: dict[str, dict[str, str]] = field(default_factory=dict)
     leases: dict[str, dict[str, Any]] = field(default_factory=dict)
     clock: float = START
@@ -62,9 +63,9 @@ class Site:
     writes: list[tuple[str, str]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
     did: list[tuple[str, str]] = field(default_factory=list)
-    told: list[dict[str, Any]] = field(default_factory=list)
+    log_entries: list[dict[str, Any]] = field(default_factory=list)
 
-    def add(self, name: str, gpus: int = 4, **more: Any) -> Site:
+    def add(self, name: str, gpus: int = 4, **extra: Any) -> Site:
         self.nodes[name] = {
             "metadata": {
                 "name": name,
@@ -78,7 +79,7 @@ class Site:
                 "conditions": [{"type": "Ready", "status": "True"}],
                 "nodeInfo": {"bootID": "boot-1"},
             },
-        } | more
+        } | extra
         return self
 
     # the API
@@ -109,18 +110,22 @@ class Site:
         return {"status": "success", "data": {"result": self._answer(query["query"])}}
 
     def _event(self, name: str) -> dict[str, Any]:
-        for one in self.events:
-            if one["metadata"]["name"] == name:
-                return one
+        for event in self.events:
+            if event["metadata"]["name"] == name:
+                return event
         raise ClusterError("not found", 404)
 
     def _answer(self, expression: str) -> list[dict[str, Any]]:
         if "ALERTS" not in expression:
             return [{"metric": {}, "value": [self.clock, str(self.clock - self.scrape_age)]}]
         labels = [{"alertname": "Watchdog"}]
-        labels += [{"node": node, **one} for node, found in self.faults.items() for one in found]
+        labels += [
+            {"node": node, **label_set}
+            for node, alerts in self.faults.items()
+            for label_set in alerts
+        ]
         value = [self.clock, str(self.clock - self.rules_age)]
-        return [{"metric": one, "value": value} for one in labels]
+        return [{"metric": label_set, "value": value} for label_set in labels]
 
     def send(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
         if "/leases" in path:
@@ -136,7 +141,7 @@ class Site:
         elif path.endswith("/configmaps"):
             self.maps[body["metadata"]["name"]] = body["data"]
         else:
-            if body["metadata"]["name"] in {one["metadata"]["name"] for one in self.events}:
+            if body["metadata"]["name"] in {event["metadata"]["name"] for event in self.events}:
                 raise ClusterError("exists", 409)
             self.events.append(body)
         return body
@@ -192,8 +197,10 @@ class Site:
 
     def _job(self, job: str, node: str) -> None:
         """Killed when it is done, before anybody knows: the worst moment."""
-        found = self.node(node)
-        assert (found.tainted, found.cordoned) == (True, True), f"{job} of a node in service"
+        node_state = self.node(node)
+        assert (node_state.tainted, node_state.cordoned) == (True, True), (
+            f"{job} of a node in service"
+        )
         if job in self.undecided:
             raise UndecidedError(f"{job}: no connection")
         self.did.append((job, node))
@@ -218,18 +225,22 @@ class Site:
         return {
             name
             for name, item in self.nodes.items()
-            if any(one["key"] == TAINT_KEY for one in item["spec"].get("taints", ()))
+            if any(taint["key"] == TAINT_KEY for taint in item["spec"].get("taints", ()))
         }
 
     def fault(self, name: str, *alerts: dict[str, str], cure: str = "reset") -> Site:
-        with_gpu = [one if one is LOST else {**one, "UUID": uuid(name)} for one in alerts]
+        with_gpu = [
+            alert if alert is GPU_LOST else {**alert, "UUID": uuid(name)} for alert in alerts
+        ]
         self.faults[name] = with_gpu
         self.cure[name] = cure
         return self
 
     def run(self) -> None:
         """One run of the timer."""
-        Controller(self, self.settings, self, self.told.append, refused=lambda: self.refused).run()
+        Controller(
+            self, self.settings, self, self.log_entries.append, refusal=lambda: self.refusal
+        ).run()
 
     def runs(self, count: int = 6, every_s: float = 120) -> Site:
         for _ in range(count):
@@ -243,15 +254,15 @@ def site_settings(**remediate: Any) -> Settings:
 
 
 def site(count: int = 4, **remediate: Any) -> Site:
-    made = Site(settings=site_settings(**remediate))
+    created = Site(settings=site_settings(**remediate))
     for index in range(1, count + 1):
-        made.add(f"gpu{index}")
-    return made
+        created.add(f"gpu{index}")
+    return created
 
 
-def why_not(made: Site, node: str = "gpu1") -> str:
+def why_not(site: Site, node: str = "gpu1") -> str:
     """Why nothing is done with a node."""
-    world = observe(made, made.settings, made.clock)
-    decision = decide(world, made.clock, made.settings.remediate)
-    (held,) = (one for one in decision.held if one.node == node)
-    return "; ".join(held.reasons)
+    world = observe(site, site.settings, site.clock)
+    decision = decide(world, site.clock, site.settings.remediate)
+    (held_repair,) = (candidate for candidate in decision.held_nodes if candidate.node == node)
+    return "; ".join(held_repair.reasons)

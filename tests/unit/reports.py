@@ -26,17 +26,17 @@ PASSED: Status = "pass"
 UUIDS = [uuid(name, index) for name, count in SIZES.items() for index in range(count)]
 
 
-def report(seen: Evidence) -> Report:
+def report(observed: Evidence) -> Report:
     site = settings({"exporter": {"interval_ms": 2000}})
-    found = chain.evaluate(seen, site)
+    findings = chain.evaluate(observed, site)
     return build(
         "lab",
         "2026-11-21T14:00:00Z",
         21.4,
-        seen.hosts,
-        found,
-        chain.demanded(seen, site),
-        simulated=simulated(seen.hosts),
+        observed.hosts,
+        findings,
+        chain.required_links(observed, site),
+        simulated=simulated(observed.hosts),
         versions={"driver": "595.91.07", "kubelet": "v1.36.3", "nothing": ""},
         durations={"workload": 6.1, "metrics": 7.25},
     )
@@ -46,18 +46,18 @@ def broken() -> Report:
     """gpu1 has a GPU that computes wrong, with a log to beware of; gpu2 no exporter, one holder."""
     sound = evidence()
     bad = workload_result("gpu1", 1, passed=False, error="log: <b>Test FAILED</b> \x1b[31m & more")
-    rest = tuple(t for t in sound.workload_results if t.uuids != (uuid("gpu1", 1),))[:-1]
+    remaining = tuple(t for t in sound.workload_results if t.uuids != (uuid("gpu1", 1),))[:-1]
     return report(
         replace(
             sound,
-            workload_results=(*rest, bad),
+            workload_results=(*remaining, bad),
             gpu_pods=(GpuPod(namespace="ml", name="train-0", node="gpu2", gpus=1),),
             metrics=metrics(exporters=(scrape("gpu1", 2),)),
         )
     )
 
 
-def text(found: Report, folder: Path | None = None, width: int = 200) -> str:
+def text(result: Report, folder: Path | None = None, width: int = 200) -> str:
     out = StringIO()
-    show(found, folder, Console(file=out, width=width, color_system=None))
+    show(result, folder, Console(file=out, width=width, color_system=None))
     return out.getvalue()

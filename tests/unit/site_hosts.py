@@ -17,11 +17,11 @@ def pci(device: int, count: int) -> tuple[PciDevice, ...]:
 
 
 def reading(
-    number: int, name: str, gpus: int = 0, device: int = H100, peer: str = "", **more: Any
+    number: int, name: str, gpus: int = 0, device: int = H100, peer: str = "", **extra: Any
 ) -> HostReading:
     """A clean host with one address."""
     address = f"192.0.2.{number}"
-    root_login = bool(more.pop("root_login", False))
+    root_login = bool(extra.pop("root_login", False))
     state = replace(
         CLEAN,
         hostname=name,
@@ -34,7 +34,7 @@ def reading(
             "routes": (("192.0.2.0/24", "eth0"),),
             "memory_mib": 65536,
             "cpus": 32,
-            **more,
+            **extra,
         },
     )
     return HostReading(state=state, peer=peer or address, root_login=root_login)

@@ -112,11 +112,11 @@ class Api(BaseHTTPRequestHandler):
         with suppress(OSError):
             self.rfile.read(1)
 
-    def _answer(self, given: Any) -> None:
+    def _answer(self, payload: Any) -> None:
         peer = self.connection.getpeercert()
-        who = dict(part[0] for part in peer["subject"])["commonName"] if peer else ""
+        subject = dict(part[0] for part in peer["subject"])["commonName"] if peer else ""
         status = 404 if self.path.startswith("/missing") else 200
-        text = {"path": self.path, "who": who, "body": given, "padding": "x" * 300_000}
+        text = {"path": self.path, "who": subject, "body": payload, "padding": "x" * 300_000}
         if status == 404:
             text = {"kind": "Status", "message": 'namespaces "x" not found'}
         body = b"no json" if self.path == "/text" else json.dumps(text).encode()

@@ -13,14 +13,14 @@ import pytest
 from gpuboot.kubernetes.added_fields import added_fields, text, without
 from gpuboot.kubernetes.managed_objects import ManagedObjects
 from gpuboot.kubernetes.release_objects import Drift, confirmed, drifted
-from gpuboot.kubernetes.set_fields import otherwise
+from gpuboot.kubernetes.set_fields import field_differences
 
 RECORDED = json.loads(
     gzip.decompress(Path(__file__).with_name("recorded_added_fields.json.gz").read_bytes())
 )
 # change -> each field that has to be named, with what is in force
 _PLUGIN = "spec.template.spec.containers[nvidia-device-plugin].env"
-NAMED: dict[str, dict[str, Any]] = {
+EXPECTED_FIELDS: dict[str, dict[str, Any]] = {
     "node selector": {"spec.template.spec.nodeSelector.kubernetes.io/hostname": "gpu1"},
     "device plugin env": {
         f"{_PLUGIN}[DEVICE_SPLIT]": "4",
@@ -56,25 +56,25 @@ def values(drift: Drift) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("change", NAMED)
+@pytest.mark.parametrize("change", EXPECTED_FIELDS)
 def test_each_change_is_named_with_its_value(change: str) -> None:
     [drift] = drift_of(change, "after")
-    assert values(drift) == NAMED[change]
+    assert values(drift) == EXPECTED_FIELDS[change]
 
 
-@pytest.mark.parametrize("change", NAMED)
+@pytest.mark.parametrize("change", EXPECTED_FIELDS)
 def test_before_the_change_nothing_is_named(change: str) -> None:
     assert not drift_of(change, "before")
 
 
-@pytest.mark.parametrize("change", NAMED)
+@pytest.mark.parametrize("change", EXPECTED_FIELDS)
 def test_without_the_additions_only_what_is_set_is_left_to_apply(change: str) -> None:
     [drift] = drift_of(change, "after")
     put_back = drift.cleaned or drift.live
     assert put_back is not None
-    left = {path for path, *_ in otherwise(drift.wanted, put_back)}
+    left = {path for path, *_ in field_differences(drift.desired, put_back)}
     assert left == {path for path, _, expected in drift.fields if expected is not None}
-    assert not added_fields(drift.wanted, {**put_back, "metadata": drift.live["metadata"]})  # type: ignore[index]
+    assert not added_fields(drift.desired, {**put_back, "metadata": drift.live["metadata"]})  # type: ignore[index]
 
 
 def test_an_addition_is_drift_though_to_apply_would_change_nothing() -> None:
@@ -82,8 +82,8 @@ def test_an_addition_is_drift_though_to_apply_would_change_nothing() -> None:
     assert confirmed([drift], [copy.deepcopy(RECORDED["paused"]["after"])])
 
 
-def entry(manager: str, fields: dict[str, Any], **more: str) -> dict[str, Any]:
-    return {"manager": manager, "operation": "Update", "fieldsV1": fields, **more}
+def entry(manager: str, fields: dict[str, Any], **extra: str) -> dict[str, Any]:
+    return {"manager": manager, "operation": "Update", "fieldsV1": fields, **extra}
 
 
 SPEC: dict[str, Any] = {"f:spec": {"f:replicas": {}}}
@@ -95,7 +95,7 @@ LIVE: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("manager", "fields", "more"),
+    ("manager", "fields", "extra"),
     [
         ("kube-controller-manager", SPEC, {"subresource": "scale"}),
         ("keda", SPEC, {"subresource": "scale"}),  # an autoscaler
@@ -107,9 +107,9 @@ LIVE: dict[str, Any] = {
     ],
 )
 def test_what_controllers_and_makers_set_is_none(
-    manager: str, fields: dict[str, Any], more: dict[str, str]
+    manager: str, fields: dict[str, Any], extra: dict[str, str]
 ) -> None:
-    live = {**LIVE, "metadata": {"name": "web", "managedFields": [entry(manager, fields, **more)]}}
+    live = {**LIVE, "metadata": {"name": "web", "managedFields": [entry(manager, fields, **extra)]}}
     assert not added_fields({"spec": {}}, live)
 
 

@@ -100,7 +100,7 @@ def test_a_heartbeat_in_alertmanager_passes() -> None:
         ({"heartbeat": parse_heartbeat([])}, "does not reach Alertmanager"),
         ({"stopped": tuple(parse_stopped(objects(paused=True)))}, "stack-prometheus is paused"),
         ({"stopped": tuple(parse_stopped(objects(replicas=0)))}, "has 0 replicas"),
-        ({"refused": ("pagerduty",)}, "pagerduty refused every message"),
+        ({"rejected": ("pagerduty",)}, "pagerduty refused every message"),
     ],
 )
 def test_a_way_that_is_cut_fails(changes: dict[str, Any], words: str) -> None:
@@ -138,9 +138,9 @@ def test_a_silence_of_every_critical_alert_fails(matchers: list[tuple[str, str, 
 
 
 def test_two_silences_that_mute_all_critical_alerts_fail() -> None:
-    both = [silence(("alertname", "=", name)) for name in ("GPULost", "NodeGone")]
-    assert only(alerting.evaluate(metrics(silences=parse_silences(both))), "fail")
-    finding = only(alerting.evaluate(metrics(silences=parse_silences(both[:1]))), "pass")
+    silences = [silence(("alertname", "=", name)) for name in ("GPULost", "NodeGone")]
+    assert only(alerting.evaluate(metrics(silences=parse_silences(silences))), "fail")
+    finding = only(alerting.evaluate(metrics(silences=parse_silences(silences[:1]))), "pass")
     assert "silenced: GPULost" in finding.detail
 
 
@@ -161,8 +161,8 @@ def test_a_silence_of_some_alerts_passes(matchers: list[tuple[str, str, str]]) -
 
 
 def test_a_silence_that_has_ended_is_none() -> None:
-    ended = [silence(("alertname", "=~", ".+"), state=state) for state in ("expired", "pending")]
-    assert parse_silences(ended) == ()
+    expired = [silence(("alertname", "=~", ".+"), state=state) for state in ("expired", "pending")]
+    assert parse_silences(expired) == ()
 
 
 def test_a_way_that_nobody_could_read_is_unknown() -> None:
@@ -189,12 +189,12 @@ class FakeAlertmanager:
         self.posted += body
 
 
-def page(requests: int, refused: int) -> str:
+def page(requests: int, failed: int) -> str:
     name = "alertmanager_notification_requests"
     return (
         f'{name}_total{{integration="email"}} 7\n{name}_failed_total{{integration="email"}} 0\n'
         f'{name}_total{{integration="slack"}} {requests}\n'
-        f'{name}_failed_total{{integration="slack"}} {refused}\n'
+        f'{name}_failed_total{{integration="slack"}} {failed}\n'
     )
 
 
@@ -241,20 +241,20 @@ class FakeApi:
     """Answers by the end of a path, and counts what is asked. + failing: paths that do not"""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.failing: set[str] = set()
         self.alerts: Any = []
 
     def json(self, path: str) -> Any:
         name = path.rpartition("/")[2]
-        self.asked.append(name)
+        self.requests.append(name)
         if name in self.failing:
             raise ClusterError(f"GET {path}: 503")
         silences = [silence(("alertname", "=", "GPULost"))]
         return {"alerts": self.alerts, "silences": silences}.get(name, objects(paused=True))
 
     def query(self, query: str) -> list[Any]:
-        self.asked.append("refusals")
+        self.requests.append("refusals")
         return []
 
 
@@ -267,8 +267,8 @@ def test_only_the_heartbeat_is_read_again_while_a_run_waits_for_it() -> None:
     api.failing.clear()
     first = reader.read()
     assert (first.heartbeat, len(first.silences), len(first.stopped)) == (None, 1, 2)
-    api.asked.clear()
+    api.requests.clear()
     api.alerts = alerts()
     second = reader.read()
-    assert api.asked == ["alerts"]
+    assert api.requests == ["alerts"]
     assert second == replace(first, heartbeat=parse_heartbeat(alerts()))

@@ -29,14 +29,14 @@ def site(folder: Path, **changes: Any) -> Settings:
         return {"file": str(folder / name)}
 
     email = {"to": ["ops@example.com"], "sender": "gpu@example.com", "smarthost": "mx:587"}
-    everything = {
+    all_receivers = {
         "pagerduty": {"routing_key": file("pagerduty-routing-key")},
         "slack": {"webhook": file("slack-webhook")},
         "email": {**email, "username": "gpu", "password": file("email-password")},
         "watchdog": {"url": file("watchdog-url")},
         "ca_file": str(folder / "ca.crt"),
     }
-    return settings.parse_settings({"alertmanager": {**everything, **changes}})
+    return settings.parse_settings({"alertmanager": {**all_receivers, **changes}})
 
 
 @pytest.fixture
@@ -48,13 +48,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_contents_lose_the_newline_that_editors_add(folder: Path) -> None:
-    found = alerting.secrets(site(folder))
-    assert {key: value.get_secret_value() for key, value in found.items()} == CONTENTS
+    contents = alerting.secrets(site(folder))
+    assert {key: value.get_secret_value() for key, value in contents.items()} == CONTENTS
 
 
 def test_no_content_is_in_the_values_or_their_text(folder: Path) -> None:
-    chosen = site(folder)
-    text = json.dumps(alerting.alertmanager_values(chosen)) + repr(alerting.secrets(chosen))
+    site_settings = site(folder)
+    text = json.dumps(alerting.alertmanager_values(site_settings)) + repr(
+        alerting.secrets(site_settings)
+    )
     assert not [content for content in CONTENTS.values() if content in text]
     assert "/etc/alertmanager/secrets/gpuboot-alertmanager/slack-webhook" in text
 
@@ -98,34 +100,38 @@ def test_files_that_others_can_read_are_told_of(folder: Path) -> None:
 
 def test_collectors_are_looked_at_before_the_run(tmp_path: Path) -> None:
     own = tmp_path / "counters.csv"
-    chosen = settings.parse_settings({"exporter": {"collectors_file": str(own)}})
-    [missing] = local_files.problems(chosen)
+    site_settings = settings.parse_settings({"exporter": {"collectors_file": str(own)}})
+    [missing] = local_files.problems(site_settings)
     assert "exporter.collectors_file" in missing.cause
     own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge\n")
-    [wrong] = local_files.problems(chosen)
+    [wrong] = local_files.problems(site_settings)
     assert "2 columns instead of 3" in wrong.cause
     own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, help\n")
-    assert local_files.problems(chosen) == []
+    assert local_files.problems(site_settings) == []
 
 
 def test_secrets_of_the_cluster_are_mounted_as_they_are(folder: Path) -> None:
     email = {"to": ["a@example.com"], "sender": "b@example.com", "smarthost": "mx:587"}
-    chosen = site(
+    site_settings = site(
         folder,
         slack={"webhook": {"secret": "team/url"}},
         email={**email, "username": "u", "password": {"secret": "team/smtp"}},
     )
-    assert alerting.site_secrets(chosen) == {"team": ["url", "smtp"]}
-    assert set(alerting.secrets(chosen)) == {"pagerduty-routing-key", "watchdog-url", "ca.crt"}
-    values = alerting.alertmanager_values(chosen)
+    assert alerting.site_secrets(site_settings) == {"team": ["url", "smtp"]}
+    assert set(alerting.secrets(site_settings)) == {
+        "pagerduty-routing-key",
+        "watchdog-url",
+        "ca.crt",
+    }
+    values = alerting.alertmanager_values(site_settings)
     assert values["alertmanagerSpec"]["secrets"] == ["gpuboot-alertmanager", "team"]
     assert "/etc/alertmanager/secrets/team/url" in json.dumps(values["config"])
 
 
 def test_without_a_cluster_its_secrets_are_refused(folder: Path) -> None:
-    chosen = site(folder, slack={"webhook": {"secret": "team/url"}})
+    site_settings = site(folder, slack={"webhook": {"secret": "team/url"}})
     with pytest.raises(SettingsError, match=r"slack\.webhook\.secret: .* without Kubernetes"):
-        alerting.config(chosen, "/run/secrets")
+        alerting.config(site_settings, "/run/secrets")
     assert "/run/secrets/slack-webhook" in json.dumps(alerting.config(site(folder), "/run/secrets"))
 
 
@@ -141,12 +147,12 @@ def test_a_user_without_a_password_is_a_mistake() -> None:
         settings.parse_settings({"alertmanager": {"email": email}})
 
 
-@pytest.mark.parametrize("there", [{"url": "ab"}, {}])
+@pytest.mark.parametrize("present", [{"url": "ab"}, {}])
 def test_a_missing_secret_of_the_site_ends_the_run(
-    monkeypatch: pytest.MonkeyPatch, there: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, present: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(operations, "read", lambda fact, **_: there)
+    monkeypatch.setattr(operations, "read", lambda fact, **_: present)
     monkeypatch.setattr(operations, "executing", lambda: True)
     [command] = operations.required._inner("m", {"team": ["url", "smtp"]})
-    missing = "team/smtp" if there else "team/url, team/smtp"
+    missing = "team/smtp" if present else "team/url, team/smtp"
     assert f"not in namespace m: {missing}\n" in command.args[0]

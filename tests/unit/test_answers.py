@@ -45,15 +45,15 @@ def run(script: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_a_commands_own_lines_come_as_they_are(script: str, lines: list[str]) -> None:
-    found = answer(run(script).stdout.splitlines())
-    assert (found.lines, found.noise) == (lines, [])
+    parsed = answer(run(script).stdout.splitlines())
+    assert (parsed.lines, parsed.noise) == (lines, [])
 
 
 @pytest.mark.parametrize("status", [0, 1, 3, 127])
 def test_the_exit_status_is_the_commands(status: int) -> None:
-    done = run(f"echo a; exit {status}")
-    assert done.returncode == status
-    assert answer(done.stdout.splitlines()).lines == ["a"]
+    result = run(f"echo a; exit {status}")
+    assert result.returncode == status
+    assert answer(result.stdout.splitlines()).lines == ["a"]
 
 
 def test_standard_input_reaches_the_command() -> None:
@@ -61,9 +61,9 @@ def test_standard_input_reaches_the_command() -> None:
 
 
 def test_noise_is_told_apart_wherever_it_stands() -> None:
-    found = answer(noisy(["uid\t0", "", "end\tok"]))
-    assert found.lines == ["uid\t0", "", "end\tok"]
-    assert set(found.noise) == {line for line in NOISE if line} | {"Last login: today"}
+    parsed = answer(noisy(["uid\t0", "", "end\tok"]))
+    assert parsed.lines == ["uid\t0", "", "end\tok"]
+    assert set(parsed.noise) == {line for line in NOISE if line} | {"Last login: today"}
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def every_fact() -> Iterator[type[FactBase[Any]]]:
 
 
 def test_every_fact_runs_in_a_frame() -> None:
-    found = set(every_fact()) - {FactBase}
-    assert len(found) > 20
-    assert [fact for fact in found if not issubclass(fact, Framed)] == []
+    facts = set(every_fact()) - {FactBase}
+    assert len(facts) > 20
+    assert [fact for fact in facts if not issubclass(fact, Framed)] == []
 
 
 def test_a_shell_with_a_banner_reaches_everything() -> None:
@@ -111,10 +111,10 @@ def test_half_an_answer_is_no_fact() -> None:
 
 @pytest.fixture
 def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    said = []
-    monkeypatch.setattr(shell, "_told", set())
-    monkeypatch.setattr(logger, "warning", lambda text, *words: said.append(text % words))
-    return said
+    messages = []
+    monkeypatch.setattr(shell, "_warned_hosts", set())
+    monkeypatch.setattr(logger, "warning", lambda text, *words: messages.append(text % words))
+    return messages
 
 
 def test_the_noise_is_told_once_for_each_host(warnings: list[str]) -> None:
@@ -175,5 +175,7 @@ def test_sudos_password_is_asked_for_behind_a_banner(monkeypatch: pytest.MonkeyP
 def test_commands_beside_operations_run_as_operations_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """By su and doas as well as by sudo, and in the site's environment."""
     data = {"_doas": True, "_env": {"SITE": "a"}, "_timeout": 5, "_sudo": False, "_su_user": None}
-    monkeypatch.setattr(privilege, "pop_global_arguments", lambda state, host, more: (data, []))
+    monkeypatch.setattr(
+        privilege, "pop_global_arguments", lambda state, host, arguments: (data, [])
+    )
     assert privilege.become_arguments(machine(True, [])) == {"_doas": True, "_env": {"SITE": "a"}}

@@ -52,11 +52,11 @@ def program(root: Path, name: str, text: str) -> None:
 def lacks(root: Path) -> list[list[str]]:
     script = SCRIPT.replace("/etc/kubernetes/manifests", str(root / "manifests"))
     path = f"{root / 'bin'}:{os.environ['PATH']}"
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", script], env={"PATH": path, "ROOT": str(root)}, capture_output=True, text=True
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    return Fields(done.stdout.splitlines()).rows("lacks")
+    assert (result.returncode, result.stderr) == (0, "")
+    return Fields(result.stdout.splitlines()).rows("lacks")
 
 
 def test_nothing_is_told_of_a_control_plane_that_runs(host: Path) -> None:
@@ -77,17 +77,17 @@ def test_a_diagnosis_sees_a_manifest_that_is_gone_though_the_api_server_answers(
     for name in ("kube-controller-manager", "kube-scheduler"):
         (host / f"manifests/{name}.yaml").write_text("")
 
-    def gone() -> list[str]:
+    def missing_manifests() -> list[str]:
         script = DIAGNOSE.replace("/etc/kubernetes", str(host)).partition("# --- the API server")[0]
         part = script[script.index("# --- parts of the control plane") :]
         put = 'put() { printf \'%s\\t%s\\n\' "$1" "$2"; }\n'
         return subprocess.check_output(["sh", "-c", put + part], text=True).splitlines()
 
-    assert gone() == []
+    assert missing_manifests() == []
     (host / "manifests/kube-scheduler.yaml").unlink()
-    assert gone() == ["no_manifest\tkube-scheduler"]
+    assert missing_manifests() == ["no_manifest\tkube-scheduler"]
     (host / "pki/ca.key").unlink()  # of a worker
-    assert gone() == []
+    assert missing_manifests() == []
 
 
 def test_etcd_elsewhere_needs_no_manifest(host: Path) -> None:
@@ -109,7 +109,7 @@ def test_the_last_line_of_a_server_that_ends_is_quoted(host: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "why", "after_s", "remedy"),
+    ("part", "cause", "after_s", "remedy"),
     [
         (
             "kube-apiserver",
@@ -129,10 +129,10 @@ def test_the_last_line_of_a_server_that_ends_is_quoted(host: Path) -> None:
     ],
 )
 def test_each_reason_has_its_time_and_its_remedy(
-    part: str, why: str, after_s: float, remedy: str
+    part: str, cause: str, after_s: float, remedy: str
 ) -> None:
-    look = explained(Progress(False, "no answer"), [(part, why)], CP1)
+    look = explained(Progress(False, "no answer"), [(part, cause)], CP1)
     [reason] = look.stuck
-    assert why in look.text
+    assert cause in look.text
     assert reason.after_s == after_s
-    assert remedy in f"{reason.why} {reason.remedy}"
+    assert remedy in f"{reason.cause} {reason.remedy}"

@@ -33,10 +33,10 @@ class Site:
         host.write(KEY, self.key.public())
         self.sources("good")
 
-    def repository(self, name: str, packages: dict[str, str], more: str = "") -> Repository:
-        made = Repository(self.host.path(f"www/{name}"), self.key)
-        made.publish(packages, more)
-        return made
+    def repository(self, name: str, packages: dict[str, str], fields: str = "") -> Repository:
+        created = Repository(self.host.path(f"www/{name}"), self.key)
+        created.publish(packages, fields)
+        return created
 
     def sources(self, *names: str, key: str = KEY) -> None:
         lines = (f"deb [signed-by={key}] {self.web}/{name} /\n" for name in names)
@@ -62,12 +62,12 @@ class Site:
         self.host.write("/etc/apt/preferences.d/vendor", text)
 
     def _failed(self, command: str) -> str:
-        done = self.host.run(command, umask=0o77, **LANGUAGE)
-        assert done.returncode != 0, done.stdout
-        assert not transient.reason(done.stdout + done.stderr)
-        found = explain(done.stdout + done.stderr)
-        assert found is not None, done.stdout + done.stderr
-        return found.cause
+        result = self.host.run(command, umask=0o77, **LANGUAGE)
+        assert result.returncode != 0, result.stdout
+        assert not transient.reason(result.stdout + result.stderr)
+        explanation = explain(result.stdout + result.stderr)
+        assert explanation is not None, result.stdout + result.stderr
+        return explanation.cause
 
 
 @pytest.fixture
@@ -202,9 +202,11 @@ def deb(folder: Path, name: str) -> Path:
     )
     (tree / "usr/share").mkdir(parents=True)
     (tree / "usr/share/tool").write_text("x" * 1_000_000)
-    made = folder / f"{name}.deb"
-    subprocess.run(["dpkg-deb", "--build", str(tree), str(made)], check=True, capture_output=True)
-    return made
+    package = folder / f"{name}.deb"
+    subprocess.run(
+        ["dpkg-deb", "--build", str(tree), str(package)], check=True, capture_output=True
+    )
+    return package
 
 
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="there is no dpkg-deb here")
@@ -215,10 +217,10 @@ def test_two_packages_with_one_file(site: Site, tmp_path: Path) -> None:
     (root / "var/lib/dpkg/status").touch()
     dpkg = f"LC_ALL=C dpkg --root={root} --force-not-root --force-script-chrootless --log=/dev/null"
     assert site.host.run(f"{dpkg} -i {deb(tmp_path, 'first')}").returncode == 0
-    done = site.host.run(f"{dpkg} -i {deb(tmp_path, 'second')}")
-    found = explain(done.stdout + done.stderr)
-    assert found is not None
-    assert found.cause == "two packages bring the same file"
+    result = site.host.run(f"{dpkg} -i {deb(tmp_path, 'second')}")
+    explanation = explain(result.stdout + result.stderr)
+    assert explanation is not None
+    assert explanation.cause == "two packages bring the same file"
 
 
 @pytest.mark.parametrize(
@@ -247,6 +249,6 @@ def test_two_packages_with_one_file(site: Site, tmp_path: Path) -> None:
     ],
 )
 def test_the_words_of_sqv(text: str, cause: str) -> None:
-    found = explain(text)
-    assert found is not None
-    assert cause in found.cause
+    explanation = explain(text)
+    assert explanation is not None
+    assert cause in explanation.cause

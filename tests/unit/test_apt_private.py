@@ -15,15 +15,15 @@ from tests.unit.apt_host import Host, Key, Repository
 
 pytestmark = pytest.mark.skipif(not apt_host.HAS_APT, reason=apt_host.REASON)
 
-OURS = "/etc/apt/sources.list.d/gpuboot-docker.sources"
+OWN_SOURCE = "/etc/apt/sources.list.d/gpuboot-docker.sources"
 KEY = "/etc/apt/keyrings/gpuboot-docker.asc"
 UPDATE = f"apt-get {OPTIONS} update -q -o APT::Update::Error-Mode=any"
 
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    with apt_host.host() as made:
-        yield made
+    with apt_host.host() as created:
+        yield created
 
 
 @pytest.fixture
@@ -70,18 +70,18 @@ def test_a_planned_source_is_tried_and_nothing_else_changes(
     new.publish({"docker-ce": "29.1"})
     before = files(host)
     text = f"Types: deb\nURIs: {web}/docker\nSuites: /\nSigned-By: {KEY}\n"
-    gone = Edit("/etc/apt/sources.list.d/own.list", 2, 2)
-    script = apt_private.prepare({OURS: text}, [gone], keys=[KEY])
+    removal = Edit("/etc/apt/sources.list.d/own.list", 2, 2)
+    script = apt_private.prepare({OWN_SOURCE: text}, [removal], keys=[KEY])
     assert host.run(script, umask=umask).returncode == 0
     host.write(private_key(KEY), new.key.public())
-    done = host.run(UPDATE, umask=umask)
-    assert done.returncode == 0, done.stderr
-    assert "own/Packages" not in done.stdout, "what the host has read is not read again"
+    result = host.run(UPDATE, umask=umask)
+    assert result.returncode == 0, result.stderr
+    assert "own/Packages" not in result.stdout, "what the host has read is not read again"
     simulated = host.run(f"apt-get {OPTIONS} -s install docker-ce own-tool", umask=umask)
     assert "Inst docker-ce (29.1" in simulated.stdout, simulated.stderr
     assert "Inst own-tool (1.0" in simulated.stdout
-    offered = host.run(f"apt-cache {OPTIONS} madison docker-ce").stdout
-    assert offered.split()[:3] == ["docker-ce", "|", "29.1"]
+    versions = host.run(f"apt-cache {OPTIONS} madison docker-ce").stdout
+    assert versions.split()[:3] == ["docker-ce", "|", "29.1"]
     assert "Candidate: 29.1" in host.run(f"apt-cache {OPTIONS} policy docker-ce").stdout
     assert files(host) == before
     assert not (host.root / "hook-ran").exists()
@@ -105,10 +105,10 @@ def test_apt_itself_refuses_a_set_that_does_not_go_together(
     host: Host, web: str, used: Repository
 ) -> None:
     text = f"Types: deb\nURIs: {web}/own/\nSuites: /\nSigned-By: {KEY}\n"
-    assert host.run(apt_private.prepare({OURS: text}, keys=[KEY])).returncode == 0
-    done = host.run(f"apt-get {OPTIONS} indextargets")
-    assert done.returncode != 0
-    assert "Conflicting values set for option Signed-By" in done.stderr
+    assert host.run(apt_private.prepare({OWN_SOURCE: text}, keys=[KEY])).returncode == 0
+    result = host.run(f"apt-get {OPTIONS} indextargets")
+    assert result.returncode != 0
+    assert "Conflicting values set for option Signed-By" in result.stderr
     assert host.run("apt-get indextargets").returncode == 0
 
 

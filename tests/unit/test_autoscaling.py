@@ -40,7 +40,7 @@ def phase(pod: str, name: str = "Running", value: int = 1) -> dict[str, str]:
 
 
 def evaluate(
-    tmp_path: Path, series: list[dict[str, str]], expression: str, wanted: list[float]
+    tmp_path: Path, series: list[dict[str, str]], expression: str, expected: list[float]
 ) -> None:
     """Fails unless the expression gives these values at the tenth minute."""
     test = {
@@ -50,7 +50,7 @@ def evaluate(
             {
                 "expr": expression,
                 "eval_time": "10m",
-                "exp_samples": [{"labels": "{}", "value": value} for value in wanted],
+                "exp_samples": [{"labels": "{}", "value": value} for value in expected],
             }
         ],
     }
@@ -58,14 +58,14 @@ def evaluate(
     path.write_text(
         yaml.safe_dump({"rule_files": [], "evaluation_interval": "1m", "tests": [test]})
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [promtool(), "test", "rules", path], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize(
-    ("series", "wanted"),
+    ("series", "expected"),
     [
         pytest.param(
             [sm(FIRST, "0.5x20"), sm(SECOND, "0.25x20"), phase(FIRST), phase(SECOND)],
@@ -101,9 +101,9 @@ def evaluate(
     ],
 )
 def test_load_is_the_sum_of_all_replicas_or_nothing(
-    tmp_path: Path, series: list[dict[str, str]], wanted: list[float]
+    tmp_path: Path, series: list[dict[str, str]], expected: list[float]
 ) -> None:
-    evaluate(tmp_path, series, load_query(WEB), wanted)
+    evaluate(tmp_path, series, load_query(WEB), expected)
 
 
 def test_the_adapters_query(tmp_path: Path) -> None:
@@ -117,13 +117,13 @@ def test_the_adapters_query(tmp_path: Path) -> None:
     assert "<<" not in filled
     evaluate(tmp_path, [sm(FIRST, "0.5x20"), sm(SECOND, "1x20")], filled, [0.5])
     evaluate(tmp_path, [sm(SECOND, "1x20")], filled, [])
-    found = f"count({rule['seriesQuery']})"
-    evaluate(tmp_path, [sm(FIRST, "0.5x20")], found, [1])
+    query = f"count({rule['seriesQuery']})"
+    evaluate(tmp_path, [sm(FIRST, "0.5x20")], query, [1])
 
 
 def test_the_series_is_one_that_our_rules_make() -> None:
-    made = rules.groups(Settings(), ())
-    assert SERIES in {rule.get("record") for group in made for rule in group["rules"]}
+    groups = rules.groups(Settings(), ())
+    assert SERIES in {rule.get("record") for group in groups for rule in group["rules"]}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_hpa_asks_for_the_adapters_metric() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"target": 60.0}, "not between 0 and 1"),
         ({"min_replicas": 5, "max_replicas": 4}, "the lower first"),
@@ -180,8 +180,8 @@ def test_hpa_asks_for_the_adapters_metric() -> None:
         ({"kind": "DaemonSet"}, "neither"),
     ],
 )
-def test_mistakes(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_mistakes(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Workload("a", "web", **options)
 
 
@@ -194,8 +194,8 @@ def test_mistakes(options: dict[str, Any], said: str) -> None:
     ],
 )
 def test_the_command_line(arguments: list[str], kind: str | None) -> None:
-    done = CliRunner().invoke(app, ["autoscaling", *arguments])
-    assert done.exit_code == 0, done.output
-    assert yaml.safe_load(done.stdout).get("kind") == kind
+    result = CliRunner().invoke(app, ["autoscaling", *arguments])
+    assert result.exit_code == 0, result.output
+    assert yaml.safe_load(result.stdout).get("kind") == kind
     wrong = CliRunner().invoke(app, ["autoscaling", "hpa", "web", "--target", "60"])
     assert wrong.exit_code == 2

@@ -67,8 +67,9 @@ class Machine:
         self.metrics = root / "textfile"
         self.configure()
 
-    def configure(self, **more: object) -> None:
-        settings = parse_settings({"backup": {"folder": str(self.folder), "keep": 2} | more}).backup
+    def configure(self, **options: object) -> None:
+        choices = {"folder": str(self.folder), "keep": 2} | options
+        settings = parse_settings({"backup": choices}).backup
         text = backup.files(settings, "node1")["/etc/gpuboot/etcd-backup.conf"]
         text = text.replace(backup.METRICS_FOLDER, str(self.metrics))
         (self.root / "etc/gpuboot/etcd-backup.conf").write_text(text)
@@ -93,7 +94,7 @@ class Machine:
         )
 
     @property
-    def kept(self) -> list[Path]:
+    def backups(self) -> list[Path]:
         return sorted(path for path in self.folder.iterdir() if path.name[0] != ".")
 
 
@@ -103,28 +104,29 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_a_backup_holds_what_a_restore_needs_and_only_root_reads_it(machine: Machine) -> None:
-    done = machine.run("upgrade")
-    assert done.returncode == 0, done.stderr
-    (made,) = machine.kept
-    assert made.name.endswith("Z-upgrade")
-    assert sorted(path.name for path in made.iterdir()) == [*FILES, VOLUMES]
-    assert (made / VOLUMES).read_text().endswith(f"get pv -o {FORMAT}\n")
-    assert {path.stat().st_mode & 0o777 for path in made.iterdir()} == {0o600}
-    assert {path.stat().st_mode & 0o777 for path in (made, machine.folder)} == {0o700}
-    listed = subprocess.run(
-        ["tar", "-tf", made / "pki.tar"], capture_output=True, text=True, check=True
+    result = machine.run("upgrade")
+    assert result.returncode == 0, result.stderr
+    (created,) = machine.backups
+    assert created.name.endswith("Z-upgrade")
+    assert sorted(path.name for path in created.iterdir()) == [*FILES, VOLUMES]
+    assert (created / VOLUMES).read_text().endswith(f"get pv -o {FORMAT}\n")
+    assert {path.stat().st_mode & 0o777 for path in created.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (created, machine.folder)} == {0o700}
+    listing = subprocess.run(
+        ["tar", "-tf", created / "pki.tar"], capture_output=True, text=True, check=True
     )
-    assert set(listed.stdout.split()) == {
+    assert set(listing.stdout.split()) == {
         "pki/ca.crt", "pki/ca.key", "pki/sa.pub", "pki/sa.key", "pki/etcd/ca.crt"
     }  # fmt: skip
-    about = json.loads((made / "about.json").read_text())
-    assert (about["reason"], about["node"], about["kubernetes"]) == ("upgrade", "cp1", "v1.36.3")
-    assert about["snapshot"]["revision"] == 7
+    metadata = json.loads((created / "about.json").read_text())
+    origin = (metadata["reason"], metadata["node"], metadata["kubernetes"])
+    assert origin == ("upgrade", "cp1", "v1.36.3")
+    assert metadata["snapshot"]["revision"] == 7
     assert "--endpoints=https://127.0.0.1:2379 " in machine.calls.read_text()
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "message"),
     [
         ("BROKEN_SAVE", "snapshot save failed: no leader"),
         ("BROKEN_STATUS", "finds the snapshot broken"),
@@ -132,14 +134,14 @@ def test_a_backup_holds_what_a_restore_needs_and_only_root_reads_it(machine: Mac
     ],
 )
 def test_a_snapshot_that_is_not_sound_is_no_backup(
-    machine: Machine, broken: str, said: str
+    machine: Machine, broken: str, message: str
 ) -> None:
-    done = machine.run(**{broken: "1"})
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert machine.kept == []
+    result = machine.run(**{broken: "1"})
+    assert result.returncode == 1
+    assert message in result.stderr
+    assert machine.backups == []
     assert machine.run().returncode == 0
-    assert len(machine.kept) == 1
+    assert len(machine.backups) == 1
     assert not list(machine.folder.glob(".new-*"))  # what the one that failed has left
 
 
@@ -147,7 +149,7 @@ def test_the_newest_are_kept(machine: Machine) -> None:
     for stamp in ("20250101T000000Z-timer", "20250102T000000Z-timer", "mine"):
         (machine.folder / stamp).mkdir(parents=True)
     assert machine.run().returncode == 0
-    names = [path.name for path in machine.kept]
+    names = [path.name for path in machine.backups]
     assert names[0] == "20250102T000000Z-timer"
     assert len(names) == 3
     assert names[-1] == "mine"
@@ -155,31 +157,31 @@ def test_the_newest_are_kept(machine: Machine) -> None:
 
 def test_a_machine_without_etcd_is_named(machine: Machine) -> None:
     (machine.root / "etc/kubernetes/manifests/etcd.yaml").unlink()
-    done = machine.run()
-    assert done.returncode == 1
-    assert "no etcd runs here" in done.stderr
+    result = machine.run()
+    assert result.returncode == 1
+    assert "no etcd runs here" in result.stderr
 
 
 def test_prometheus_is_told_when_the_newest_was_taken(machine: Machine) -> None:
     assert machine.run().returncode == 0
     file = machine.metrics / f"{backup.METRIC}.prom"
-    taken = json.loads((machine.kept[-1] / "about.json").read_text())["taken"]
+    timestamp = json.loads((machine.backups[-1] / "about.json").read_text())["taken"]
     assert file.read_text().splitlines()[1:] == [
         f"# TYPE {backup.METRIC} gauge",
-        f'{backup.METRIC}{{node="node1"}} {taken}',
+        f'{backup.METRIC}{{node="node1"}} {timestamp}',
     ]
     assert file.stat().st_mode & 0o777 == 0o644
     assert machine.metrics.stat().st_mode & 0o777 == 0o755
     assert machine.run(BROKEN_SAVE="1").returncode == 1
-    assert str(taken) in file.read_text()
+    assert str(timestamp) in file.read_text()
 
 
 def test_a_backup_is_good_though_prometheus_cannot_be_told(machine: Machine) -> None:
     machine.metrics.write_text("in the way")
-    done = machine.run()
-    assert done.returncode == 0
-    assert "Prometheus is not told" in done.stderr
-    assert len(machine.kept) == 1
+    result = machine.run()
+    assert result.returncode == 0
+    assert "Prometheus is not told" in result.stderr
+    assert len(machine.backups) == 1
 
 
 def test_files_follow_the_settings() -> None:
@@ -193,7 +195,7 @@ def test_files_follow_the_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "said"),
+    ("setting", "value", "message"),
     [
         ("keep", 0, "backup.keep"),
         ("folder", "backup", "backup.folder: takes an absolute path"),
@@ -203,18 +205,18 @@ def test_files_follow_the_settings() -> None:
         ("max_age_h", 0, "backup.max_age_h"),
     ],
 )
-def test_wrong_settings_are_named(setting: str, value: object, said: str) -> None:
+def test_wrong_settings_are_named(setting: str, value: object, message: str) -> None:
     with pytest.raises(SettingsError) as error:
         parse_settings({"backup": {setting: value}})
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_a_change_without_a_backup_does_not_begin() -> None:
     command = before("upgrade").get_raw_value()
     program = backup.PROGRAM
     assert command.startswith(f"test ! -x {program} || {program} upgrade || {{")
-    there = command.replace(program, "/bin/false")
-    failed = subprocess.run(["sh", "-c", there], capture_output=True, text=True)
+    altered = command.replace(program, "/bin/false")
+    failed = subprocess.run(["sh", "-c", altered], capture_output=True, text=True)
     assert failed.returncode == 1
     assert "no backup of etcd could be taken before this: upgrade" in failed.stderr
     assert "remedy: " in failed.stderr
@@ -270,9 +272,9 @@ def test_a_failure_that_does_not_end_is_told_and_the_backup_is_good(
 case "$*" in *SubState*) echo failed ;; *Result*) echo {result} ;; *) exit 1 ;; esac
 """,
     )
-    done = machine.run("upgrade")
-    assert done.returncode == 0
-    assert (backup.SERVICE not in done.stderr) == silent
+    completed = machine.run("upgrade")
+    assert completed.returncode == 0
+    assert (backup.SERVICE not in completed.stderr) == silent
 
 
 def test_containerd_restarts_when_no_backup_is_under_way(machine: Machine) -> None:
@@ -291,7 +293,7 @@ def test_systemd_accepts_the_units_and_tries_again(unit: str, tmp_path: Path) ->
     text = render(f"kubernetes/{unit.removeprefix('gpuboot-')}.j2", program=program, proxy="/p")
     assert "Restart=on-failure\n" in text
     (tmp_path / unit).write_text(text.replace(backup.PROGRAM, "/bin/true"))
-    done = subprocess.run(
+    result = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", tmp_path / unit], capture_output=True, text=True
     )
-    assert unit not in done.stderr
+    assert unit not in result.stderr

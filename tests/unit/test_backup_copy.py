@@ -49,8 +49,8 @@ class Copying(Machine):
 
     def __init__(self, root: Path, **settings: object) -> None:
         super().__init__(root)
-        self.there, self.differs = root / "there", root / "differs"
-        for file in (self.there, self.differs, self.calls):
+        self.remote, self.differs = root / "there", root / "differs"
+        for file in (self.remote, self.differs, self.calls):
             file.write_text("")
         for name in ("rsync", "rclone"):
             self.program(name, PROGRAM)
@@ -62,12 +62,12 @@ class Copying(Machine):
 
     def copy(self, broken: str = "") -> tuple[int, str]:
         self.calls.write_text("")
-        more = {"THERE": str(self.there), "DIFFERS": str(self.differs), "BROKEN": broken}
-        done = self.run("copy", **more)
-        return done.returncode, done.stderr
+        environment = {"THERE": str(self.remote), "DIFFERS": str(self.differs), "BROKEN": broken}
+        result = self.run("copy", **environment)
+        return result.returncode, result.stderr
 
     @property
-    def called(self) -> list[str]:
+    def logged_calls(self) -> list[str]:
         """Without folders that differ from test to test."""
         return [
             line.replace(f"{self.folder}/", "LOCAL/") for line in self.calls.read_text().split("\n")
@@ -88,39 +88,39 @@ def test_what_is_missing_is_copied_the_newest_first_and_whole_ones_are_told_by_t
     node: Copying,
 ) -> None:
     assert node.copy() == (0, "")
-    there = f"{STORE}/node1"
-    sent = [line for line in node.called if "LOCAL/2" in line]
-    assert sent == [
+    store = f"{STORE}/node1"
+    transfers = [line for line in node.logged_calls if "LOCAL/2" in line]
+    assert transfers == [
         line
         for name in (NEW, OLD)
         for line in (
-            f"rsync -rtp --exclude=/about.json LOCAL/{name}/ {there}/{name}/",
-            f"rsync -tp LOCAL/{name}/about.json {there}/{name}/",
+            f"rsync -rtp --exclude=/about.json LOCAL/{name}/ {store}/{name}/",
+            f"rsync -tp LOCAL/{name}/about.json {store}/{name}/",
         )
-    ] + [f"rsync -rcn --out-format=%n LOCAL/{NEW}/ {there}/{NEW}/"]
+    ] + [f"rsync -rcn --out-format=%n LOCAL/{NEW}/ {store}/{NEW}/"]
     assert node.copied == f"{NEW}\t2000\t{STORE}\n"
     metric = node.metrics / f"{backup.COPY_METRIC}.prom"
     assert metric.read_text().endswith(f'{backup.COPY_METRIC}{{node="node1"}} 2000\n')
-    node.there.write_text(f"{OLD}\n{NEW}\n")
+    node.remote.write_text(f"{OLD}\n{NEW}\n")
     assert node.copy() == (0, "")
-    assert not [line for line in node.called if line.startswith("rsync -rtp")]
+    assert not [line for line in node.logged_calls if line.startswith("rsync -rtp")]
 
 
 def test_older_copies_than_are_kept_are_deleted_and_nothing_else(node: Copying) -> None:
     node.configure(rsync=RSYNC, keep_copies=2)
     older = [f"2025010{day}T000000Z-timer" for day in (1, 2)]
-    node.there.write_text("\n".join([*older, OLD, NEW]) + "\n")
+    node.remote.write_text("\n".join([*older, OLD, NEW]) + "\n")
     assert node.copy() == (0, "")
-    dropped = [line for line in node.called if "--delete" in line]
+    dropped = [line for line in node.logged_calls if "--delete" in line]
     assert dropped == [
         f"rsync -r --delete --include=/{name}/*** --exclude=* LOCAL/.empty/ {STORE}/node1/"
         for name in reversed(older)
     ]
-    assert [path.name for path in node.kept] == [OLD, NEW]
+    assert [path.name for path in node.backups] == [OLD, NEW]
 
 
 @pytest.mark.parametrize(
-    ("broken", "said"),
+    ("broken", "message"),
     [
         ("--list-only", f"{STORE} cannot be read"),
         ("-rtp", f"{NEW} is not copied to {STORE}/node1"),
@@ -129,66 +129,66 @@ def test_older_copies_than_are_kept_are_deleted_and_nothing_else(node: Copying) 
     ],
 )
 def test_a_copy_that_fails_says_so_and_leaves_the_local_ones(
-    node: Copying, broken: str, said: str
+    node: Copying, broken: str, message: str
 ) -> None:
     code, text = node.copy(broken)
     assert code == 1
-    assert said in text
+    assert message in text
     assert "connection refused" in text
     assert node.copied == ""
     assert not list(node.metrics.glob("*")) if node.metrics.exists() else True
-    assert [path.name for path in node.kept] == [OLD, NEW]
+    assert [path.name for path in node.backups] == [OLD, NEW]
 
 
 def test_a_copy_that_is_not_the_same_is_made_anew(node: Copying) -> None:
-    node.there.write_text(f"{OLD}\n{NEW}\n")
+    node.remote.write_text(f"{OLD}\n{NEW}\n")
     node.differs.write_text("etcd.db\n")
     assert node.copy() == (0, "")
-    assert [line for line in node.called if "--delete" in line]
-    assert [line for line in node.called if line.startswith("rsync -rtp") and NEW in line]
+    assert [line for line in node.logged_calls if "--delete" in line]
+    assert [line for line in node.logged_calls if line.startswith("rsync -rtp") and NEW in line]
 
 
 def test_a_bucket_is_asked_by_rclone_whose_secret_is_on_no_command_line(tmp_path: Path) -> None:
     node = Copying(tmp_path, s3=S3, keep_copies=2)
-    node.there.write_text("20250101T000000Z-timer\n20250102T000000Z-timer\n" + OLD + "\n")
+    node.remote.write_text("20250101T000000Z-timer\n20250102T000000Z-timer\n" + OLD + "\n")
     assert node.copy() == (0, "")
     config = f"--config {tmp_path}/etc/gpuboot/etcd-backup-rclone.conf"
-    assert all(config in line for line in node.called)
-    there = "there:etcd/clusters/prod/node1"
-    told = [line.partition("--contimeout 15s ")[2] for line in node.called]
-    listing = f"lsf -R --files-only --include /*/about.json {there}"
-    assert told == [
+    assert all(config in line for line in node.logged_calls)
+    remote = "there:etcd/clusters/prod/node1"
+    calls = [line.partition("--contimeout 15s ")[2] for line in node.logged_calls]
+    listing = f"lsf -R --files-only --include /*/about.json {remote}"
+    assert calls == [
         listing,
-        f"copy --exclude /about.json LOCAL/{NEW} {there}/{NEW}",
-        f"copy --include /about.json LOCAL/{NEW} {there}/{NEW}",
-        f"check --one-way --download LOCAL/{NEW} {there}/{NEW}",
+        f"copy --exclude /about.json LOCAL/{NEW} {remote}/{NEW}",
+        f"copy --include /about.json LOCAL/{NEW} {remote}/{NEW}",
+        f"check --one-way --download LOCAL/{NEW} {remote}/{NEW}",
         listing,
-        f"purge {there}/20250101T000000Z-timer",
+        f"purge {remote}/20250101T000000Z-timer",
     ]
     node.differs.write_text("etcd.db")
     assert node.copy()[0] == 0
-    assert any(f"purge {there}/{NEW}" in line for line in node.called)
+    assert any(f"purge {remote}/{NEW}" in line for line in node.logged_calls)
 
 
 @pytest.mark.parametrize("systemctl", ["0", "1"])
 def test_each_backup_begins_a_copy_that_it_does_not_wait_for(node: Copying, systemctl: str) -> None:
-    done = node.run("upgrade", SYSTEMCTL=systemctl)
-    assert done.returncode == 0
-    assert f"systemctl start --no-block {backup_copy.SERVICE}" in node.called
-    assert ("no copy off this node was begun" in done.stderr) is (systemctl == "1")
+    result = node.run("upgrade", SYSTEMCTL=systemctl)
+    assert result.returncode == 0
+    assert f"systemctl start --no-block {backup_copy.SERVICE}" in node.logged_calls
+    assert ("no copy off this node was begun" in result.stderr) is (systemctl == "1")
     node.configure()
     node.calls.write_text("")
     assert node.run("removal").returncode == 0
-    assert not [line for line in node.called if "systemctl" in line]
+    assert not [line for line in node.logged_calls if "systemctl" in line]
 
 
-def site(where: Path, **backup: object) -> Settings:
+def site(folder: Path, **backup: object) -> Settings:
     for name, text in (
         ("key", KEY),
         ("known_hosts", "store ssh-ed25519 AAAA\n"),
         ("secret", "s3cr"),
     ):
-        (where / name).write_text(text)
+        (folder / name).write_text(text)
     return parse_settings({"backup": backup})
 
 
@@ -230,7 +230,7 @@ def test_without_a_place_there_is_nothing_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("key", "ssh-ed25519 AAAA", "backup.rsync.key.file: key: it holds no private SSH key"),
         ("known_hosts", "store", "backup.rsync.known_hosts: known_hosts: it has no lines"),
@@ -238,14 +238,14 @@ def test_without_a_place_there_is_nothing_of_it() -> None:
     ],
 )
 def test_files_that_cannot_be_used_are_named_before_anything_is_touched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     settings = site(tmp_path, rsync=RSYNC)
     assert local_files.problems(settings) == []
     (tmp_path / name).write_text(content)
     (problem,) = local_files.problems(settings)
-    assert said in problem.cause
+    assert message in problem.cause
     (tmp_path / "key").chmod(0o644)
     assert local_files.warnings(settings) == [
         "backup.rsync.key.file: others can read key; remedy: chmod 600 key"
@@ -253,7 +253,7 @@ def test_files_that_cannot_be_used_are_named_before_anything_is_touched(
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("options", "message"),
     [
         ({"rsync": RSYNC, "s3": S3}, "take either rsync or s3"),
         ({"rsync": RSYNC | {"to": "store.example:/srv"}}, "backup.rsync.to: takes USER@HOST"),
@@ -265,7 +265,7 @@ def test_files_that_cannot_be_used_are_named_before_anything_is_touched(
         ({"keep_copies": 0}, "backup.keep_copies"),
     ],
 )
-def test_wrong_settings_are_named(given: dict[str, object], said: str) -> None:
+def test_wrong_settings_are_named(options: dict[str, object], message: str) -> None:
     with pytest.raises(SettingsError) as error:
-        parse_settings({"backup": given})
-    assert said in str(error.value)
+        parse_settings({"backup": options})
+    assert message in str(error.value)

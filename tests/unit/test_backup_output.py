@@ -10,7 +10,7 @@ import pytest
 from tests.unit.test_backup import CTR, STATUS, Machine
 
 # prints nothing so many times
-QUIET = """\
+QUIET_CTR = """\
 #!/bin/sh
 case "$*" in
   *"snapshot status"*)
@@ -24,9 +24,9 @@ esac
 def test_what_etcdutl_prints_is_lost(tmp_path: Path, times: int, good: bool) -> None:
     machine = Machine(tmp_path)
     plain = (CTR % STATUS).removeprefix("#!/bin/sh\n")
-    machine.program("ctr", QUIET.replace("TIMES", str(times)) + plain)
-    done = machine.run()
-    assert (done.returncode == 0) is good, done.stderr
-    about = [json.loads((made / "about.json").read_text()) for made in machine.kept]
-    assert [item["snapshot"]["revision"] for item in about] == [7] * good
-    assert good or "does not tell what is in the snapshot" in done.stderr
+    machine.program("ctr", QUIET_CTR.replace("TIMES", str(times)) + plain)
+    result = machine.run()
+    assert (result.returncode == 0) is good, result.stderr
+    metadata = [json.loads((path / "about.json").read_text()) for path in machine.backups]
+    assert [item["snapshot"]["revision"] for item in metadata] == [7] * good
+    assert good or "does not tell what is in the snapshot" in result.stderr

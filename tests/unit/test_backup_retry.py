@@ -23,6 +23,6 @@ def test_another_try_that_fails_is_told_and_stops_nothing(
 
     monkeypatch.setattr(remote, "run", run)
     monkeypatch.setattr(etcd_backup, "warn", warnings.append)
-    nobody: Any = None
-    assert etcd_backup._again(nobody, nobody)
+    unused: Any = None
+    assert etcd_backup._retry(unused, unused)
     assert ["the disk is full" in text for text in warnings] == [True] * fails

@@ -21,7 +21,7 @@ from deploys.facts.text import OneLine
 from gpuboot.fact_output import answer
 
 
-class Says(OneLine):
+class EchoFact(OneLine):
     """What a shell command prints first."""
 
     @override
@@ -29,7 +29,7 @@ class Says(OneLine):
         return script
 
 
-class OfCluster(Says):
+class OfCluster(EchoFact):
     """The same, of a command that asks the API server."""
 
     of_cluster = True
@@ -50,39 +50,41 @@ class Lines(Framed[list[str]]):
 
 
 def request(fact: type[Framed[Any]], **arguments: Any) -> Request:
-    made = Request.of(fact, arguments)
-    assert made
-    return made
+    created = Request.of(fact, arguments)
+    assert created
+    return created
 
 
 def ask(*requests: Request) -> tuple[list[Any], str]:
     """The answers, and the command that gave them."""
     batch = Batch()
     command = batch.command(requests=requests)
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
-    return batch.process(done.stdout.splitlines()), command
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    return batch.process(result.stdout.splitlines()), command
 
 
-def says(script: str) -> Request:
-    return request(Says, script=script)
+def echo_request(script: str) -> Request:
+    return request(EchoFact, script=script)
 
 
 def test_each_fact_has_its_answer_in_order() -> None:
-    found, _ = ask(says("echo a"), request(Lines, script="printf 'b\\n\\nc'"), says("true"))
-    assert found == ["a", ["b", "", "c"], ""]
+    answers, _ = ask(
+        echo_request("echo a"), request(Lines, script="printf 'b\\n\\nc'"), echo_request("true")
+    )
+    assert answers == ["a", ["b", "", "c"], ""]
 
 
 @pytest.mark.parametrize("script", ["cd /; x=1; exit 0", "trap 'echo gone' EXIT", "set -e"])
 def test_a_command_changes_nothing_for_the_next(script: str) -> None:
-    found, _ = ask(says(script), says('echo "$PWD ${x:-}"'))
-    assert found[1] == str(Path.cwd())
+    answers, _ = ask(echo_request(script), echo_request('echo "$PWD ${x:-}"'))
+    assert answers[1] == str(Path.cwd())
 
 
 def test_one_that_fails_keeps_the_answers_of_the_others() -> None:
-    found, _ = ask(says("echo a; exit 3"), says("echo b"))
-    assert isinstance(found[0], Unanswered)
-    assert "ended with 3" in str(found[0])
-    assert found[1] == "b"
+    answers, _ = ask(echo_request("echo a; exit 3"), echo_request("echo b"))
+    assert isinstance(answers[0], Unanswered)
+    assert "ended with 3" in str(answers[0])
+    assert answers[1] == "b"
 
 
 def test_requests_that_can_be_merged_are_one_command(tmp_path: Path) -> None:
@@ -90,29 +92,29 @@ def test_requests_that_can_be_merged_are_one_command(tmp_path: Path) -> None:
     for path in paths[:2]:
         Path(path).write_text(path)
         Path(path).chmod(0o640)
-    found, command = ask(
+    answers, command = ask(
         request(Files, paths=paths[:1]),
-        says("echo between"),
+        echo_request("echo between"),
         request(Files, paths=paths[:2]),
         request(Files, paths=paths[2:]),
     )
     first, second = [
         {path: FileState("640", hashlib.sha256(path.encode()).hexdigest())} for path in paths[:2]
     ]
-    assert found == [first, "between", first | second, {}]
+    assert answers == [first, "between", first | second, {}]
     assert command.count("sha256sum") == 1
 
 
 def test_what_asks_the_cluster_runs_beside_the_rest(tmp_path: Path) -> None:
-    asked = tmp_path / "asked"
-    wait = f"for try in 1 2 3 4 5 6 7 8 9; do test ! -e {asked} || break; sleep 0.2; done"
-    found, command = ask(
-        request(OfCluster, script=f"touch {asked}; echo one"),
-        says(f"{wait}; ls {tmp_path}"),
+    marker = tmp_path / "asked"
+    wait = f"for try in 1 2 3 4 5 6 7 8 9; do test ! -e {marker} || break; sleep 0.2; done"
+    answers, command = ask(
+        request(OfCluster, script=f"touch {marker}; echo one"),
+        echo_request(f"{wait}; ls {tmp_path}"),
         request(OfCluster, script="echo two; exit 3"),
     )
-    assert found[:2] == ["one", "asked"]
-    assert "ended with 3" in str(found[2])
+    assert answers[:2] == ["one", "asked"]
+    assert "ended with 3" in str(answers[2])
     lane = subprocess.run(
         ["sh", "-c", command.replace('cat "$lane"', 'cat "$lane"; ls -l "$lane" >&2', 1)],
         capture_output=True,
@@ -125,13 +127,13 @@ def test_what_asks_the_cluster_runs_beside_the_rest(tmp_path: Path) -> None:
 
 def test_half_an_answer_is_none() -> None:
     batch = Batch()
-    done = subprocess.run(
-        ["sh", "-c", batch.command(requests=[says("echo a"), says("echo b")])],
+    result = subprocess.run(
+        ["sh", "-c", batch.command(requests=[echo_request("echo a"), echo_request("echo b")])],
         capture_output=True,
         text=True,
         check=True,
     )
-    lines = done.stdout.splitlines()
+    lines = result.stdout.splitlines()
     with pytest.raises(FactProcessError):
         batch.process(lines[:-1])
     assert answer(lines).lines
@@ -139,37 +141,37 @@ def test_half_an_answer_is_none() -> None:
 
 def test_what_a_hosts_shell_prints_is_no_answer() -> None:
     batch = Batch()
-    done = subprocess.run(
-        ["sh", "-c", f"echo Welcome; {batch.command(requests=[says('echo a')])}; echo Bye"],
+    result = subprocess.run(
+        ["sh", "-c", f"echo Welcome; {batch.command(requests=[echo_request('echo a')])}; echo Bye"],
         capture_output=True,
         text=True,
         check=True,
     )
-    assert batch.process(done.stdout.splitlines()) == ["a"]
+    assert batch.process(result.stdout.splitlines()) == ["a"]
 
 
 def test_the_kernels_settings_are_whole() -> None:
     keys = ["fs.inotify.max_user_watches", "net.ipv4.ip_local_port_range", "gpuboot.none"]
     [state], _ = ask(request(Kernel, sysctls=keys))
-    found = {
+    expected = {
         key: path.read_text().strip()
         for key in keys
         if (path := Path("/proc/sys", *key.split("."))).exists()
     }
-    assert len(found) > 0
-    assert state.sysctls == found
+    assert len(expected) > 0
+    assert state.sysctls == expected
 
 
 def test_the_longest_batch_fits_into_the_one_argument_that_a_shell_gets() -> None:
     """Linux: MAX_ARG_STRLEN, 131,072 bytes with the zero at the end."""
     script = "printf '%s' \"it's\"; # " + "x" * 950 + " {}"
-    requests = [request(Says, script=script.format(number)) for number in range(250)]
+    requests = [request(EchoFact, script=script.format(number)) for number in range(250)]
     batches = [Batch().command(requests=part) for part in parts(requests)]
     assert len(batches) > 2
     answered = 0
     for command in batches:
         as_root = make_unix_command(StringCommand(command), _sudo=True, _sudo_user="root")
         assert len(as_root.get_raw_value()) < 131_072
-        done = subprocess.run(["sh", "-c", command], capture_output=True, check=True)
-        answered += done.stdout.count(b"it's")
+        result = subprocess.run(["sh", "-c", command], capture_output=True, check=True)
+        answered += result.stdout.count(b"it's")
     assert answered == 250

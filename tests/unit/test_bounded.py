@@ -24,7 +24,7 @@ ROWS = tuple(
 LIST = "\n".join(f"GPU {n}: NVIDIA H100 (UUID: {uuid('gpu1', n)})" for n in range(2))
 # recorded: NVIDIA/gpu-operator#285, microsoft/pai#3756; nvidia-smi(1), "Return code 14"
 WARNING = "WARNING: infoROM is corrupted at gpu 0000:1C:00.0"
-LOST = (
+LOST_GPU = (
     "Unable to determine the device handle for GPU0000:1C:00.0: GPU is lost.  Reboot the system "
     "to recover this GPU"
 )
@@ -93,8 +93,8 @@ def test_a_lost_gpu_is_told_from_the_others(tmp_path: Path, shell: list[str]) ->
     smi = answers(
         {
             "-i 00000000:10:00.0": (f"{ROWS[0]}\n{WARNING.replace('1C', '10')}", 14),
-            "-i 00000000:1C:00.0": (LOST, 15),
-            "index,uuid": (LOST, 15),
+            "-i 00000000:1C:00.0": (LOST_GPU, 15),
+            "index,uuid": (LOST_GPU, 15),
         }
     )
     result, _ = state(tmp_path, shell, smi)
@@ -133,7 +133,7 @@ def test_one_hanging_gpu_does_not_hide_the_other(tmp_path: Path) -> None:
     [
         (answers({"-L": (f"{LIST}\n{WARNING}", 14)}), 2, WARNING),
         (answers({"-L": (LIST, 0)}), 2, ""),
-        (answers({"-L": (f"{LIST.splitlines()[0]}\n{LOST}", 15)}), 1, LOST),
+        (answers({"-L": (f"{LIST.splitlines()[0]}\n{LOST_GPU}", 15)}), 1, LOST_GPU),
         (UNKILLABLE, 0, "nvidia-smi -L did not answer within 1 s"),
     ],
     ids=["warning", "well", "lost", "hangs"],

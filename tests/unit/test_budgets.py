@@ -8,7 +8,7 @@ import pytest
 
 from gpuboot.kubernetes import budgets
 from gpuboot.kubernetes.budgets import Budget
-from tests.cluster_answers import named
+from tests.cluster_answers import make_object
 
 Json = dict[str, Any]
 BUDGET = Budget("ml", "serve", 1, 2)
@@ -17,13 +17,13 @@ UNREADY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False
 
 
 def pod(name: str, status: Json, node: str = "gpu1", **meta: Any) -> Json:
-    found = named(name, "ml", spec={"nodeName": node} if node else {}, status=status)
-    found["metadata"] |= meta
-    return found
+    created = make_object(name, "ml", spec={"nodeName": node} if node else {}, status=status)
+    created["metadata"] |= meta
+    return created
 
 
 @pytest.mark.parametrize(
-    ("selector", "told"),
+    ("selector", "selector_text"),
     [
         ({"matchLabels": {"app": "web", "tier": "x"}}, "app=web,tier=x"),
         ({"matchExpressions": [
@@ -36,15 +36,15 @@ def pod(name: str, status: Json, node: str = "gpu1", **meta: Any) -> Json:
         (None, ""),
     ],
 )  # fmt: skip
-def test_its_pods_as_kubectl_selects_them(selector: Json | None, told: str) -> None:
+def test_its_pods_as_kubectl_selects_them(selector: Json | None, selector_text: str) -> None:
     status = {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 2}
-    found = budgets.exhausted(named("b", "ml", spec={"selector": selector}, status=status))
-    assert found == Budget("ml", "b", 1, 2, told)
+    budget = budgets.exhausted(make_object("b", "ml", spec={"selector": selector}, status=status))
+    assert budget == Budget("ml", "b", 1, 2, selector_text)
 
 
 def test_one_that_lets_a_pod_go_keeps_none() -> None:
     status = {"disruptionsAllowed": 1}
-    assert budgets.exhausted(named("b", "ml", spec={"selector": {}}, status=status)) is None
+    assert budgets.exhausted(make_object("b", "ml", spec={"selector": {}}, status=status)) is None
 
 
 def test_why_it_lets_none_go() -> None:
@@ -62,11 +62,11 @@ def test_why_it_lets_none_go() -> None:
         pod("d", UNREADY),
     ]
     begin = "not Ready of the pods that serve counts: "
-    assert budgets.told(BUDGET, pods) == (
+    assert budgets.describe_budget(BUDGET, pods) == (
         f"{begin}a (on no node): 0/3 nodes: taint; b (on gpu1): ImagePullBackOff in m; "
         "c (on gpu1): is ending and 1 more"
     )
-    assert budgets.told(BUDGET, pods[-1:]) == f"{begin}d (on gpu1): Running"
-    assert budgets.told(BUDGET, pods[:1]) == (
+    assert budgets.describe_budget(BUDGET, pods[-1:]) == f"{begin}d (on gpu1): Running"
+    assert budgets.describe_budget(BUDGET, pods[:1]) == (
         "all pods that serve counts are Ready (1), and it needs each"
     )

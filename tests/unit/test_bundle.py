@@ -125,7 +125,7 @@ def site_settings(folder: Path) -> Any:
 
 def recording(folder: Path) -> Recording:
     lines = (*JOURNAL, "end\tok")
-    one = HostRecording(
+    recorded = HostRecording(
         node="gpu1", host="gpu1", role="worker", gpus=1, parts={"diagnose": lines},
         error=f"sudo: password={MARK}",
     )  # fmt: skip
@@ -133,7 +133,7 @@ def recording(folder: Path) -> Recording:
     return Recording(
         site="lab",
         leader="cp1",
-        hosts=(one,),
+        hosts=(recorded,),
         cluster=reading.read(cluster, "monitoring", 20, lambda line: None),
         settings={"proxy": {"https": f"http://proxyuser:{MARK}@proxy.example:3128"}},
         reports=str(folder),
@@ -142,12 +142,12 @@ def recording(folder: Path) -> Recording:
 
 def test_the_objects_are_cut_down_before_they_are_kept() -> None:
     cluster: Any = Server()
-    found = reading.read(cluster, "monitoring", 20, lambda line: None)
-    kept = json.dumps(found.found)
-    assert "train-0" in kept
-    assert "DB_PASSWORD" in kept  # the name alone
-    assert kept.count(MARK) == 2  # in an event's text, and in what the container said
-    assert "--token" not in kept
+    result = reading.read(cluster, "monitoring", 20, lambda line: None)
+    text = json.dumps(result.found)
+    assert "train-0" in text
+    assert "DB_PASSWORD" in text  # the name alone
+    assert text.count(MARK) == 2  # in an event's text, and in what the container said
+    assert "--token" not in text
 
 
 def test_no_planted_secret_is_in_the_archive(tmp_path: Path) -> None:
@@ -157,10 +157,10 @@ def test_no_planted_secret_is_in_the_archive(tmp_path: Path) -> None:
     )
     raw = recording(tmp_path)
     assert MARK in raw.to_json()
-    made = without_secrets(raw, redaction.masker([f"{MARK}-known"]))
-    state = facts.of(made)
-    found = model.diagnose(state, TABLE)
-    path = bundle.write(tmp_path, "lab", bundle.contents(made, found, state, "now"))
+    masked = without_secrets(raw, redaction.masker([f"{MARK}-known"]))
+    state = facts.of(masked)
+    diagnosis = model.diagnose(state, TABLE)
+    path = bundle.write(tmp_path, "lab", bundle.contents(masked, diagnosis, state, "now"))
     assert path.stat().st_mode & 0o077 == 0
     with tarfile.open(path) as archive:
         names = archive.getnames()
@@ -174,14 +174,14 @@ def test_no_planted_secret_is_in_the_archive(tmp_path: Path) -> None:
             if MARK in text or "0123456789abcdef" in text}  # fmt: skip
     assert left == {}
     # it is still of use: what is no secret stands there, and it is read again
-    again = next(text for name, text in files.items() if name.endswith("recording.json"))
-    assert json.loads(again)["hosts"][0]["node"] == "gpu1"
-    assert "proxy.example:3128" in again
+    recorded = next(text for name, text in files.items() if name.endswith("recording.json"))
+    assert json.loads(recorded)["hosts"][0]["node"] == "gpu1"
+    assert "proxy.example:3128" in recorded
 
 
 def test_what_settings_name_is_known_by_its_content(tmp_path: Path) -> None:
     settings = site_settings(tmp_path)
-    contents = list(redaction.known(settings))
+    contents = list(redaction.known_secrets(settings))
     assert contents == [f"https://example.org/{MARK}-of-webhook\n"]
     mask = redaction.masker(contents)
     assert MARK not in mask(f"POST https://example.org/{MARK}-of-webhook failed")
@@ -208,5 +208,5 @@ def test_a_cluster_that_does_not_answer_is_told() -> None:
             raise ClusterError("GET /version: connection refused")
 
     cluster: Any = Silent()
-    found = reading.read(cluster, "monitoring", 5, lambda line: None)
-    assert found == ClusterRecording(error="GET /version: connection refused")
+    result = reading.read(cluster, "monitoring", 5, lambda line: None)
+    assert result == ClusterRecording(error="GET /version: connection refused")

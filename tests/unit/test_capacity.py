@@ -26,15 +26,15 @@ runner = CliRunner()
 
 
 def test_hours_are_means_and_what_is_not_there_is_unknown() -> None:
-    found = hourly([(START + 10, 4.0), (START + 3000, 6.0), (START + 2 * HOUR, 1.0)])
-    assert found == Hourly(START, (5.0, None, 1.0))
-    assert found.end == START + 3 * HOUR
+    result = hourly([(START + 10, 4.0), (START + 3000, 6.0), (START + 2 * HOUR, 1.0)])
+    assert result == Hourly(START, (5.0, None, 1.0))
+    assert result.end == START + 3 * HOUR
     assert hourly([]).values == ()
     assert hourly([(START, float("nan"))]).values == ()
 
 
 @pytest.mark.parametrize(
-    ("history", "said"),
+    ("history", "message"),
     [
         (Hourly(0, ()), "there is no history at all"),
         (Hourly(0, (1.0,) * 30), "30 hours of history; 3 weeks are needed, 4 recommended"),
@@ -52,10 +52,10 @@ def test_hours_are_means_and_what_is_not_there_is_unknown() -> None:
         (Hourly(0, (1.0, *[None] * 120, *[1.0] * 383)), "the longest hole 5.0 days); 20% may be"),
     ],
 )
-def test_too_little_history_is_refused_with_what_it_takes(history: Hourly, said: str) -> None:
+def test_too_little_history_is_refused_with_what_it_takes(history: Hourly, message: str) -> None:
     reason = too_little(history)
-    assert reason.startswith(said) or (said and said in reason)
-    assert bool(outlook(history, Supply(8), NAIVE_ONLY).refusal) == bool(said)
+    assert reason.startswith(message) or (message and message in reason)
+    assert bool(outlook(history, Supply(8), NAIVE_ONLY).refusal) == bool(message)
 
 
 def test_a_hole_is_filled_from_the_same_hour_of_a_week_beside_it() -> None:
@@ -94,8 +94,8 @@ def rising(values: Sequence[float], hours: int) -> list[float]:
 
 def test_the_model_with_the_least_error_is_used_and_naive_where_none_beats_it() -> None:
     values = filled(steady(20.0, rising=2.0))
-    known = {NAIVE: seasonal_naive, "truth": rising}
-    tested = backtest(values, known)
+    known_models = {NAIVE: seasonal_naive, "truth": rising}
+    tested = backtest(values, known_models)
     assert tested.best == "truth"
     assert tested.errors["truth"].mean == pytest.approx(0, abs=1e-9)
     assert tested.errors[NAIVE].mean == pytest.approx(5.0)  # 2, 4, 6 and 8
@@ -103,10 +103,10 @@ def test_the_model_with_the_least_error_is_used_and_naive_where_none_beats_it() 
     equal = {"another": seasonal_naive, NAIVE: seasonal_naive}
     same = backtest(values, equal)
     assert same.best == NAIVE
-    found = outlook(steady(20.0), Supply(64), {**equal})
-    assert found.model == NAIVE
+    forecast = outlook(steady(20.0), Supply(64), {**equal})
+    assert forecast.model == NAIVE
     assert "no model beat seasonal-naive in the backtest, so the last week is repeated" in (
-        found.notes
+        forecast.notes
     )
 
 
@@ -126,14 +126,14 @@ def test_gpus_run_out_when_the_need_is_more_than_what_is_installed(
     installed: int | None, lead: int, weeks: tuple[int | None, ...] | None, verdict: str, code: int
 ) -> None:
     supply = Supply(installed, gang=4, lead_weeks=lead)
-    known = {NAIVE: seasonal_naive, "truth": rising}
-    found = outlook(steady(20.0, rising=2.0), supply, known)
-    exhausted = found.exhausted
+    known_models = {NAIVE: seasonal_naive, "truth": rising}
+    forecast = outlook(steady(20.0, rising=2.0), supply, known_models)
+    exhausted = forecast.exhausted
     assert (exhausted and (exhausted.early, exhausted.middle, exhausted.late)) == weeks
-    assert found.verdict == verdict
-    assert Capacity("lab", ((Pool("H100", ""), found),)).exit_code == code
-    assert len(found.weeks) == 12
-    assert found.weeks[0].peak.middle == pytest.approx(44.0)
+    assert forecast.verdict == verdict
+    assert Capacity("lab", ((Pool("H100", ""), forecast),)).exit_code == code
+    assert len(forecast.weeks) == 12
+    assert forecast.weeks[0].peak.middle == pytest.approx(44.0)
 
 
 @pytest.mark.parametrize(
@@ -154,14 +154,14 @@ def test_a_band_that_reaches_into_the_lead_time_says_order_soon(
 
 
 def test_bands_widen_with_the_weeks() -> None:
-    found = outlook(Hourly(START, season(10, seed=4).seen), Supply(90), NAIVE_ONLY)
-    widths = [week.demand.high - week.demand.low for week in found.weeks]
+    forecast = outlook(Hourly(START, season(10, seed=4).observed), Supply(90), NAIVE_ONLY)
+    widths = [week.demand.high - week.demand.low for week in forecast.weeks]
     assert widths[0] > 2
     assert widths[-1] > 1.4 * widths[0]
-    assert all(week.need.low <= week.need.middle <= week.need.high for week in found.weeks)
+    assert all(week.need.low <= week.need.middle <= week.need.high for week in forecast.weeks)
 
 
-def written(path: Path, values: tuple[float | None, ...], head: str = "time,value") -> Path:
+def write_demand(path: Path, values: tuple[float | None, ...], head: str = "time,value") -> Path:
     rows = [f"{START + hour * HOUR},{value}" for hour, value in enumerate(values)]
     path.write_text("\n".join([head, *rows]) + "\n")
     return path
@@ -169,26 +169,29 @@ def written(path: Path, values: tuple[float | None, ...], head: str = "time,valu
 
 def test_the_command_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "find_spec", lambda _: None)  # as without the extra
-    file = written(tmp_path / "demand.csv", trend(8).seen)
+    file = write_demand(tmp_path / "demand.csv", trend(8).observed)
     page = tmp_path / "capacity.html"
     options = ["--installed", "50", "--lead-time", "4", "--html", str(page)]
-    ran = runner.invoke(app, ["capacity", "--csv", str(file), *options])
-    assert ran.exit_code == 1, ran.output
-    assert "demand: ORDER NOW" in ran.stdout
+    result = runner.invoke(app, ["capacity", "--csv", str(file), *options])
+    assert result.exit_code == 1, result.output
+    assert "demand: ORDER NOW" in result.stdout
     assert re.search(
-        r"8 times 3 weeks ahead, mean error in GPUs: seasonal-naive [\d.]+ \(used\)\n", ran.stdout
+        r"8 times 3 weeks ahead, mean error in GPUs: seasonal-naive [\d.]+ \(used\)\n",
+        result.stdout,
     )
-    assert "scripts/setup --forecast installs it" in ran.stdout
-    assert "lead time 4 weeks" in ran.stdout
-    need = re.search(r"now (\d+) of 50 installed: ceil\(P95 of demand (\d+) / 0.85\)", ran.stdout)
+    assert "scripts/setup --forecast installs it" in result.stdout
+    assert "lead time 4 weeks" in result.stdout
+    need = re.search(
+        r"now (\d+) of 50 installed: ceil\(P95 of demand (\d+) / 0.85\)", result.stdout
+    )
     assert need
     assert abs(int(need[1]) - int(need[2]) / 0.85) < 2
-    drawn = page.read_text()
-    assert "<polygon" in drawn
-    assert "prefers-color-scheme: dark" in drawn
-    assert "GPUs have to be ordered" in drawn
-    told = runner.invoke(app, ["capacity", "--csv", str(file), *options, "--json"])
-    document = json.loads(told.stdout)
+    html = page.read_text()
+    assert "<polygon" in html
+    assert "prefers-color-scheme: dark" in html
+    assert "GPUs have to be ordered" in html
+    json_result = runner.invoke(app, ["capacity", "--csv", str(file), *options, "--json"])
+    document = json.loads(json_result.stdout)
     assert document["exit_code"] == 1
     (pool,) = document["pools"]
     assert pool["model_used"] == NAIVE
@@ -196,7 +199,7 @@ def test_the_command_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ("when,what\n", "line 1: no column time and no column value"),
         ("time,value\n", "no value in it"),
@@ -206,18 +209,18 @@ def test_the_command_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_a_file_that_cannot_be_read_is_said_with_its_line(
-    tmp_path: Path, content: str, said: str
+    tmp_path: Path, content: str, message: str
 ) -> None:
     file = tmp_path / "demand.csv"
     file.write_text(content)
-    ran = runner.invoke(app, ["capacity", "--csv", str(file)])
-    assert ran.exit_code == 2
-    assert said in ran.output
-    assert "docs/capacity.md" in ran.output
+    result = runner.invoke(app, ["capacity", "--csv", str(file)])
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "docs/capacity.md" in result.output
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "give either INVENTORY, --csv FILE or --url ADDRESS"),
         (["prod.py", "--csv", "x.csv"], "give either INVENTORY"),
@@ -226,7 +229,7 @@ def test_a_file_that_cannot_be_read_is_said_with_its_line(
         (["--url", "prometheus:9090"], "is no address"),
     ],
 )
-def test_wrong_words_are_answered(arguments: list[str], said: str) -> None:
-    ran = runner.invoke(app, ["capacity", *arguments], env={"COLUMNS": "200"})
-    assert ran.exit_code == 2
-    assert said in ran.output
+def test_wrong_words_are_answered(arguments: list[str], message: str) -> None:
+    result = runner.invoke(app, ["capacity", *arguments], env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+    assert message in result.output

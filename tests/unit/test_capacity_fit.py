@@ -18,18 +18,18 @@ from gpuboot.verify.prometheus import Prometheus
 GPU = "nvidia.com/gpu"
 
 
-def node(name: str = "gpu1", gpus: int = 8, **more: Any) -> dict[str, Any]:
+def node(name: str = "gpu1", gpus: int = 8, **extra: Any) -> dict[str, Any]:
     """+ allocatable: GPUs that the kubelet offers; resources: others; taints, cordoned, ready"""
-    resources = {GPU: str(gpus), **more.get("resources", {})}
-    offered = {**resources, GPU: str(more.get("allocatable", gpus))}
-    machine = {"cpu": more.get("cpu", "64"), "memory": more.get("memory", "512Gi"), "pods": "110"}
-    ready = "True" if more.get("ready", True) else "False"
+    resources = {GPU: str(gpus), **extra.get("resources", {})}
+    allocatable = {**resources, GPU: str(extra.get("allocatable", gpus))}
+    machine = {"cpu": extra.get("cpu", "64"), "memory": extra.get("memory", "512Gi"), "pods": "110"}
+    ready = "True" if extra.get("ready", True) else "False"
     return {
         "metadata": {"name": name, "labels": {"nvidia.com/gpu.product": "H100"}},
-        "spec": {"taints": more.get("taints", []), "unschedulable": more.get("cordoned", False)},
+        "spec": {"taints": extra.get("taints", []), "unschedulable": extra.get("cordoned", False)},
         "status": {
             "capacity": {**machine, **resources},
-            "allocatable": {**machine, **offered},
+            "allocatable": {**machine, **allocatable},
             "conditions": [{"type": "Ready", "status": ready}],
         },
     }
@@ -48,7 +48,7 @@ def pod(
 
 
 @pytest.mark.parametrize(
-    ("given", "pods", "usable", "stranded"),
+    ("item", "pods", "usable", "stranded"),
     [
         (node(), [], 8, {}),
         (node(), [pod(3)], 5, {}),
@@ -68,29 +68,29 @@ def pod(
     ],
 )  # fmt: skip
 def test_free_gpus_are_usable_or_stranded_and_it_is_said_why(
-    given: dict[str, Any], pods: list[dict[str, Any]], usable: int, stranded: dict[str, int]
+    item: dict[str, Any], pods: list[dict[str, Any]], usable: int, stranded: dict[str, int]
 ) -> None:
-    (row,) = fit([given], pods, Shape(cpu=1, memory=4)).nodes
+    (row,) = fit([item], pods, Shape(cpu=1, memory=4)).nodes
     assert (row.usable, row.stranded) == (usable, stranded)
     assert row.capacity == row.held + row.usable + sum(row.stranded.values())
 
 
 def test_pods_that_ended_hold_nothing_and_others_count_as_the_scheduler_counts() -> None:
-    ended = {**pod(8), "status": {"phase": "Succeeded"}}
+    finished = {**pod(8), "status": {"phase": "Succeeded"}}
     starting = pod(0, cpu="1")
     starting["spec"]["initContainers"] = [
         {"resources": {"requests": {"cpu": "60"}}},
         {"resources": {"requests": {"cpu": "2"}}, "restartPolicy": "Always"},
     ]
-    (row,) = fit([node()], [ended, starting], Shape()).nodes
+    (row,) = fit([node()], [finished, starting], Shape()).nodes
     assert (row.held, row.usable) == (0, 4)
     assert row.stranded == {"CPU used up (4.0 cores left)": 4}
 
 
 def test_mig_devices_take_cores_and_memory_from_each_other() -> None:
     small, large = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
-    given = node(gpus=0, cpu="10", resources={small: "7", large: "4"})
-    first, second = fit([given], [pod(1, resource=small, cpu="1")], Shape(cpu=1)).nodes
+    mig_node = node(gpus=0, cpu="10", resources={small: "7", large: "4"})
+    first, second = fit([mig_node], [pod(1, resource=small, cpu="1")], Shape(cpu=1)).nodes
     assert (first.resource, first.held, first.usable) == (small, 1, 6)
     assert (second.resource, second.usable) == (large, 3)
     assert second.stranded == {"CPU used up (3.0 cores left)": 1}
@@ -98,13 +98,13 @@ def test_mig_devices_take_cores_and_memory_from_each_other() -> None:
 
 def test_the_largest_pod_and_how_many_of_each_size() -> None:
     nodes = [node("a"), node("b"), node("c")]
-    found = fit(nodes, [pod(2, "a"), pod(5, "b"), pod(7, "c")], Shape())
-    assert [row.usable for row in found.nodes] == [6, 3, 1]
-    assert sizes(found.nodes) == {1: 10, 2: 4, 4: 1, 6: 1}
+    fitted = fit(nodes, [pod(2, "a"), pod(5, "b"), pod(7, "c")], Shape())
+    assert [row.usable for row in fitted.nodes] == [6, 3, 1]
+    assert sizes(fitted.nodes) == {1: 10, 2: 4, 4: 1, 6: 1}
     assert sizes([]) == {}
-    said = text(Capacity("lab", fit=found))
-    assert "H100 nvidia.com/gpu: 24 installed, 14 held, 10 usable, 0 stranded" in said
-    assert "largest pod: 6 (a); pods that fit: 10 of 1, 4 of 2, 1 of 4, 1 of 6" in said
+    output = text(Capacity("lab", fit=fitted))
+    assert "H100 nvidia.com/gpu: 24 installed, 14 held, 10 usable, 0 stranded" in output
+    assert "largest pod: 6 (a); pods that fit: 10 of 1, 4 of 2, 1 of 4, 1 of 6" in output
 
 
 class Api:
@@ -127,19 +127,19 @@ def question() -> CapacityQuestion:
 
 
 def test_a_silent_prometheus_does_not_hide_what_fits() -> None:
-    there = from_json(question().to_json())
-    assert there == question()
-    found = answered(question().answer(Prometheus(Api(), "/proxy"), Api()))
-    assert found.history is None
-    assert found.history_error == "Prometheus gives no answer: no such service"
-    assert isinstance(found.fit, Fit)
-    said = text(Capacity("lab", refusal=found.history_error, fit=found.fit))
-    assert "no forecast: Prometheus gives no answer: no such service" in said
-    assert "waits: team-a/p4 for 4 nvidia.com/gpu: 0/1 nodes are available" in said
-    assert "with 2 cores and 8 GiB of memory beside each GPU" in said
+    parsed = from_json(question().to_json())
+    assert parsed == question()
+    answer = answered(question().answer(Prometheus(Api(), "/proxy"), Api()))
+    assert answer.history is None
+    assert answer.history_error == "Prometheus gives no answer: no such service"
+    assert isinstance(answer.fit, Fit)
+    output = text(Capacity("lab", refusal=answer.history_error, fit=answer.fit))
+    assert "no forecast: Prometheus gives no answer: no such service" in output
+    assert "waits: team-a/p4 for 4 nvidia.com/gpu: 0/1 nodes are available" in output
+    assert "with 2 cores and 8 GiB of memory beside each GPU" in output
 
 
 def test_nobody_could_be_asked() -> None:
-    found = answered(question().no_answer("there is no cluster to ask"))
-    assert (found.history, found.fit) == (None, None)
-    assert found.fit_error == "there is no cluster to ask"
+    answer = answered(question().no_answer("there is no cluster to ask"))
+    assert (answer.history, answer.fit) == (None, None)
+    assert answer.fit_error == "there is no cluster to ask"

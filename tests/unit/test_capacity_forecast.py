@@ -12,25 +12,25 @@ from gpuboot.usage.capacity.models import LEVEL, NAIVE, TREND, models
 from gpuboot.usage.capacity.outlook import Outlook, Supply, outlook
 from gpuboot.usage.capacity.pools import pools
 from gpuboot.usage.series import from_csv
-from tests.unit.demand_series import KINDS, START, Made
+from tests.unit.demand_series import KINDS, START, DemandSeries
 
 TRACES = Path(__file__).parent / "demand_traces"
-AHEAD = 4  # weeks that the forecast does not see
+HELD_OUT_WEEKS = 4  # weeks that the forecast does not see
 
 
 @cache
-def forecast(kind: str, seed: int, weeks: int = 26) -> tuple[Made, Outlook]:
+def forecast(kind: str, seed: int, weeks: int = 26) -> tuple[DemandSeries, Outlook]:
     """The whole series, and the forecast of its last weeks."""
-    made = KINDS[kind](weeks, seed)
-    seen = made.seen[: (weeks - AHEAD) * WEEK]
-    return made, outlook(Hourly(START, seen), Supply(installed=80), models())
+    series = KINDS[kind](weeks, seed)
+    observed = series.observed[: (weeks - HELD_OUT_WEEKS) * WEEK]
+    return series, outlook(Hourly(START, observed), Supply(installed=80), models())
 
 
-def missed(made: Made, found: Outlook) -> float:
+def missed(series: DemandSeries, prediction: Outlook) -> float:
     """Mean absolute error of P50 against the truth, in GPUs."""
-    truth = made.truth[-AHEAD * WEEK :]
-    pairs = zip(truth, found.hours[: len(truth)], strict=True)
-    return sum(abs(one - band.middle) for one, band in pairs) / len(truth)
+    truth = series.truth[-HELD_OUT_WEEKS * WEEK :]
+    pairs = zip(truth, prediction.hours[: len(truth)], strict=True)
+    return sum(abs(value - band.middle) for value, band in pairs) / len(truth)
 
 
 def test_statsmodels_is_here() -> None:
@@ -39,11 +39,11 @@ def test_statsmodels_is_here() -> None:
 
 def test_a_trend_is_gone_on_with() -> None:
     """Of ten weeks, which is quick; more of it below."""
-    made, found = forecast("trend", 1, weeks=14)
-    assert found.model == TREND
-    assert found.tested is not None
-    assert found.tested.gain > 0.05
-    assert missed(made, found) < 2.5
+    series, prediction = forecast("trend", 1, weeks=14)
+    assert prediction.model == TREND
+    assert prediction.tested is not None
+    assert prediction.tested.gain > 0.05
+    assert missed(series, prediction) < 2.5
 
 
 @pytest.mark.slow
@@ -55,10 +55,10 @@ def test_a_trend_is_gone_on_with() -> None:
 def test_the_truth_is_found_again(kind: str, most: float) -> None:
     errors = []
     for seed in (1, 2, 3):
-        made, found = forecast(kind, seed)
-        assert found.tested is not None
-        assert found.tested.gain >= 0  # never worse than seasonal-naive where both are tested
-        errors.append(missed(made, found))
+        series, prediction = forecast(kind, seed)
+        assert prediction.tested is not None
+        assert prediction.tested.gain >= 0  # never worse than seasonal-naive where both are tested
+        errors.append(missed(series, prediction))
     assert sum(errors) / 3 < most, errors
 
 
@@ -66,15 +66,19 @@ def test_the_truth_is_found_again(kind: str, most: float) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_week_in_which_gpus_run_out_lies_in_the_band(seed: int) -> None:
     """One GPU more each week, and room for 12 more with a target of 0.85: ten weeks."""
-    _, found = forecast("trend", seed)
-    again = outlook(found.history, Supply(installed=found.need_now + 12), models())
-    assert again.exhausted is not None
-    early, middle, late = again.exhausted.early, again.exhausted.middle, again.exhausted.late
+    _, prediction = forecast("trend", seed)
+    repeated = outlook(prediction.history, Supply(installed=prediction.need_now + 12), models())
+    assert repeated.exhausted is not None
+    early, middle, late = (
+        repeated.exhausted.early,
+        repeated.exhausted.middle,
+        repeated.exhausted.late,
+    )
     assert early is not None
     assert middle is not None
     assert early <= 11
     assert late is None or late >= 9
-    assert abs(middle - 10) <= 5, again.exhausted
+    assert abs(middle - 10) <= 5, repeated.exhausted
 
 
 @pytest.mark.slow
@@ -83,11 +87,13 @@ def test_bands_hold_what_they_promise(kind: str) -> None:
     """Of what came, nine of ten lie below P90 and one of ten below P10."""
     below_high = below_low = hours = 0
     for seed in range(1, 6):
-        made, found = forecast(kind, seed)
-        for seen, band in zip(made.seen[-AHEAD * WEEK :], found.hours, strict=False):
-            assert seen is not None
-            below_high += seen <= band.high
-            below_low += seen < band.low
+        series, prediction = forecast(kind, seed)
+        for observed, band in zip(
+            series.observed[-HELD_OUT_WEEKS * WEEK :], prediction.hours, strict=False
+        ):
+            assert observed is not None
+            below_high += observed <= band.high
+            below_low += observed < band.low
             hours += 1
     assert 0.84 <= below_high / hours <= 0.98
     assert below_low / hours <= 0.16
@@ -97,32 +103,32 @@ def test_bands_hold_what_they_promise(kind: str) -> None:
 @pytest.mark.parametrize(("kind", "weeks"), [("outage", 26), ("holidays", 26)])
 def test_days_without_jobs_do_not_become_the_future(kind: str, weeks: int) -> None:
     """The forecast is made just after them, of weeks as they were before."""
-    made = KINDS[kind](weeks, 1)
-    found = outlook(Hourly(START, made.seen), Supply(installed=80), models())
-    usual = sum(made.truth[-WEEK:]) / WEEK
-    fourth = sum(band.middle for band in found.hours[3 * WEEK : 4 * WEEK]) / WEEK
+    series = KINDS[kind](weeks, 1)
+    prediction = outlook(Hourly(START, series.observed), Supply(installed=80), models())
+    usual = sum(series.truth[-WEEK:]) / WEEK
+    fourth = sum(band.middle for band in prediction.hours[3 * WEEK : 4 * WEEK]) / WEEK
     if kind == "outage":
         assert fourth == pytest.approx(usual, rel=0.15)
     else:  # a whole week of a third: nobody can know that it was a holiday, but the band tells
-        assert found.hours[4 * WEEK - 80].high > 0.6 * usual
+        assert prediction.hours[4 * WEEK - 80].high > 0.6 * usual
 
 
 def trace(name: str) -> Hourly:
     history = from_csv((TRACES / f"{name}.csv").read_text(), HOUR, "demand")
-    ((_, seen),) = pools(history).items()
-    return seen.demand
+    ((_, usage),) = pools(history).items()
+    return usage.demand
 
 
 def test_a_real_cluster_of_a_month() -> None:
     """Helios' Earth: 4.4 weeks, in which one day was without jobs."""
     demand = trace("helios_earth")
     assert len(demand.values) == 31 * 24
-    found = outlook(demand, Supply(installed=856, gang=64, lead_weeks=12), models())
-    assert found.tested is not None
-    assert found.tested.errors[found.model].mean <= found.tested.errors[NAIVE].mean
-    assert len(found.weeks) == 4
-    assert found.verdict == "order now"  # demand is 886 of 856 GPUs on the 29th
-    assert any("4 weeks" in note for note in found.notes)
+    prediction = outlook(demand, Supply(installed=856, gang=64, lead_weeks=12), models())
+    assert prediction.tested is not None
+    assert prediction.tested.errors[prediction.model].mean <= prediction.tested.errors[NAIVE].mean
+    assert len(prediction.weeks) == 4
+    assert prediction.verdict == "order now"  # demand is 886 of 856 GPUs on the 29th
+    assert any("4 weeks" in note for note in prediction.notes)
 
 
 @pytest.mark.slow
@@ -130,7 +136,7 @@ def test_a_real_cluster_of_ten_weeks() -> None:
     """Philly: a forecast beats seasonal-naive, by little: the demand of real clusters wanders."""
     demand = trace("philly")
     assert 0 < demand.holes < 0.01
-    found = outlook(demand, Supply(installed=420, lead_weeks=8), models())
-    assert found.tested is not None
-    assert found.model != NAIVE
-    assert 0 < found.tested.gain < 0.5
+    prediction = outlook(demand, Supply(installed=420, lead_weeks=8), models())
+    assert prediction.tested is not None
+    assert prediction.model != NAIVE
+    assert 0 < prediction.tested.gain < 0.5

@@ -12,56 +12,56 @@ from gpuboot.usage.capacity.outlook import Outlook, Supply, outlook
 from gpuboot.usage.capacity.picture import MIDDLE, WIDE, html, picture
 from gpuboot.usage.capacity.pools import Pool
 from gpuboot.usage.capacity.report import Capacity
-from tests.unit.demand_series import START, made, trend
+from tests.unit.demand_series import START, make_series, trend
 
 NAIVE_ONLY = {NAIVE: seasonal_naive}
 
 
 def test_the_picture_keeps_to_its_frame_and_breaks_at_holes() -> None:
-    seen = list(trend(8).seen)
-    seen[200:260] = [None] * 60
-    found = outlook(Hourly(START, tuple(seen)), Supply(64, lead_weeks=3), NAIVE_ONLY)
-    drawn = picture(found)
-    assert len(drawn.past) == 2
-    points = [*drawn.middle, *drawn.band, *(point for line in drawn.past for point in line)]
-    assert all(drawn.left <= x <= drawn.right for x, _ in points)
-    assert all(drawn.top <= y <= drawn.bottom for _, y in points)
-    assert {kind for kind, _ in drawn.levels} == {"installed", "room"}
-    assert {"now", "lead"} <= {kind for kind, *_ in drawn.marks}
-    places = sorted(one.y for one in drawn.texts if one.x > drawn.right)
-    assert all(later - one > 12 for one, later in pairwise(places))
+    observed = list(trend(8).observed)
+    observed[200:260] = [None] * 60
+    prediction = outlook(Hourly(START, tuple(observed)), Supply(64, lead_weeks=3), NAIVE_ONLY)
+    drawing = picture(prediction)
+    assert len(drawing.past) == 2
+    points = [*drawing.middle, *drawing.band, *(point for line in drawing.past for point in line)]
+    assert all(drawing.left <= x <= drawing.right for x, _ in points)
+    assert all(drawing.top <= y <= drawing.bottom for _, y in points)
+    assert {kind for kind, _ in drawing.levels} == {"installed", "room"}
+    assert {"now", "lead"} <= {kind for kind, *_ in drawing.marks}
+    places = sorted(label.y for label in drawing.texts if label.x > drawing.right)
+    assert all(later - label > 12 for label, later in pairwise(places))
 
 
 @pytest.mark.parametrize("width", [WIDE, MIDDLE])
 @pytest.mark.parametrize("lead_weeks", [1, 8])
 def test_no_line_goes_through_the_name_of_a_moment(lead_weeks: int, width: float) -> None:
-    demand = Hourly(START, made(lambda week: 50.0 + week * 1.5).seen)
-    drawn = picture(outlook(demand, Supply(110, lead_weeks=lead_weeks), NAIVE_ONLY), width)
-    names = [text for text in drawn.texts if text.y < drawn.top - 4 and not text.end]
-    assert len(names) == len(drawn.marks) >= 2
+    demand = Hourly(START, make_series(lambda week: 50.0 + week * 1.5).observed)
+    drawing = picture(outlook(demand, Supply(110, lead_weeks=lead_weeks), NAIVE_ONLY), width)
+    names = [text for text in drawing.texts if text.y < drawing.top - 4 and not text.end]
+    assert len(names) == len(drawing.marks) >= 2
     for text in names:
         right = text.x + 6.5 * len(text.text)
-        through = [x for _, x, y in drawn.marks if text.x < x < right and y < text.y]
+        through = [x for _, x, y in drawing.marks if text.x < x < right and y < text.y]
         assert not through, text
         assert right < width
 
 
 def test_a_refused_pool_is_drawn_too() -> None:
-    refused = Outlook(Hourly(START, (3.0,) * 48), Supply(8), refusal="too short")
-    drawn = picture(refused)
-    assert drawn.past
-    assert not drawn.band
+    refused_outlook = Outlook(Hourly(START, (3.0,) * 48), Supply(8), refusal="too short")
+    drawing = picture(refused_outlook)
+    assert drawing.past
+    assert not drawing.band
 
 
 def test_what_comes_from_outside_is_text_in_the_page() -> None:
-    refused = Outlook(Hourly(START, (3.0,) * 50), Supply(8), refusal="too <b>short</b>")
-    drawn = html(Capacity("lab", ((Pool("<script>", "nvidia.com/gpu"), refused),)))
-    assert "<script>" not in drawn
-    assert "too &lt;b&gt;short" in drawn
+    refused_outlook = Outlook(Hourly(START, (3.0,) * 50), Supply(8), refusal="too <b>short</b>")
+    page = html(Capacity("lab", ((Pool("<script>", "nvidia.com/gpu"), refused_outlook),)))
+    assert "<script>" not in page
+    assert "too &lt;b&gt;short" in page
 
 
 @pytest.mark.parametrize(("hours", "pictures"), [(5, 0), (30, 0), (48, 2)])
 def test_less_than_two_days_make_no_picture(hours: int, pictures: int) -> None:
-    refused = Outlook(Hourly(START, (3.0,) * hours), Supply(8), refusal="too short")
-    page = html(Capacity("lab", ((Pool("H100", "nvidia.com/gpu"), refused),)))
+    refused_outlook = Outlook(Hourly(START, (3.0,) * hours), Supply(8), refusal="too short")
+    page = html(Capacity("lab", ((Pool("H100", "nvidia.com/gpu"), refused_outlook),)))
     assert page.count("<svg") == pictures

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gpuboot.usage.capacity.hourly import HOUR
-from gpuboot.usage.capacity.pools import ALL, UNNAMED, Pool, pools, shown
+from gpuboot.usage.capacity.pools import ALL, UNNAMED, Pool, kubernetes_name, pools
 from gpuboot.usage.capacity.report import Plan, capacity, text
 from gpuboot.usage.series import History, SeriesError, StepSeries, Window
 from tests.unit.demand_series import START
@@ -18,8 +18,8 @@ def series(values: dict[int, float], **labels: str) -> StepSeries:
     return StepSeries(labels, values)
 
 
-def history(found: Mapping[str, tuple[StepSeries, ...]], hours: int = 2) -> History:
-    return History(Window(START, START + hours * HOUR, HOUR), found, {"retention": "15d"})
+def history(series: Mapping[str, tuple[StepSeries, ...]], hours: int = 2) -> History:
+    return History(Window(START, START + hours * HOUR, HOUR), series, {"retention": "15d"})
 
 
 RESOURCE = "nvidia_com_gpu"
@@ -33,37 +33,37 @@ def of(model: str, *values: float) -> StepSeries:
 
 
 def test_demand_is_allocated_and_pending_of_hours_that_are_known() -> None:
-    given = {
+    samples = {
         "allocated": (of("H100", 3, 4),),
         "pending": (of("", 2),),
         "installed": (of("H100", 8, 6),),
         "gang": (of("H100", 2, 1),),
         "unavailable": (of("H100", 1, 1),),
     }
-    ((pool, seen),) = pools(history(given)).items()
+    ((pool, usage),) = pools(history(samples)).items()
     assert pool == Pool("H100", "nvidia.com/gpu")
-    assert seen.demand.values == (5.0,)
-    assert (seen.installed, seen.gang, seen.unavailable) == (6, 2, 1)
+    assert usage.demand.values == (5.0,)
+    assert (usage.installed, usage.gang, usage.unavailable) == (6, 2, 1)
 
 
 def test_what_waits_names_no_model_where_there_are_several() -> None:
-    given = {
+    samples = {
         "allocated": (of("H100", 3), of("A100", 1)),
         "pending": (of("", 2),),
         "installed": (of("H100", 8), of("A100", 4)),
     }
-    found = pools(history(given))
-    assert {pool.model: seen.demand.values for pool, seen in found.items()} == {
+    by_pool = pools(history(samples))
+    assert {pool.model: usage.demand.values for pool, usage in by_pool.items()} == {
         "A100": (1.0,),
         "H100": (3.0,),
         ALL: (6.0,),
     }
-    assert found[Pool("H100", "nvidia.com/gpu")].notes == (UNNAMED,)
-    assert found[Pool(ALL, "nvidia.com/gpu")].installed == 12
+    assert by_pool[Pool("H100", "nvidia.com/gpu")].notes == (UNNAMED,)
+    assert by_pool[Pool(ALL, "nvidia.com/gpu")].installed == 12
 
 
 @pytest.mark.parametrize(
-    ("given", "name"),
+    ("resource", "name"),
     [
         ("nvidia_com_gpu", "nvidia.com/gpu"),
         ("nvidia_com_gpu_shared", "nvidia.com/gpu.shared"),
@@ -72,8 +72,8 @@ def test_what_waits_names_no_model_where_there_are_several() -> None:
         ("", ""),
     ],
 )
-def test_resources_are_named_as_kubernetes_names_them(given: str, name: str) -> None:
-    assert shown(given) == name
+def test_resources_are_named_as_kubernetes_names_them(resource: str, name: str) -> None:
+    assert kubernetes_name(resource) == name
 
 
 def test_series_that_mean_nothing_are_named() -> None:
@@ -86,17 +86,17 @@ def test_series_that_mean_nothing_are_named() -> None:
 def test_short_history_says_how_prometheus_keeps_more() -> None:
     report = capacity("lab", history({"demand": (series({START: 1}, model="H100"),)}), Plan())
     assert report.exit_code == 2
-    said = text(report)
-    assert "H100: unknown" in said
-    assert "no forecast: 1 hour of history; 3 weeks are needed" in said
-    assert "note: Prometheus keeps 15d; the setting monitoring.retention keeps more" in said
+    output = text(report)
+    assert "H100: unknown" in output
+    assert "no forecast: 1 hour of history; 3 weeks are needed" in output
+    assert "note: Prometheus keeps 15d; the setting monitoring.retention keeps more" in output
 
 
 def test_a_retention_by_size_is_told_in_words() -> None:
-    seen = replace(
+    observed = replace(
         history({"demand": (series({START: 1}, model="H100"),)}),
-        about={"retention": "15d or 1GiB716MiB"},
+        metadata={"retention": "15d or 1GiB716MiB"},
     )
     assert "note: Prometheus keeps 15d, 1 GiB 716 MiB at most; the setting" in text(
-        capacity("lab", seen, Plan())
+        capacity("lab", observed, Plan())
     )

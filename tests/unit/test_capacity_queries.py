@@ -22,16 +22,16 @@ def _series() -> dict[str, str]:
         ("h2", GPU, 8, 8, 1),
         ("a1", SMALL, 7, 7, 0),
     ):
-        where = f'node="{name}",resource="{resource}"'
-        rows[f"kube_node_status_capacity{{{where}}}"] = f"{capacity}x120"
-        rows[f"kube_node_status_allocatable{{{where}}}"] = f"{allocatable}x120"
+        node_labels = f'node="{name}",resource="{resource}"'
+        rows[f"kube_node_status_capacity{{{node_labels}}}"] = f"{capacity}x120"
+        rows[f"kube_node_status_allocatable{{{node_labels}}}"] = f"{allocatable}x120"
         rows[f'kube_node_status_condition{{node="{name}",condition="Ready",status="true"}}'] = (
             "1x120"
         )
         rows[f'kube_node_spec_unschedulable{{node="{name}"}}'] = f"{cordoned}x120"
         if name != "a1":
             rows[f'kube_node_labels{{node="{name}",label_nvidia_com_gpu_product="H100"}}'] = "1x120"
-    held = "namespace_pod:gpu_requested:sum"
+    requested = "namespace_pod:gpu_requested:sum"
     for pod, name, resource, values, kind, owner in (
         ("w-0", "h1", GPU, "4x120", "Job", "train"),
         ("w-1", "h2", GPU, "4x120", "Job", "train"),
@@ -40,15 +40,15 @@ def _series() -> dict[str, str]:
         ("half", "h1", GPU, "_x89 1x30", "Job", "half"),  # the second half of the hour
         ("slice", "a1", SMALL, "3x120", "<none>", "<none>"),
     ):
-        who = f'namespace="t",pod="{pod}"'
-        rows[f'{held}{{{who},node="{name}",resource="{resource}"}}'] = values
+        pod_labels = f'namespace="t",pod="{pod}"'
+        rows[f'{requested}{{{pod_labels},node="{name}",resource="{resource}"}}'] = values
         by = f'created_by_kind="{kind}",created_by_name="{owner}"'
-        rows[f"kube_pod_info{{{who},{by}}}"] = "1x120"
+        rows[f"kube_pod_info{{{pod_labels},{by}}}"] = "1x120"
     waits = f'namespace="t",pod="waits",container="main",resource="{GPU}"'
     rows[f"kube_pod_container_resource_requests{{{waits}}}"] = "16x120"
     rows['kube_pod_status_phase{namespace="t",pod="waits",phase="Pending"}'] = "1x120"
-    gone = f'namespace="t",pod="gone",container="main",resource="{GPU}"'
-    rows[f"kube_pod_container_resource_requests{{{gone}}}"] = "8x120"
+    finished_pod = f'namespace="t",pod="gone",container="main",resource="{GPU}"'
+    rows[f"kube_pod_container_resource_requests{{{finished_pod}}}"] = "8x120"
     rows['kube_pod_status_phase{namespace="t",pod="gone",phase="Pending"}'] = "0x120"
     return rows
 
@@ -57,7 +57,7 @@ def _of(model: str, resource: str) -> str:
     return f'{{label_nvidia_com_gpu_product="{model}",resource="{resource}"}}'
 
 
-WANTED: dict[str, dict[str, float]] = {
+EXPECTED: dict[str, dict[str, float]] = {
     # 12 held by pods of both halves, and one for half of the hour
     "allocated": {_of("H100", GPU): 12.5, _of("unknown model", SMALL): 3},
     "pending": {f'{{resource="{GPU}"}}': 16, f'{{resource="{SMALL}"}}': 0},
@@ -69,13 +69,13 @@ WANTED: dict[str, dict[str, float]] = {
 
 
 def test_each_query_says_what_a_cluster_has(tmp_path: Path) -> None:
-    assert set(queries()) == set(WANTED)
-    asked = [
+    assert set(queries()) == set(EXPECTED)
+    expression_tests = [
         {
             "expr": expression,
             "eval_time": "119m",
             "exp_samples": [
-                {"labels": labels, "value": value} for labels, value in WANTED[name].items()
+                {"labels": labels, "value": value} for labels, value in EXPECTED[name].items()
             ],
         }
         for name, expression in queries().items()
@@ -87,11 +87,11 @@ def test_each_query_says_what_a_cluster_has(tmp_path: Path) -> None:
             {
                 "interval": "1m",
                 "input_series": [{"series": s, "values": v} for s, v in _series().items()],
-                "promql_expr_test": asked,
+                "promql_expr_test": expression_tests,
             }
         ],
     }
     (tmp_path / "test.yml").write_text(yaml.safe_dump(suite, sort_keys=False, width=1000))
-    ran = subprocess.run([promtool(), "test", "rules", tmp_path / "test.yml"],
+    result = subprocess.run([promtool(), "test", "rules", tmp_path / "test.yml"],
                          capture_output=True, text=True, check=False)  # fmt: skip
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert result.returncode == 0, result.stdout + result.stderr

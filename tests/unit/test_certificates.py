@@ -37,7 +37,7 @@ KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
 
 
 @pytest.fixture(scope="module")
-def made() -> x509.Certificate:
+def certificate() -> x509.Certificate:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
     builder = x509.CertificateBuilder().subject_name(name).issuer_name(name)
@@ -46,11 +46,13 @@ def made() -> x509.Certificate:
     return builder.sign(key, hashes.SHA256())
 
 
-def test_the_fact_reads_certificates_and_no_keys(tmp_path: Path, made: x509.Certificate) -> None:
+def test_the_fact_reads_certificates_and_no_keys(
+    tmp_path: Path, certificate: x509.Certificate
+) -> None:
     kubernetes = tmp_path / "etc/kubernetes"
     for folder in (kubernetes / "pki/etcd", tmp_path / "var/lib/kubelet/pki"):
         folder.mkdir(parents=True)
-    pem = made.public_bytes(Encoding.PEM).decode()
+    pem = certificate.public_bytes(Encoding.PEM).decode()
     key = "-----BEGIN EC PRIVATE KEY-----\nSECRET\n-----END EC PRIVATE KEY-----\n"
     (kubernetes / "pki/apiserver.crt").write_text(pem + pem)
     (tmp_path / KUBELET[1:]).write_text(key + pem + key)
@@ -59,11 +61,11 @@ def test_the_fact_reads_certificates_and_no_keys(tmp_path: Path, made: x509.Cert
     script = HOST_SCRIPT
     for place in ("/etc/kubernetes", "/var/lib/kubelet", "/etc/gpuboot"):
         script = script.replace(place, f"{tmp_path}{place}")
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", f"socket=/nothing\n{script}"], capture_output=True, text=True, check=True
     )
-    assert "SECRET" not in done.stdout
-    state = parse_kubeadm(done.stdout.replace(f"{tmp_path}/", "/").splitlines())
+    assert "SECRET" not in result.stdout
+    state = parse_kubeadm(result.stdout.replace(f"{tmp_path}/", "/").splitlines())
     assert {item.name: item.expires for item in state.certificates} == dict.fromkeys(
         ["pki/apiserver.crt", "admin.conf", KUBELET], END.timestamp()
     )
@@ -72,27 +74,27 @@ def test_the_fact_reads_certificates_and_no_keys(tmp_path: Path, made: x509.Cert
 
 
 def test_certificates_that_kubeadm_renews_are_due_before_they_expire() -> None:
-    found = [
+    issued = [
         Certificate("pki/apiserver.crt", NOW + 29 * DAY_S),
         Certificate("admin.conf", NOW - DAY_S),
         Certificate("pki/etcd/server.crt", NOW + 31 * DAY_S),
         Certificate("pki/ca.crt", NOW + DAY_S),
         Certificate(KUBELET, NOW + DAY_S),
     ]
-    due = certificates.due(found, NOW, 30)
+    due = certificates.due(issued, NOW, 30)
     assert [item.name for item in due] == ["admin.conf", "pki/apiserver.crt"]
-    assert [item.name for item in certificates.expired(found, NOW)] == ["admin.conf"]
+    assert [item.name for item in certificates.expired(issued, NOW)] == ["admin.conf"]
 
 
-def judged(link: str, settings: dict[str, object] | None = None, **other: object) -> Finding:
-    found = checks.evaluate(
+def evaluate_link(link: str, settings: dict[str, object] | None = None, **other: object) -> Finding:
+    findings = checks.evaluate(
         evidence(control_planes=(control_plane(**other),)), parse_settings(settings or {})
     )
-    return next(item for item in found if item.link == link)
+    return next(item for item in findings if item.link == link)
 
 
 @pytest.mark.parametrize(
-    ("name", "days", "status", "said", "remedy"),
+    ("name", "days", "status", "message", "remedy"),
     [
         ("pki/apiserver.crt", 200, "pass", "in 200 days", ""),
         ("pki/apiserver.crt", 12, "pass", "in 12 days; deploys/site.py renews it", ""),
@@ -102,12 +104,12 @@ def judged(link: str, settings: dict[str, object] | None = None, **other: object
     ],
 )
 def test_the_proof_tells_when_certificates_expire(
-    name: str, days: int, status: str, said: str, remedy: str
+    name: str, days: int, status: str, message: str, remedy: str
 ) -> None:
-    found = judged("certificates", certificates=(Certificate(name, NOW + days * DAY_S),))
-    assert found.status == status
-    assert said in found.detail
-    assert remedy in found.remedy
+    finding = evaluate_link("certificates", certificates=(Certificate(name, NOW + days * DAY_S),))
+    assert finding.status == status
+    assert message in finding.detail
+    assert remedy in finding.remedy
 
 
 def test_a_control_plane_that_has_not_joined_yet_is_no_member_to_wait_for(
@@ -126,21 +128,21 @@ def test_a_control_plane_that_has_not_joined_yet_is_no_member_to_wait_for(
         settings=parse_settings({}),
         states={"cp1": joined, "cp2": bare},  # cp3 does not answer: nobody knows
     )
-    asked: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     operation = "deploys.operations.certificates.renewed"
-    monkeypatch.setattr(operation, lambda **given: asked.update(given))
+    monkeypatch.setattr(operation, lambda **options: arguments.update(options))
     phase.renewed(cast(Context, context), control_planes(cast(Context, context)))
-    assert asked["control_planes"] == ["cp1", "cp3"]
-    assert asked["_serial"]
+    assert arguments["control_planes"] == ["cp1", "cp3"]
+    assert arguments["_serial"]
 
 
 def backups(age_h: float, failed: str = "", ca: str = "c1") -> Backups:
-    taken = Backup("20270101T000000Z-timer", NOW - age_h * 3600, node="cp1", ca="c1")
-    return Backups((taken,), failed, ca)
+    newest = Backup("20270101T000000Z-timer", NOW - age_h * 3600, node="cp1", ca="c1")
+    return Backups((newest,), failed, ca)
 
 
 @pytest.mark.parametrize(
-    ("found", "status", "said"),
+    ("observed", "status", "message"),
     [
         (backups(2), "pass", "1 backup, the newest 2.0 h old"),
         (backups(25), "fail", "the newest is 25 h old, more than 24 h"),
@@ -151,11 +153,11 @@ def backups(age_h: float, failed: str = "", ca: str = "c1") -> Backups:
     ],
 )
 def test_the_proof_tells_how_old_the_newest_backup_is(
-    found: Backups, status: str, said: str
+    observed: Backups, status: str, message: str
 ) -> None:
-    finding = judged("backup", backups=found)
+    finding = evaluate_link("backup", backups=observed)
     assert finding.status == status
-    assert said in finding.detail
+    assert message in finding.detail
     assert bool(finding.remedy) is (status == "fail")
 
 
@@ -166,7 +168,7 @@ RSYNC: dict[str, object] = {
 
 
 @pytest.mark.parametrize(
-    ("copied", "failed", "status", "said"),
+    ("copied", "failed", "status", "message"),
     [
         (Copied("20270101T000000Z-timer", NOW - 3600, STORE), "", "pass", f"copied to {STORE}"),
         (None, "", "fail", f"none has been copied to {STORE}"),
@@ -177,28 +179,30 @@ RSYNC: dict[str, object] = {
     ],
 )
 def test_the_proof_tells_of_copies_off_the_node(
-    copied: Copied | None, failed: str, status: str, said: str
+    copied: Copied | None, failed: str, status: str, message: str
 ) -> None:
-    found = replace(backups(2), copied=copied, copy_failed=failed)
-    finding = judged("backup", RSYNC, backups=found)
+    observed = replace(backups(2), copied=copied, copy_failed=failed)
+    finding = evaluate_link("backup", RSYNC, backups=observed)
     assert finding.status == status
-    assert said in finding.detail
+    assert message in finding.detail
     assert ("gpuboot-etcd-backup-copy" in finding.remedy) is (status == "fail")
-    assert judged("backup", backups=found).status == "pass"  # where none is asked for
+    assert evaluate_link("backup", backups=observed).status == "pass"  # where none is asked for
 
 
 def test_a_site_says_how_old_a_backup_may_be() -> None:
-    assert judged("backup", {"backup": {"max_age_h": 30}}, backups=backups(25)).status == "pass"
+    assert (
+        evaluate_link("backup", {"backup": {"max_age_h": 30}}, backups=backups(25)).status == "pass"
+    )
 
 
 def test_without_backups_none_is_missed() -> None:
-    found = checks.evaluate(
+    findings = checks.evaluate(
         evidence(control_planes=(control_plane(backups=Backups()),)),
         parse_settings({"backup": {"enabled": False}}),
     )
-    assert [item.link for item in found] == ["certificates"]
+    assert [item.link for item in findings] == ["certificates"]
 
 
 def test_a_control_plane_that_could_not_be_read_is_no_pass() -> None:
     for link in ("certificates", "backup"):
-        assert judged(link, error="it could not be read: refused").status == "unknown"
+        assert evaluate_link(link, error="it could not be read: refused").status == "unknown"

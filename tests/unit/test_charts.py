@@ -15,7 +15,7 @@ from gpuboot.kubernetes.values import changed_keys
 from gpuboot.telemetry import parse_collectors
 from lab.charts.schema import json_schema
 
-EVERYTHING = {
+ALL_OPTIONS = {
     "exporter": {
         "arguments": ["--debug"],
         "remote_engine": "10.0.0.1:5555",
@@ -26,16 +26,16 @@ EVERYTHING = {
     "monitoring": {"prometheus_node_port": 30090, "grafana_node_port": 32322},
     "runtime": {"mode": "runtimeclass"},
 }
-SOME = [{}, EVERYTHING, {"monitoring": {"control_plane_targets": False, "grafana": False}}]
+SOME = [{}, ALL_OPTIONS, {"monitoring": {"control_plane_targets": False, "grafana": False}}]
 
 
 def unknown(values: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]:
     """Keys of `values` that a closed map of the chart's schema does not have, or of wrong type."""
-    wanted = schema.get("type")
+    expected_type = schema.get("type")
     kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
-    allowed = [wanted] if isinstance(wanted, str) else wanted
+    allowed = [expected_type] if isinstance(expected_type, str) else expected_type
     if allowed and not isinstance(values, tuple(kinds[kind] for kind in allowed)):
-        yield f"{path} is {type(values).__name__}, not {wanted}"
+        yield f"{path} is {type(values).__name__}, not {expected_type}"
     if not isinstance(values, dict) or schema.get("additionalProperties") is not False:
         return
     for key, value in values.items():
@@ -57,11 +57,11 @@ def test_the_walker_finds_what_is_wrong() -> None:
 @pytest.mark.parametrize("data", SOME)
 def test_every_key_is_one_the_chart_has(data: dict[str, Any]) -> None:
     settings = parse_settings(data)
-    chosen = lock(settings)
+    version_lock = lock(settings)
     for name, values in (
-        ("gpu-operator", charts.operator_values(settings, chosen)),
+        ("gpu-operator", charts.operator_values(settings, version_lock)),
         ("kube-prometheus-stack", charts.monitoring_values(settings)),
-        ("dcgm-exporter", charts.exporter_values(settings, chosen)),
+        ("dcgm-exporter", charts.exporter_values(settings, version_lock)),
     ):
         assert list(unknown(values, json_schema(name))) == []
 
@@ -73,7 +73,7 @@ def test_operator_leaves_driver_and_toolkit_to_the_host() -> None:
 
 
 def test_exporter_under_the_operator() -> None:
-    settings = parse_settings(EVERYTHING)
+    settings = parse_settings(ALL_OPTIONS)
     exporter = charts.operator_values(settings, lock(settings))["dcgmExporter"]
     environment = {item["name"]: item["value"] for item in exporter["env"]}
     assert environment == {
@@ -96,11 +96,11 @@ def test_series_are_named_after_node_and_workload() -> None:
 
 def test_exactly_one_exporter_and_service_monitor() -> None:
     settings = parse_settings({"exporter": {"kind": "chart"}})
-    chosen = lock(settings)
-    operated = charts.operator_values(settings, chosen)["dcgmExporter"]
-    alone = charts.exporter_values(settings, chosen)
+    version_lock = lock(settings)
+    operated = charts.operator_values(settings, version_lock)["dcgmExporter"]
+    standalone = charts.exporter_values(settings, version_lock)
     assert operated == {"enabled": False, "serviceMonitor": {"enabled": False}}
-    assert alone["serviceMonitor"]["enabled"] is True
+    assert standalone["serviceMonitor"]["enabled"] is True
 
 
 def test_without_monitoring_there_is_no_service_monitor() -> None:
@@ -127,23 +127,23 @@ def test_each_content_of_the_plugins_configuration_has_a_name_of_its_own() -> No
     So a content that changes under its old name is never read; the operator puts the name into
     the pods (gpu-operator v26.7.0, controllers/object_controls.go:2893, 2929), which renews them.
     """
-    wanted: list[dict[str, Any]] = [
+    configurations: list[dict[str, Any]] = [
         {"gpu_operator": {"time_slices": 4}},
         {"gpu_operator": {"time_slices": 2}},
         {"gpu_operator": {"time_slices": 4, "mig_strategy": "mixed"}},
     ]
     names = set()
-    for data in wanted:
+    for data in configurations:
         config = charts.operator_values(parse_settings(data), lock(Settings()))["devicePlugin"][
             "config"
         ]
         assert list(config["data"]) == [config["default"]]
         names.add(config["default"])
-    assert len(names) == len(wanted)
-    again = charts.operator_values(parse_settings(wanted[0]), lock(Settings()))["devicePlugin"][
-        "config"
-    ]
-    assert again["default"] in names
+    assert len(names) == len(configurations)
+    repeated = charts.operator_values(parse_settings(configurations[0]), lock(Settings()))[
+        "devicePlugin"
+    ]["config"]
+    assert repeated["default"] in names
 
 
 @pytest.mark.parametrize("mode", ["runtimeclass", "cdi"])
@@ -154,11 +154,11 @@ def test_the_charts_exporter_gets_its_gpus_by_a_runtime_class(mode: str) -> None
     for all GPUs (dcgm-exporter 4.8.2, docker/Dockerfile:165, NVIDIA_VISIBLE_DEVICES=all).
     """
     data = {"exporter": {"kind": "chart"}, "gpu_operator": {"enabled": False}}
-    alone = parse_settings({**data, "runtime": {"mode": mode}})
-    values = charts.exporter_values(alone, lock(alone))
+    standalone = parse_settings({**data, "runtime": {"mode": mode}})
+    values = charts.exporter_values(standalone, lock(standalone))
     assert values["runtimeClassName"] == "nvidia"
     assert not any("cdi" in key for key in values.get("podAnnotations", {}))
-    assert charts.needs_runtime_class(alone)
+    assert charts.needs_runtime_class(standalone)
     assert MODES[mode] == ""  # containerd has the handler nvidia, and not as its default
     assert not charts.needs_runtime_class(parse_settings(data))
 
@@ -245,8 +245,10 @@ def test_what_must_run_follows_the_values() -> None:
     }
     assert charts.operands(settings, lock(settings), 0) == {"gpu-operator": 1}
     assert len(charts.monitoring_workloads(Settings())) == 3
-    quiet = parse_settings({"monitoring": {"values": {"alertmanager": {"enabled": False}}}})
-    assert charts.monitoring_workloads(quiet) == [
+    without_alertmanager = parse_settings(
+        {"monitoring": {"values": {"alertmanager": {"enabled": False}}}}
+    )
+    assert charts.monitoring_workloads(without_alertmanager) == [
         "kube-prometheus-stack-operator",
         "prometheus-kube-prometheus-stack-prometheus",
     ]

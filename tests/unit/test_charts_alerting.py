@@ -23,7 +23,7 @@ if shutil.which("go") is None:
 
 STACK = "kube-prometheus-stack"
 FILE = {"file": "/etc/secrets/x"}
-EVERYTHING: dict[str, Any] = {
+ALL_RECEIVERS: dict[str, Any] = {
     "pagerduty": {"routing_key": FILE},
     "slack": {"webhook": {"secret": "team/url"}, "channel": "#gpu"},
     "email": {"to": ["a@example.com"], "sender": "b@example.com", "smarthost": "mx:587"},
@@ -49,9 +49,9 @@ def rendered(folder: Path, data: dict[str, Any]) -> tuple[Object, Object]:
 
 
 def test_configuration_and_texts_pass_through_helm_untouched(folder: Path, tmp_path: Path) -> None:
-    alertmanager, secret = rendered(folder, EVERYTHING)
+    alertmanager, secret = rendered(folder, ALL_RECEIVERS)
     texts = {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
-    values = alerting.alertmanager_values(settings.parse_settings({"alertmanager": EVERYTHING}))
+    values = alerting.alertmanager_values(settings.parse_settings({"alertmanager": ALL_RECEIVERS}))
     config = tmp_path / "alertmanager.yaml"
     config.write_text(texts.pop("alertmanager.yaml"))
     assert yaml.safe_load(config.read_text()) == values["config"]

@@ -15,7 +15,7 @@ from gpuboot.config.settings import SettingsError
 HALF = {"half": [{"instances": {"3g.40gb": 2}}]}
 
 
-def refused(data: dict[str, Any]) -> list[Problem]:
+def refusals(data: dict[str, Any]) -> list[Problem]:
     try:
         load(data)
     except SettingsError as error:
@@ -82,7 +82,7 @@ def stack(spec: dict[str, Any], **other: Any) -> dict[str, Any]:
 def test_what_contradicts_is_one_problem_that_names_the_keys(
     data: dict[str, Any], keys: str
 ) -> None:
-    [problem] = refused(data)
+    [problem] = refusals(data)
     setting = "monitoring.values" if "values" in data.get("monitoring", {}) else None
     expected = setting or "gpu_operator.values"
     assert problem.cause == f"{expected} says otherwise than gpuboot decides: {keys}"
@@ -93,7 +93,7 @@ def test_what_contradicts_is_one_problem_that_names_the_keys(
 def test_what_the_site_gives_is_not_repeated() -> None:
     """Values may hold credentials."""
     data = operator({"driver": {"enabled": "hunter2"}, "toolkit": {"enabled": {"a": "hunter2"}}})
-    assert "hunter2" not in str(refused(data))
+    assert "hunter2" not in str(refusals(data))
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_what_the_site_gives_is_not_repeated() -> None:
     ],
 )  # fmt: skip
 def test_what_does_not_contradict(data: dict[str, Any]) -> None:
-    assert refused(data) == []
+    assert refusals(data) == []
 
 
 def test_lists_may_have_more_than_gpuboot_s_own() -> None:
     gate = {"enabled": True}
     settings, lock = load({"gate": gate})
     env = [*operator_values(settings, lock)["dcgmExporter"]["env"], {"name": "A", "value": "b"}]
-    mine = [*tolerations(settings), {"key": "a", "operator": "Exists"}]
-    values = {"dcgmExporter": {"env": env}, "daemonsets": {"tolerations": mine}}
-    assert refused(operator(values, gate=gate)) == []
+    own_tolerations = [*tolerations(settings), {"key": "a", "operator": "Exists"}]
+    values = {"dcgmExporter": {"env": env}, "daemonsets": {"tolerations": own_tolerations}}
+    assert refusals(operator(values, gate=gate)) == []

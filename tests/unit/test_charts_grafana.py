@@ -37,20 +37,20 @@ def folder_of(dashboard: Object, values: dict[str, Any], provider: dict[str, Any
 
 
 @NEEDS_HELM
-@pytest.mark.parametrize(("chosen", "folder"), [({}, dashboards.FOLDER), ({"ours": False}, "")])
+@pytest.mark.parametrize(("options", "folder"), [({}, dashboards.FOLDER), ({"ours": False}, "")])
 def test_our_dashboards_are_in_their_folder(
-    tmp_path: Path, chosen: dict[str, bool], folder: str
+    tmp_path: Path, options: dict[str, bool], folder: str
 ) -> None:
     """docs/dashboards.md: "folder *GPU*"; without the provider's part the annotation is in vain."""
     settings = parse_settings({})
     values = monitoring_values(settings)
-    if chosen:
+    if options:
         del values["grafana"]["sidecar"]["dashboards"]["provider"]
     objects = render(charts.assemble(STACK, tmp_path), STACK, "monitoring", values)
     text = find(objects, "ConfigMap", f"{STACK}-grafana-config-dashboards")["data"]["provider.yaml"]
     [provider] = yaml.safe_load(text)["providers"]
-    found = {folder_of(item, values, provider) for item in dashboards.config_maps(settings)}
-    assert found == {folder}
+    folders = {folder_of(item, values, provider) for item in dashboards.config_maps(settings)}
+    assert folders == {folder}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ class Proxy:
     """Behind the API server's proxy: what is asked for, and no answer to anything."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     def service(self, namespace: str, name: str, port: int) -> str:
         return f"{namespace}/{name}:{port}"
@@ -80,7 +80,7 @@ class Proxy:
         return f"{namespace}/{name}:{port}"
 
     def get(self, path: str, _query: object = None) -> bytes:
-        self.asked.append(path)
+        self.requests.append(path)
         raise ClusterError("no answer")
 
     def json(self, path: str, query: object = None) -> object:
@@ -92,4 +92,4 @@ def test_verification_asks_grafana_by_that_name(release: str) -> None:
     proxy = Proxy()
     settings = parse_settings({"monitoring": {"release": release}})
     MetricsCollector(cast(Cluster, proxy), settings).metrics()
-    assert f"monitoring/{grafana_name(release)}:80/api/health" in proxy.asked
+    assert f"monitoring/{grafana_name(release)}:80/api/health" in proxy.requests

@@ -40,20 +40,20 @@ OPTIONS = {
 }  # fmt: skip
 
 
-def site(loki: dict[str, Any] = LOKI, **more: Any) -> Settings:
-    return parse_settings({"logs": {"enabled": True, "loki": loki, **more}})
+def site(loki: dict[str, Any] = LOKI, **extra: Any) -> Settings:
+    return parse_settings({"logs": {"enabled": True, "loki": loki, **extra}})
 
 
 def sections(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
     """What Fluent Bit's classic format holds: kind of each section, and its entries."""
-    found: list[tuple[str, list[tuple[str, str]]]] = []
+    result: list[tuple[str, list[tuple[str, str]]]] = []
     for line in text.splitlines():
         if head := re.fullmatch(r"\[(\w+)\]", line):
-            found.append((head[1], []))
+            result.append((head[1], []))
         elif line.strip():
             key, _, value = line.strip().partition(" ")
-            found[-1][1].append((key, value))
-    return found
+            result[-1][1].append((key, value))
+    return result
 
 
 def configuration(settings: Settings, release: str) -> list[tuple[str, dict[str, str]]]:
@@ -72,7 +72,7 @@ def test_nothing_is_shipped_unless_it_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ({"enabled": True}, "needs logs.loki"),
         ({"enabled": True, "loki": LOKI, "pods": False, "xids": False, "events": False}, "one of"),
@@ -83,8 +83,8 @@ def test_nothing_is_shipped_unless_it_is_asked_for() -> None:
         ({"loki": {**LOKI, "username": "${HOME}"}}, "one word"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(data: dict[str, Any], said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
+def test_settings_that_cannot_work_are_refused(data: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         parse_settings({"logs": data})
 
 
@@ -116,13 +116,17 @@ def test_every_option_is_one_of_its_plugin(release: str, loki: dict[str, Any]) -
 
 def test_everything_that_is_read_is_sent_once() -> None:
     for release in (logs.NODES, logs.EVENTS):
-        found = configuration(site(), release)
-        tags = [entries["Tag"] for kind, entries in found if kind == "INPUT"]
-        matches = [entries["Match"] for kind, entries in found if kind == "OUTPUT"]
+        config_sections = configuration(site(), release)
+        tags = [entries["Tag"] for kind, entries in config_sections if kind == "INPUT"]
+        matches = [entries["Match"] for kind, entries in config_sections if kind == "OUTPUT"]
         assert sorted(tags) == sorted(matches)
         # in one thread two outputs would take the same keys out of their records
-        assert all(entries["Workers"] == "1" for kind, entries in found if kind == "OUTPUT")
-        assert {entries["Match"] for kind, entries in found if kind == "FILTER"} <= set(tags)
+        assert all(
+            entries["Workers"] == "1" for kind, entries in config_sections if kind == "OUTPUT"
+        )
+        assert {entries["Match"] for kind, entries in config_sections if kind == "FILTER"} <= set(
+            tags
+        )
 
 
 def test_each_part_can_be_left_out() -> None:
@@ -153,12 +157,14 @@ def test_own_logs_and_namespaces_that_settings_name_stay_on_the_node() -> None:
 
 
 def test_labels_are_few_and_no_gpu_is_among_them() -> None:
-    found: set[str] = set()
+    label_names: set[str] = set()
     for release in (logs.NODES, logs.EVENTS):
         for kind, entries in configuration(site(), release):
             if kind == "OUTPUT":
-                found |= {part.partition("=")[0].strip() for part in entries["Labels"].split(",")}
-    assert found == {"job", "node", "namespace", "pod", "container"}
+                label_names |= {
+                    part.partition("=")[0].strip() for part in entries["Labels"].split(",")
+                }
+    assert label_names == {"job", "node", "namespace", "pod", "container"}
 
 
 def test_where_loki_is() -> None:
@@ -182,22 +188,22 @@ def test_secrets_are_in_a_secret_alone(tmp_path: Path) -> None:
     password.write_text("hunter2\n")
     ca.write_text("-----BEGIN CERTIFICATE-----\n")
     password.chmod(0o600)
-    given = site({**LOKI, "password": {"file": str(password)}, "ca": {"file": str(ca)}})
-    assert "hunter2" not in json.dumps(logs.releases(given))
-    found = logs.contents(given)
-    assert found["password"].get_secret_value() == "hunter2"
-    assert "hunter2" not in repr(found)
-    assert local_files.problems(given) == []
-    for values in logs.releases(given).values():
+    site_settings = site({**LOKI, "password": {"file": str(password)}, "ca": {"file": str(ca)}})
+    assert "hunter2" not in json.dumps(logs.releases(site_settings))
+    contents = logs.contents(site_settings)
+    assert contents["password"].get_secret_value() == "hunter2"
+    assert "hunter2" not in repr(contents)
+    assert local_files.problems(site_settings) == []
+    for values in logs.releases(site_settings).values():
         [variable] = [item for item in values["env"] if item["name"] == "LOKI_PASSWORD"]
         assert variable["valueFrom"]["secretKeyRef"] == {"name": logs.SECRET, "key": "password"}
 
 
 def test_a_secret_of_the_site_is_named_and_looked_for() -> None:
-    given = site({"url": "https://l", "bearer_token": {"secret": "loki/token"}})
-    assert logs.existing(given) == {"loki": ["token"]}
-    assert logs.files(given) == {}
-    [_, variable] = logs.releases(given)[logs.NODES]["env"]
+    site_settings = site({"url": "https://l", "bearer_token": {"secret": "loki/token"}})
+    assert logs.existing(site_settings) == {"loki": ["token"]}
+    assert logs.files(site_settings) == {}
+    [_, variable] = logs.releases(site_settings)[logs.NODES]["env"]
     assert variable == {
         "name": "LOKI_TOKEN",
         "valueFrom": {"secretKeyRef": {"name": "loki", "key": "token"}},
@@ -205,9 +211,9 @@ def test_a_secret_of_the_site_is_named_and_looked_for() -> None:
 
 
 def test_a_missing_file_is_told_before_anything_is_touched() -> None:
-    said = [str(problem) for problem in local_files.problems(site())]
-    assert any("logs.loki.password.file" in one for one in said)
-    assert any("logs.loki.ca.file" in one for one in said)
+    messages = [str(problem) for problem in local_files.problems(site())]
+    assert any("logs.loki.password.file" in message for message in messages)
+    assert any("logs.loki.ca.file" in message for message in messages)
 
 
 def test_fluent_bit_takes_kernel_lines_apart() -> None:
@@ -229,9 +235,9 @@ def test_fluent_bit_takes_kernel_lines_apart() -> None:
         "switch": "nvswitch0", "pci_bus_id": "0000:c2:00.0", "sxid": "20034", "severity": "Fatal",
         "detail": "Fatal, Link 28 LTSSM Fault Up",
     }  # fmt: skip
-    [wanted] = re.findall(r"Regex MESSAGE (.*)", config["filters"])
-    assert re.search(wanted, line)
-    assert not re.search(wanted, "nvidia-nvswitch0: open (major=510)")
+    [pattern] = re.findall(r"Regex MESSAGE (.*)", config["filters"])
+    assert re.search(pattern, line)
+    assert not re.search(pattern, "nvidia-nvswitch0: open (major=510)")
 
 
 def test_helm_does_not_evaluate_what_stands_in_the_configuration() -> None:

@@ -49,8 +49,8 @@ def values(**monitoring: Any) -> Values:
 
 
 def spec(**monitoring: Any) -> Values:
-    found: Values = values(**monitoring)["prometheus"]["prometheusSpec"]
-    return found
+    result: Values = values(**monitoring)["prometheus"]["prometheusSpec"]
+    return result
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,20 @@ def test_alerts_and_remote_series_name_the_cluster() -> None:
 
 
 def test_volumes() -> None:
-    made = values(storage={"class_name": "fast", "prometheus_size": "100Gi"})
-    claim = made["prometheus"]["prometheusSpec"]["storageSpec"]["volumeClaimTemplate"]["spec"]
+    chart_values = values(storage={"class_name": "fast", "prometheus_size": "100Gi"})
+    claim = chart_values["prometheus"]["prometheusSpec"]["storageSpec"]["volumeClaimTemplate"][
+        "spec"
+    ]
     assert claim["storageClassName"] == "fast"
     assert claim["resources"] == {"requests": {"storage": "100Gi"}}
-    assert made["alertmanager"]["alertmanagerSpec"]["storage"]["volumeClaimTemplate"]
-    assert made["grafana"]["persistence"] == {
+    assert chart_values["alertmanager"]["alertmanagerSpec"]["storage"]["volumeClaimTemplate"]
+    assert chart_values["grafana"]["persistence"] == {
         "enabled": True,
         "size": "5Gi",
         "storageClassName": "fast",
         "annotations": {"helm.sh/resource-policy": "keep"},
     }
-    assert made["grafana"]["deploymentStrategy"] == {"type": "Recreate"}
+    assert chart_values["grafana"]["deploymentStrategy"] == {"type": "Recreate"}
 
 
 def test_without_a_class_the_clusters_default_is_asked_for() -> None:
@@ -90,11 +92,11 @@ def test_without_a_class_the_clusters_default_is_asked_for() -> None:
 
 
 def test_nothing_is_kept_where_that_is_not_wanted() -> None:
-    made = values(storage={"persistent": False})
-    assert "storageSpec" not in made["prometheus"]["prometheusSpec"]
-    assert "retentionSize" not in made["prometheus"]["prometheusSpec"]
-    assert "storage" not in made["alertmanager"].get("alertmanagerSpec", {})
-    assert "persistence" not in made["grafana"]
+    chart_values = values(storage={"persistent": False})
+    assert "storageSpec" not in chart_values["prometheus"]["prometheusSpec"]
+    assert "retentionSize" not in chart_values["prometheus"]["prometheusSpec"]
+    assert "storage" not in chart_values["alertmanager"].get("alertmanagerSpec", {})
+    assert "persistence" not in chart_values["grafana"]
 
 
 @pytest.mark.parametrize(
@@ -114,8 +116,12 @@ def test_retention_leaves_room_on_the_volume(monitoring: dict[str, Any], size: s
 
 
 def test_node_ports() -> None:
-    made = values(prometheus_node_port=30090, grafana_node_port=32322, alertmanager_node_port=30903)
-    ports = {name: made[name]["service"] for name in ("prometheus", "grafana", "alertmanager")}
+    chart_values = values(
+        prometheus_node_port=30090, grafana_node_port=32322, alertmanager_node_port=30903
+    )
+    ports = {
+        name: chart_values[name]["service"] for name in ("prometheus", "grafana", "alertmanager")
+    }
     assert ports == {
         "prometheus": {"type": "NodePort", "nodePort": 30090},
         "grafana": {"type": "NodePort", "nodePort": 32322},
@@ -125,25 +131,31 @@ def test_node_ports() -> None:
 
 
 def test_ingress_with_tls_and_links_that_lead_there() -> None:
-    made = values(ingress=INGRESS)
-    assert made["prometheus"]["ingress"] == {
+    chart_values = values(ingress=INGRESS)
+    assert chart_values["prometheus"]["ingress"] == {
         "enabled": True,
         "hosts": ["prometheus.example.org"],
         "annotations": {"cert-manager.io/cluster-issuer": "site"},
         "ingressClassName": "nginx",
         "tls": [{"secretName": "web", "hosts": ["prometheus.example.org"]}],
     }
-    assert made["prometheus"]["prometheusSpec"]["externalUrl"] == "https://prometheus.example.org"
-    assert made["alertmanager"]["alertmanagerSpec"]["externalUrl"] == "https://alerts.example.org"
-    server = made["grafana"]["grafana.ini"]["server"]
+    assert (
+        chart_values["prometheus"]["prometheusSpec"]["externalUrl"]
+        == "https://prometheus.example.org"
+    )
+    assert (
+        chart_values["alertmanager"]["alertmanagerSpec"]["externalUrl"]
+        == "https://alerts.example.org"
+    )
+    server = chart_values["grafana"]["grafana.ini"]["server"]
     assert server["root_url"] == "https://grafana.example.org/"
 
 
 def test_only_the_names_that_are_given_get_an_ingress() -> None:
-    made = values(ingress={"grafana": "g.example.org"})
-    assert "ingress" not in made["prometheus"]
-    assert made["grafana"]["grafana.ini"]["server"]["root_url"] == "http://g.example.org/"
-    assert "tls" not in made["grafana"]["ingress"]
+    chart_values = values(ingress={"grafana": "g.example.org"})
+    assert "ingress" not in chart_values["prometheus"]
+    assert chart_values["grafana"]["grafana.ini"]["server"]["root_url"] == "http://g.example.org/"
+    assert "tls" not in chart_values["grafana"]["ingress"]
 
 
 def test_remote_write_names_secrets_and_holds_none() -> None:
@@ -164,8 +176,8 @@ def test_remote_write_names_secrets_and_holds_none() -> None:
 def test_the_secrets_contents_come_from_files(tmp_path: Path) -> None:
     (tmp_path / "mimir").write_text("hunter2\n")
     remote = [{**REMOTE[0], "password": {"file": str(tmp_path / "mimir")}}]
-    found = contents(parse_settings({"monitoring": {"remote_write": remote}}))
-    assert {key: value.get_secret_value() for key, value in found.items()} == {
+    secret_contents = contents(parse_settings({"monitoring": {"remote_write": remote}}))
+    assert {key: value.get_secret_value() for key, value in secret_contents.items()} == {
         "mimir-username": "gpu",
         "mimir-password": "hunter2",
     }
@@ -176,7 +188,7 @@ def test_the_secrets_contents_come_from_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("series", "gpu", "ours"),
+    ("series", "gpu", "is_own"),
     [
         ("DCGM_FI_DEV_GPU_TEMP", True, False),
         ("kube_pod_info", True, False),
@@ -186,12 +198,12 @@ def test_the_secrets_contents_come_from_files(tmp_path: Path) -> None:
         ("container_memory_rss", False, False),
     ],
 )
-def test_what_remote_write_keeps(series: str, gpu: bool, ours: bool) -> None:
+def test_what_remote_write_keeps(series: str, gpu: bool, is_own: bool) -> None:
     mimir, thanos = spec(remote_write=REMOTE)["remoteWrite"]
-    for remote, kept in ((mimir, gpu), (thanos, ours)):
+    for remote, is_kept in ((mimir, gpu), (thanos, is_own)):
         [rule] = remote["writeRelabelConfigs"]
         assert rule["action"] == "keep"
-        assert bool(re.fullmatch(rule["regex"], series)) is kept
+        assert bool(re.fullmatch(rule["regex"], series)) is is_kept
 
 
 def test_everything_means_no_relabelling() -> None:
@@ -201,7 +213,7 @@ def test_everything_means_no_relabelling() -> None:
 
 
 @pytest.mark.parametrize(
-    ("remote", "said"),
+    ("remote", "message"),
     [
         ([{"url": "https://a.example"}, {"url": "https://b.example"}], "name of its own"),
         ([{"url": "https://a.example", "username": "me"}], "go together"),
@@ -218,8 +230,8 @@ def test_everything_means_no_relabelling() -> None:
         ),
     ],
 )
-def test_remote_write_mistakes(remote: list[dict[str, Any]], said: str) -> None:
-    with pytest.raises(SettingsError, match=said):
+def test_remote_write_mistakes(remote: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         parse_settings({"monitoring": {"remote_write": remote}})
 
 

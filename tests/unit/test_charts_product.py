@@ -55,15 +55,15 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def site(folders: dict[str, Path], chart: str, data: dict[str, Any]) -> list[Object]:
-    chosen = settings.parse_settings(data)
-    lock = versions.lock(chosen)
-    made = {
-        "gpu-operator": lambda: values.operator_values(chosen, lock),
-        "dcgm-exporter": lambda: values.exporter_values(chosen, lock),
-        "kube-prometheus-stack": lambda: values.monitoring_values(chosen),
+    site_settings = settings.parse_settings(data)
+    lock = versions.lock(site_settings)
+    chart_values = {
+        "gpu-operator": lambda: values.operator_values(site_settings, lock),
+        "dcgm-exporter": lambda: values.exporter_values(site_settings, lock),
+        "kube-prometheus-stack": lambda: values.monitoring_values(site_settings),
     }[chart]()
     api = ["monitoring.coreos.com/v1/ServiceMonitor"]
-    return render(folders[chart], chart, "lab", made, api)
+    return render(folders[chart], chart, "lab", chart_values, api)
 
 
 @pytest.mark.parametrize("data", SITES.values(), ids=SITES)

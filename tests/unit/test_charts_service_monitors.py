@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot import charts, monitoring
+from gpuboot import charts
+from gpuboot import monitoring as monitoring
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.config.versions import lock
 from lab.build.golang import module_dir
@@ -20,9 +21,9 @@ from tests.unit.test_charts import unknown
 
 TLS = {"kind": "chart", "tls_secret": "dcgm-tls"}
 PASSWORD = {"kind": "chart", "basic_auth": "dcgm-web"}
-BOTH = {**TLS, **PASSWORD}
+TLS_AND_PASSWORD = {**TLS, **PASSWORD}
 LABELS = {"pod_labels": ["team", r"app\.kubernetes\.io/name"]}
-SITES: list[dict[str, Any]] = [{}, {"kind": "chart"}, TLS, PASSWORD, BOTH]
+SITES: list[dict[str, Any]] = [{}, {"kind": "chart"}, TLS, PASSWORD, TLS_AND_PASSWORD]
 
 
 def exporter_values(exporter: dict[str, Any]) -> dict[str, Any]:
@@ -38,24 +39,24 @@ def operated(exporter: dict[str, Any]) -> dict[str, Any]:
 
 def endpoint(exporter: dict[str, Any]) -> dict[str, Any]:
     [item] = charts.exporter_objects(parse_settings({"exporter": exporter}))
-    [found] = item["spec"]["endpoints"]
-    return dict(found)
+    [result] = item["spec"]["endpoints"]
+    return dict(result)
 
 
 def chart_monitors(settings: Settings) -> list[bool]:
-    chosen = lock(settings)
-    found = [charts.operator_values(settings, chosen)["dcgmExporter"]]
+    version_lock = lock(settings)
+    all_values = [charts.operator_values(settings, version_lock)["dcgmExporter"]]
     if settings.exporter.kind == "chart":
-        found.append(charts.exporter_values(settings, chosen))
-    return [values["serviceMonitor"]["enabled"] for values in found]
+        all_values.append(charts.exporter_values(settings, version_lock))
+    return [values["serviceMonitor"]["enabled"] for values in all_values]
 
 
 @pytest.mark.parametrize("exporter", SITES)
 @pytest.mark.parametrize("watched", [True, False])
 def test_exactly_one_service_monitor_or_none(exporter: dict[str, Any], watched: bool) -> None:
     settings = parse_settings({"exporter": exporter, "monitoring": {"enabled": watched}})
-    ours = charts.exporter_objects(settings)
-    assert sum(chart_monitors(settings)) + len(ours) == (1 if watched else 0)
+    own_objects = charts.exporter_objects(settings)
+    assert sum(chart_monitors(settings)) + len(own_objects) == (1 if watched else 0)
 
 
 @pytest.mark.parametrize("exporter", [*SITES, {**LABELS}, {**LABELS, "kind": "chart"}])
@@ -65,8 +66,8 @@ def test_every_key_is_one_the_chart_has(exporter: dict[str, Any]) -> None:
         "dcgm-exporter": charts.exporter_values(settings, lock(settings)),
         "gpu-operator": charts.operator_values(settings, lock(settings)),
     }
-    for name, found in values.items():
-        assert list(unknown(found, json_schema(name))) == []
+    for name, chart_values in values.items():
+        assert list(unknown(chart_values, json_schema(name))) == []
 
 
 @pytest.mark.parametrize("exporter", SITES)
@@ -90,13 +91,13 @@ def test_https() -> None:
     assert values["tlsServerConfig"] == {"enabled": True, "existingSecret": "dcgm-tls"}
     assert "basicAuth" not in values
     assert "--web-config-file" not in values["arguments"], "the chart's own file does"
-    found = endpoint(TLS)
-    assert found["scheme"] == "https"
-    assert found["tlsConfig"] == {
+    tls_endpoint = endpoint(TLS)
+    assert tls_endpoint["scheme"] == "https"
+    assert tls_endpoint["tlsConfig"] == {
         "ca": {"secret": {"name": "dcgm-tls", "key": "ca.crt"}},
         "serverName": "dcgm-exporter.dcgm-exporter.svc",
     }
-    assert "basicAuth" not in found
+    assert "basicAuth" not in tls_endpoint
 
 
 def test_password_is_named_and_never_held() -> None:
@@ -122,13 +123,13 @@ def test_collectors_stay_mounted_beside_the_password() -> None:
 
 
 def test_our_monitor_selects_the_charts_service_and_keeps_the_shape() -> None:
-    [item] = charts.exporter_objects(parse_settings({"exporter": BOTH}))
+    [item] = charts.exporter_objects(parse_settings({"exporter": TLS_AND_PASSWORD}))
     assert item["spec"]["selector"] == {"matchLabels": {"app.kubernetes.io/name": "dcgm-exporter"}}
     assert item["metadata"]["namespace"] == "dcgm-exporter"
     shape = operated({})["serviceMonitor"]
-    [found] = item["spec"]["endpoints"]
+    [endpoint_spec] = item["spec"]["endpoints"]
     for key in ("interval", "scrapeTimeout", "honorLabels", "relabelings"):
-        assert found[key] == shape[key]
+        assert endpoint_spec[key] == shape[key]
 
 
 def misfits(value: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]:
@@ -148,7 +149,7 @@ def misfits(value: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]
             yield from misfits(value[key], schema["properties"][key], f"{path}.{key}")
 
 
-@pytest.mark.parametrize("exporter", [TLS, PASSWORD, BOTH])
+@pytest.mark.parametrize("exporter", [TLS, PASSWORD, TLS_AND_PASSWORD])
 def test_our_monitor_fits_the_prometheus_operators_definition(exporter: dict[str, Any]) -> None:
     try:
         module = module_dir(assemble.PROMETHEUS_OPERATOR)
@@ -172,25 +173,27 @@ def test_our_monitor_is_among_the_objects_that_are_applied() -> None:
 
 
 def test_secrets_that_must_be_there() -> None:
-    both = parse_settings({"exporter": BOTH}).exporter
-    assert charts.secrets_needed(both) == {
+    with_both = parse_settings({"exporter": TLS_AND_PASSWORD}).exporter
+    assert charts.secrets_needed(with_both) == {
         "dcgm-tls": ["tls.crt", "tls.key", "ca.crt"],
         "dcgm-web": ["username", "password", "web.yml"],
     }
-    one = parse_settings({"exporter": {**BOTH, "basic_auth": "dcgm-tls"}}).exporter
-    assert len(charts.secrets_needed(one)["dcgm-tls"]) == 6
+    shared_secret = parse_settings(
+        {"exporter": {**TLS_AND_PASSWORD, "basic_auth": "dcgm-tls"}}
+    ).exporter
+    assert len(charts.secrets_needed(shared_secret)["dcgm-tls"]) == 6
     assert charts.secrets_needed(parse_settings({}).exporter) == {}
 
 
 def test_pod_labels_are_anchored_and_bring_their_rights() -> None:
-    wanted = ["^(?:team)$", r"^(?:app\.kubernetes\.io/name)$"]
-    alone = exporter_values({**LABELS, "kind": "chart"})["kubernetes"]
-    assert alone["podLabelAllowlistRegex"] == wanted
-    assert alone["enablePodLabels"] is True
-    assert alone["rbac"] == {"create": True}
+    expected = ["^(?:team)$", r"^(?:app\.kubernetes\.io/name)$"]
+    standalone = exporter_values({**LABELS, "kind": "chart"})["kubernetes"]
+    assert standalone["podLabelAllowlistRegex"] == expected
+    assert standalone["enablePodLabels"] is True
+    assert standalone["rbac"] == {"create": True}
     under = operated(LABELS)
     assert under["enablePodLabels"] is True
-    assert under["podLabelAllowlistRegex"] == wanted
+    assert under["podLabelAllowlistRegex"] == expected
 
 
 def test_without_pod_labels_the_exporter_may_not_read_pods() -> None:
@@ -225,6 +228,6 @@ def test_memory_is_limited_on_either_path() -> None:
     ],
 )
 def test_what_cannot_work_is_refused(exporter: dict[str, Any], cause: str) -> None:
-    with pytest.raises(SettingsError) as found:
+    with pytest.raises(SettingsError) as error:
         parse_settings({"exporter": exporter})
-    assert cause in str(found.value)
+    assert cause in str(error.value)

@@ -26,26 +26,26 @@ SETTINGS = parse_settings({"monitoring": {"grafana": False}, "exporter": {"inter
 
 
 def test_a_sound_cluster_is_proven_at_every_link_of_every_gpu() -> None:
-    found = chain.evaluate(evidence(), SETTINGS)
-    assert verdict(found) == "proven"
-    proven = {(f.node, f.gpu_uuid, f.link) for f in found if f.gpu_uuid}
+    findings = chain.evaluate(evidence(), SETTINGS)
+    assert verdict(findings) == "proven"
+    proven = {(f.node, f.gpu_uuid, f.link) for f in findings if f.gpu_uuid}
     assert proven == {
         (name, uuid(name, index), link)
         for name, count in SIZES.items()
         for index in range(count)
         for link in GPU_LINKS.keys() - hosts.NAMES
     }
-    assert {f.link for f in found if not f.gpu_uuid} == {
+    assert {f.link for f in findings if not f.gpu_uuid} == {
         "targets", "rules", "alertmanager", "alerting", "services", "isolation",
     }  # fmt: skip
 
 
 def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
-    lost = host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, index=None, lost=True)))
+    lost_host = host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, index=None, is_lost=True)))
     sound = evidence()
-    seen = replace(
+    observed = replace(
         sound,
-        hosts=(lost, sound.hosts[1]),
+        hosts=(lost_host, sound.hosts[1]),
         workload_results=tuple(t for t in sound.workload_results if t.uuids != (uuid("gpu1", 1),)),
         nodes={**sound.nodes, "gpu1": replace(sound.nodes["gpu1"], gpus=1)},
         metrics=metrics(
@@ -53,38 +53,38 @@ def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
             series=series("gpu1", 1) + series("gpu2", 4),
         ),
     )
-    found = chain.evaluate(seen, SETTINGS)
-    assert [(f.link, f.gpu_uuid) for f in of(found, "fail")] == [("nvidia-smi", uuid("gpu1", 1))]
-    above = {f.link for f in of(found, "not_covered")}
+    findings = chain.evaluate(observed, SETTINGS)
+    assert [(f.link, f.gpu_uuid) for f in of(findings, "fail")] == [("nvidia-smi", uuid("gpu1", 1))]
+    above = {f.link for f in of(findings, "not_covered")}
     assert above == {*GPU_LINKS} - {"pci", "driver", "nvidia-smi", *hosts.NAMES}
-    assert verdict(found) == "failed"
+    assert verdict(findings) == "failed"
 
 
 def test_a_busy_gpu_keeps_the_cluster_from_being_proven() -> None:
     sound = evidence()
-    seen = replace(
+    observed = replace(
         sound,
         workload_results=sound.workload_results[1:],
         gpu_pods=(GpuPod(namespace="ml", name="t", node="gpu1", gpus=1),),
     )
-    found = chain.evaluate(seen, SETTINGS)
-    assert of(found, "fail") == []
-    assert verdict(found) == "not_covered"
+    findings = chain.evaluate(observed, SETTINGS)
+    assert of(findings, "fail") == []
+    assert verdict(findings) == "not_covered"
 
 
 def test_a_host_that_nobody_could_read_is_unknown_and_failed_once_it_is_down() -> None:
     sound = evidence()
     dark = replace(host("gpu1", 2, gpus=()), error="cannot be reached")
-    seen = replace(sound, hosts=(dark, sound.hosts[1]))
-    assert verdict(chain.evaluate(seen, SETTINGS)) == "not_covered"
-    down = {**seen.nodes, "gpu1": replace(seen.nodes["gpu1"], ready=False)}
-    failed = of(chain.evaluate(replace(seen, nodes=down), SETTINGS), "fail")
+    observed = replace(sound, hosts=(dark, sound.hosts[1]))
+    assert verdict(chain.evaluate(observed, SETTINGS)) == "not_covered"
+    down = {**observed.nodes, "gpu1": replace(observed.nodes["gpu1"], ready=False)}
+    failed = of(chain.evaluate(replace(observed, nodes=down), SETTINGS), "fail")
     assert [(f.node, f.detail) for f in failed] == [("gpu1", "gpu1 is not Ready")]
 
 
 def test_an_inventory_without_gpus_proves_nothing() -> None:
-    found = chain.evaluate(Evidence(hosts=(), nodes={}, metrics=metrics()), SETTINGS)
-    assert verdict(found) == "not_covered"
+    findings = chain.evaluate(Evidence(hosts=(), nodes={}, metrics=metrics()), SETTINGS)
+    assert verdict(findings) == "not_covered"
 
 
 def test_without_monitoring_its_links_do_not_exist() -> None:
@@ -136,11 +136,13 @@ def test_findings_survive_json() -> None:
 
 
 def test_a_site_says_how_old_a_sample_may_be() -> None:
-    old = evidence(metrics=metrics(series=[replace(one, age_s=60.0) for one in series("gpu1", 2)]))
+    old = evidence(
+        metrics=metrics(series=[replace(sample, age_s=60.0) for sample in series("gpu1", 2)])
+    )
 
     def prometheus(data: dict[str, Any]) -> set[str]:
-        found = chain.evaluate(old, parse_settings(data))
-        return {f.status for f in found if f.link == "prometheus" and f.node == "gpu1"}
+        findings = chain.evaluate(old, parse_settings(data))
+        return {f.status for f in findings if f.link == "prometheus" and f.node == "gpu1"}
 
     assert prometheus({}) == {"pass"}
     assert "pass" not in prometheus({"verify": {"max_sample_age_s": 30}})

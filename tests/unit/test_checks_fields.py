@@ -16,8 +16,9 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.telemetry import collected
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION, digest, requested_fields
+from gpuboot.telemetry.requested_fields import RequestedFields
 from gpuboot.verify.checks import fields
-from gpuboot.verify.evidence import ExporterScrape, RequestedFields
+from gpuboot.verify.evidence import ExporterScrape
 from gpuboot.verify.findings import Finding, verdict
 from tests.unit.evidence import evidence, metrics, of, only, scrape
 from tests.unit.fake_cluster import FakeCluster
@@ -26,34 +27,39 @@ from tests.unit.test_runner import clock, run
 __all__ = ["clock"]
 
 TEMPERATURE, MEMORY_CLOCK, FAN = (
-    f"DCGM_FI_DEV_{it}" for it in ("GPU_TEMP", "MEM_CLOCK", "FAN_SPEED")
+    f"DCGM_FI_DEV_{name}" for name in ("GPU_TEMP", "MEM_CLOCK", "FAN_SPEED")
 )
-ASKED = RequestedFields(frozenset({TEMPERATURE, MEMORY_CLOCK, FAN}), "new")
+REQUESTED = RequestedFields(frozenset({TEMPERATURE, MEMORY_CLOCK, FAN}), "new")
 OPTED = {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}
 OTHER_CONFIG = {"dcgmExporter": {"config": {"name": "site", "create": False}}}
 
 
-def said(node: str, names: set[str], stamp: str | None) -> ExporterScrape:
+def scrape_of(node: str, names: set[str], stamp: str | None) -> ExporterScrape:
     count = {"gpu1": 2, "gpu2": 4}[node]
     return scrape(node, count, names=frozenset(names), fields_digest=stamp)
 
 
-def evaluate(*answers: ExporterScrape, wanted: RequestedFields | None = ASKED) -> list[Finding]:
-    seen = evidence(metrics=metrics(exporters=answers), requested_fields=wanted)
-    return [item for host in seen.hosts for item in fields.evaluate(host, seen)]
+def evaluate(
+    *answers: ExporterScrape, expected: RequestedFields | None = REQUESTED
+) -> list[Finding]:
+    observed = evidence(metrics=metrics(exporters=answers), requested_fields=expected)
+    return [item for host in observed.hosts for item in fields.evaluate(host, observed)]
 
 
 def test_what_a_gpu_does_not_have_is_no_failure_where_the_list_is_current() -> None:
-    found = evaluate(
-        said("gpu1", {TEMPERATURE, MEMORY_CLOCK}, "new"), said("gpu2", {TEMPERATURE}, "new")
+    findings = evaluate(
+        scrape_of("gpu1", {TEMPERATURE, MEMORY_CLOCK}, "new"),
+        scrape_of("gpu2", {TEMPERATURE}, "new"),
     )
-    assert [item.status for item in found] == ["pass", "pass"]
-    assert found[0].detail == f"2 of 3 fields have values; this node's GPUs have no {FAN}"
+    assert [item.status for item in findings] == ["pass", "pass"]
+    assert findings[0].detail == f"2 of 3 fields have values; this node's GPUs have no {FAN}"
 
 
 def test_an_exporter_that_started_with_an_earlier_list_fails_alone() -> None:
-    found = evaluate(said("gpu1", {TEMPERATURE}, "old"), said("gpu2", set(ASKED.names), "new"))
-    failed = only(found, "fail")
+    findings = evaluate(
+        scrape_of("gpu1", {TEMPERATURE}, "old"), scrape_of("gpu2", set(REQUESTED.names), "new")
+    )
+    failed = only(findings, "fail")
     assert (failed.node, failed.link, failed.gpu_uuid) == ("gpu1", "exporter", None)
     assert "another list" in failed.detail
     assert MEMORY_CLOCK in failed.detail
@@ -62,19 +68,24 @@ def test_an_exporter_that_started_with_an_earlier_list_fails_alone() -> None:
 
 def test_a_field_that_nobody_asked_for_tells_of_another_list() -> None:
     """The ConfigMap was edited by hand, and the pod started since."""
-    more = {*ASKED.names, "DCGM_FI_DEV_SM_CLOCK"}
-    failed = of(evaluate(said("gpu1", more, "new"), said("gpu2", more, "new")), "fail")
+    extra_fields = {*REQUESTED.names, "DCGM_FI_DEV_SM_CLOCK"}
+    failed = of(
+        evaluate(scrape_of("gpu1", extra_fields, "new"), scrape_of("gpu2", extra_fields, "new")),
+        "fail",
+    )
     assert len(failed) == 2
     assert "DCGM_FI_DEV_SM_CLOCK, which is not in its list" in failed[0].detail
 
 
 def test_without_a_note_a_field_counts_where_any_gpu_has_it() -> None:
-    found = evaluate(
-        said("gpu1", {TEMPERATURE}, None), said("gpu2", {TEMPERATURE, MEMORY_CLOCK}, None)
+    findings = evaluate(
+        scrape_of("gpu1", {TEMPERATURE}, None), scrape_of("gpu2", {TEMPERATURE, MEMORY_CLOCK}, None)
     )
-    assert of(found, "fail") == []
-    found = evaluate(said("gpu1", {TEMPERATURE}, None), said("gpu2", {TEMPERATURE}, None))
-    assert [item.detail.endswith(f"does not collect {MEMORY_CLOCK}") for item in found] == [
+    assert of(findings, "fail") == []
+    findings = evaluate(
+        scrape_of("gpu1", {TEMPERATURE}, None), scrape_of("gpu2", {TEMPERATURE}, None)
+    )
+    assert [item.detail.endswith(f"does not collect {MEMORY_CLOCK}") for item in findings] == [
         True,
         True,
     ]
@@ -84,7 +95,7 @@ def test_without_a_note_a_field_counts_where_any_gpu_has_it() -> None:
     "answers",
     [
         (),
-        (said("gpu1", set(), "old"), said("gpu1", set(), "old")),
+        (scrape_of("gpu1", set(), "old"), scrape_of("gpu1", set(), "old")),
         (scrape("gpu1", 0, error="502"),),
     ],
 )
@@ -95,7 +106,7 @@ def test_an_exporter_without_one_answer_has_a_finding_elsewhere(
 
 
 def test_a_list_of_the_sites_own_is_not_judged() -> None:
-    assert evaluate(said("gpu1", {TEMPERATURE}, "old"), wanted=None) == []
+    assert evaluate(scrape_of("gpu1", {TEMPERATURE}, "old"), expected=None) == []
     assert requested_fields(parse_settings({"gpu_operator": {"values": OTHER_CONFIG}})) is None
     assert (
         requested_fields(parse_settings({"exporter": {"arguments": ["--collectors=/etc/own.csv"]}}))
@@ -104,17 +115,19 @@ def test_a_list_of_the_sites_own_is_not_judged() -> None:
 
 
 def test_a_list_that_cannot_be_read_is_unknown() -> None:
-    wanted = requested_fields(parse_settings({"exporter": {"collectors_file": "/nowhere/own.csv"}}))
-    found = evaluate(said("gpu1", {TEMPERATURE}, None), wanted=wanted)
-    assert "No such file or directory: '/nowhere/own.csv'" in only(found, "unknown").detail
+    expected = requested_fields(
+        parse_settings({"exporter": {"collectors_file": "/nowhere/own.csv"}})
+    )
+    findings = evaluate(scrape_of("gpu1", {TEMPERATURE}, None), expected=expected)
+    assert "No such file or directory: '/nowhere/own.csv'" in only(findings, "unknown").detail
 
 
 def test_every_field_that_was_asked_for_is_compared() -> None:
     settings = parse_settings({"exporter": OPTED})
-    wanted = requested_fields(settings)
-    assert wanted is not None
-    assert wanted.names == collected(settings)
-    assert len(wanted.names) > 50
+    requested = requested_fields(settings)
+    assert requested is not None
+    assert requested.names == collected(settings)
+    assert len(requested.names) > 50
 
 
 @pytest.mark.parametrize("kind", ["operator", "chart"])

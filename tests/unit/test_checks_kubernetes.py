@@ -15,8 +15,8 @@ TRAIN = GpuPod(namespace="ml", name="train-0", node="gpu1", gpus=1)
 
 
 def evaluate(slices: int = 1, **changed: Any) -> list[Finding]:
-    seen = evidence(**changed)
-    return checks.evaluate(seen.hosts[0], seen, slices)
+    observed = evidence(**changed)
+    return checks.evaluate(observed.hosts[0], observed, slices)
 
 
 def nodes(**gpu1: Any) -> dict[str, KubeNode]:
@@ -24,9 +24,9 @@ def nodes(**gpu1: Any) -> dict[str, KubeNode]:
 
 
 def test_all_gpus_offered_and_computed_on() -> None:
-    found = evaluate()
-    assert {f.status for f in found} == {"pass"}
-    assert {f.gpu_uuid for f in of(found, "pass", "workload")} == {
+    findings = evaluate()
+    assert {f.status for f in findings} == {"pass"}
+    assert {f.gpu_uuid for f in of(findings, "pass", "workload")} == {
         uuid("gpu1", 0),
         uuid("gpu1", 1),
     }
@@ -37,41 +37,41 @@ def test_all_gpus_offered_and_computed_on() -> None:
     [({}, "not a node of the cluster"), ({"gpu1": node("gpu1", 2, ready=False)}, "not Ready")],
 )
 def test_a_node_that_cannot_offer(state: dict[str, KubeNode], detail: str) -> None:
-    seen = evidence(nodes=state)
-    assert detail in only(checks.allocatable(seen.hosts[0], seen, 1), "fail").detail
+    observed = evidence(nodes=state)
+    assert detail in only(checks.allocatable(observed.hosts[0], observed, 1), "fail").detail
 
 
 def test_without_the_operator_what_nobody_offers_is_no_failure() -> None:
-    seen = evidence(nodes=nodes(gpus=0), workload_results=())
-    found = checks.evaluate(seen.hosts[0], seen, 1, operator=False)
-    assert {item.status for item in found} == {"not_covered"}
-    assert {item.link for item in found} == {"allocatable", "workload"}
+    observed = evidence(nodes=nodes(gpus=0), workload_results=())
+    findings = checks.evaluate(observed.hosts[0], observed, 1, operator=False)
+    assert {item.status for item in findings} == {"not_covered"}
+    assert {item.link for item in findings} == {"allocatable", "workload"}
     other_plugin = evidence(nodes=nodes(gpus=1), workload_results=(workload_result("gpu1", 0),))
     assert only(checks.evaluate(other_plugin.hosts[0], other_plugin, 1, operator=False), "fail")
 
 
 def test_a_gpu_that_the_plugin_holds_back_is_named_by_the_pods_that_ran() -> None:
-    found = evaluate(nodes=nodes(gpus=1), workload_results=(workload_result("gpu1", 0),))
-    failed = only(found, "fail")
+    findings = evaluate(nodes=nodes(gpus=1), workload_results=(workload_result("gpu1", 0),))
+    failed = only(findings, "fail")
     assert (failed.link, failed.gpu_uuid) == ("allocatable", uuid("gpu1", 1))
     assert "1 of 2" in failed.detail
     assert "device plugin" in failed.remedy
-    assert only(found, "not_covered").link == "workload"
+    assert only(findings, "not_covered").link == "workload"
 
 
 def test_with_other_pods_about_the_missing_gpu_has_no_name() -> None:
-    found = evaluate(nodes=nodes(gpus=1), workload_results=(), gpu_pods=(TRAIN,))
-    assert only(found, "fail").gpu_uuid is None
+    findings = evaluate(nodes=nodes(gpus=1), workload_results=(), gpu_pods=(TRAIN,))
+    assert only(findings, "fail").gpu_uuid is None
 
 
 def test_a_pod_that_did_not_tell_its_gpu_leaves_the_missing_one_without_a_name() -> None:
     mute = workload_result("gpu1", 0, uuids=(), passed=False, error="ImagePullBackOff")
-    found = of(
+    findings = of(
         evaluate(nodes=nodes(gpus=1), workload_results=(mute, workload_result("gpu1", 1))),
         "fail",
         "allocatable",
     )
-    assert [(item.gpu_uuid, "1 of 2" in item.detail) for item in found] == [(None, True)]
+    assert [(item.gpu_uuid, "1 of 2" in item.detail) for item in findings] == [(None, True)]
 
 
 def test_more_gpus_than_promised_fail() -> None:
@@ -79,28 +79,30 @@ def test_more_gpus_than_promised_fail() -> None:
 
 
 def test_time_slices_multiply_the_offer() -> None:
-    found = evaluate(slices=4, nodes=nodes(gpus=8))
-    assert len(of(found, "pass", "allocatable")) == 2
+    findings = evaluate(slices=4, nodes=nodes(gpus=8))
+    assert len(of(findings, "pass", "allocatable")) == 2
 
 
 def test_a_busy_gpu_is_not_covered_and_its_holder_named() -> None:
-    found = evaluate(workload_results=(workload_result("gpu1", 0),), gpu_pods=(TRAIN,))
-    busy = only(found, "not_covered")
+    findings = evaluate(workload_results=(workload_result("gpu1", 0),), gpu_pods=(TRAIN,))
+    busy = only(findings, "not_covered")
     assert busy.gpu_uuid == uuid("gpu1", 1)
     assert "ml/train-0" in busy.detail
 
 
 def test_a_cordoned_node_is_not_covered() -> None:
-    found = evaluate(workload_results=(), skipped_nodes={"gpu1": "the node is cordoned"})
-    assert [f.detail for f in of(found, "not_covered", "workload")] == ["the node is cordoned"] * 2
+    findings = evaluate(workload_results=(), skipped_nodes={"gpu1": "the node is cordoned"})
+    assert [f.detail for f in of(findings, "not_covered", "workload")] == [
+        "the node is cordoned"
+    ] * 2
 
 
 def test_a_pod_that_no_node_took_is_not_covered() -> None:
     waiting = workload_result(
         "gpu1", 1, uuids=(), passed=False, error="0/3 nodes", unschedulable=True
     )
-    found = evaluate(workload_results=(workload_result("gpu1", 0), waiting))
-    assert "0/3 nodes" in only(found, "not_covered").detail
+    findings = evaluate(workload_results=(workload_result("gpu1", 0), waiting))
+    assert "0/3 nodes" in only(findings, "not_covered").detail
 
 
 def test_a_computation_that_fails_names_its_gpu() -> None:
@@ -117,9 +119,9 @@ def test_a_pod_that_fails_before_it_tells_its_gpu_leaves_it_unknown() -> None:
     broken = workload_result(
         "gpu1", 1, uuids=(), passed=False, error="ImagePullBackOff: no such image"
     )
-    found = evaluate(workload_results=(workload_result("gpu1", 0), broken))
-    assert only(found, "fail").gpu_uuid is None
-    assert only(found, "unknown").gpu_uuid == uuid("gpu1", 1)
+    findings = evaluate(workload_results=(workload_result("gpu1", 0), broken))
+    assert only(findings, "fail").gpu_uuid is None
+    assert only(findings, "unknown").gpu_uuid == uuid("gpu1", 1)
 
 
 def test_a_pod_that_sees_more_than_its_gpu_fails() -> None:
@@ -138,10 +140,10 @@ def test_one_gpu_given_to_two_pods_fails_unless_shared() -> None:
 
 
 def test_a_gpu_of_another_machine_fails() -> None:
-    found = evaluate(
+    findings = evaluate(
         workload_results=(
             workload_result("gpu1", 0),
             workload_result("gpu1", 1, uuids=(uuid("gpu2", 3),)),
         )
     )
-    assert "which the host lacks" in only(found, "fail").detail
+    assert "which the host lacks" in only(findings, "fail").detail

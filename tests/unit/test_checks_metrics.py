@@ -29,10 +29,10 @@ LIMITS = Limits(monitoring=True, max_age_s=60, interval_s=2)
 def evaluate(limits: Limits = LIMITS, **changed: Any) -> list[Finding]:
     """What is found on gpu1; `changed`: of the metrics, or of the evidence."""
     keys = metrics().__dataclass_fields__.keys()
-    said = metrics(**{key: value for key, value in changed.items() if key in keys})
-    rest = {key: value for key, value in changed.items() if key not in keys}
-    seen = evidence(metrics=said, **rest)
-    return checks.evaluate(seen.hosts[0], seen, limits)
+    observed_metrics = metrics(**{key: value for key, value in changed.items() if key in keys})
+    remaining = {key: value for key, value in changed.items() if key not in keys}
+    observed = evidence(metrics=observed_metrics, **remaining)
+    return checks.evaluate(observed.hosts[0], observed, limits)
 
 
 def gpu1(**first: Any) -> tuple[Any, ...]:
@@ -41,13 +41,13 @@ def gpu1(**first: Any) -> tuple[Any, ...]:
 
 
 def test_all_three_links_pass_for_every_gpu() -> None:
-    found = evaluate()
-    assert {(f.link, f.status) for f in found} == {
+    findings = evaluate()
+    assert {(f.link, f.status) for f in findings} == {
         ("exporter", "pass"),
         ("prometheus", "pass"),
         ("attribution", "pass"),
     }
-    assert len(found) == 6
+    assert len(findings) == 6
 
 
 def test_without_monitoring_only_the_exporter_is_judged() -> None:
@@ -74,13 +74,13 @@ def test_an_exporter_that_cannot_be_read_fails() -> None:
 
 
 def test_exporters_that_nobody_could_list_are_unknown() -> None:
-    found = evaluate(exporters=(), errors={"exporters": "GET /api/v1/pods: timeout"})
-    assert only(found, "unknown").link == "exporter"
+    findings = evaluate(exporters=(), errors={"exporters": "GET /api/v1/pods: timeout"})
+    assert only(findings, "unknown").link == "exporter"
 
 
 def test_a_gpu_without_series_and_a_stranger_are_named() -> None:
-    found = of(evaluate(exporters=(scrape("gpu1", 1),)), "fail")
-    assert [f.gpu_uuid for f in found] == [uuid("gpu1", 1)]
+    findings = of(evaluate(exporters=(scrape("gpu1", 1),)), "fail")
+    assert [f.gpu_uuid for f in findings] == [uuid("gpu1", 1)]
     odd = scrape("gpu1", 2)
     odd = replace(odd, readings=(*odd.readings, reading("gpu2", 0)))
     assert only(evaluate(exporters=(odd,)), "fail").gpu_uuid == uuid("gpu2", 0)
@@ -107,8 +107,8 @@ def test_values_that_no_gpu_has(value: dict[str, Any], detail: str) -> None:
 
 @pytest.mark.parametrize(("earlier_s", "status"), [(5.0, "pass"), (20.0, "fail")])
 def test_an_energy_counter_that_stands_still(earlier_s: float, status: str) -> None:
-    found = evaluate(exporters_before=(scrape("gpu1", 2),), before_age_s=earlier_s)
-    assert {f.status for f in found if f.link == "exporter"} == {status}
+    findings = evaluate(exporters_before=(scrape("gpu1", 2),), before_age_s=earlier_s)
+    assert {f.status for f in findings if f.link == "exporter"} == {status}
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_a_gpu_that_prometheus_lacks_fails_once() -> None:
 
 
 def test_prometheus_without_an_answer_is_unknown() -> None:
-    found = evaluate(series=None, targets=None, errors={"prometheus": "503 no endpoints"})
-    assert "503" in only(found, "unknown").detail
+    findings = evaluate(series=None, targets=None, errors={"prometheus": "503 no endpoints"})
+    assert "503" in only(findings, "unknown").detail
 
 
 @pytest.mark.parametrize("pod", ["", "gpu-operator/nvidia-dcgm-exporter-abcde"])
@@ -174,19 +174,19 @@ def test_an_idle_gpu_that_named_the_exporter_fails() -> None:
 
 
 def test_a_gpu_that_others_hold_passes_by_their_name_and_not_without() -> None:
-    held: dict[str, Any] = {
+    holding: dict[str, Any] = {
         "gpu_pods": (GpuPod(namespace="ml", name="train-0", node="gpu1", gpus=1),),
         "workload_results": (),
     }
-    found = evaluate(series=gpu1(pod="ml/train-0")[:1], **held)
-    assert "ml/train-0" in of(found, "pass", "attribution")[0].detail
-    found = evaluate(series=gpu1(pod="")[:1], **held)
-    assert of(found, "not_covered", "attribution")
+    findings = evaluate(series=gpu1(pod="ml/train-0")[:1], **holding)
+    assert "ml/train-0" in of(findings, "pass", "attribution")[0].detail
+    findings = evaluate(series=gpu1(pod="")[:1], **holding)
+    assert of(findings, "not_covered", "attribution")
 
 
 def test_cluster_links_pass() -> None:
-    found = monitoring.evaluate(metrics(), grafana=True)
-    assert [(f.link, f.status) for f in found] == [
+    findings = monitoring.evaluate(metrics(), grafana=True)
+    assert [(f.link, f.status) for f in findings] == [
         (link, "pass") for link in ("targets", "rules", "alertmanager", "dashboards")
     ]
 

@@ -25,37 +25,43 @@ from tests.unit.mig_evidence import (
 
 def test_a_sound_mixed_node_is_proven_by_mig_uuid() -> None:
     """One slice per series is no double scrape, and a whole GPU is judged as always."""
-    found = evaluate(evidence(machine()))
-    assert {item.status for item in found} == {"pass"}
-    of_pods = {item.gpu_uuid for item in found if item.link in {"workload", "attribution"}}
+    findings = evaluate(evidence(machine()))
+    assert {item.status for item in findings} == {"pass"}
+    of_pods = {item.gpu_uuid for item in findings if item.link in {"workload", "attribution"}}
     assert of_pods == {*ALL.values(), seen.A100_WHOLE}
-    physical = {item.gpu_uuid for item in found if item.link == "nvidia-smi"}
+    physical = {item.gpu_uuid for item in findings if item.link == "nvidia-smi"}
     assert physical == {seen.A100_CUT, seen.A100_WHOLE}
-    (layout,) = [f.detail for f in found if f.link == "nvidia-smi" and f.gpu_uuid == seen.A100_CUT]
+    (layout,) = [
+        f.detail for f in findings if f.link == "nvidia-smi" and f.gpu_uuid == seen.A100_CUT
+    ]
     assert "MIG: 4 x 1g.10gb, 1 x 3g.40gb" in layout
 
 
 def test_under_single_each_instance_is_an_nvidia_com_gpu() -> None:
     host = machine(uniform())
-    what = evidence(host, "single", nodes={NODE: node(NODE, 7)})
-    assert {item.status for item in evaluate(what)} == {"pass"}
-    assert {trial.resource for trial in what.workload_results} == {"nvidia.com/gpu"}
-    six = replace(what, nodes={NODE: node(NODE, 6)}, workload_results=what.workload_results[:6])
+    observed = evidence(host, "single", nodes={NODE: node(NODE, 7)})
+    assert {item.status for item in evaluate(observed)} == {"pass"}
+    assert {trial.resource for trial in observed.workload_results} == {"nvidia.com/gpu"}
+    six = replace(
+        observed, nodes={NODE: node(NODE, 6)}, workload_results=observed.workload_results[:6]
+    )
     missing = only(of(evaluate(six), "fail", "allocatable"), "fail")
     assert missing.gpu_uuid == host.devices[6].uuid
     assert "6 of 7 nvidia.com/gpu" in missing.detail
 
 
 def test_the_nodes_own_label_wins_over_the_setting() -> None:
-    what = evidence(machine())
-    assert {item.status for item in evaluate(what, replace(LIMITS, strategy="single"))} == {"pass"}
+    observed = evidence(machine())
+    assert {item.status for item in evaluate(observed, replace(LIMITS, strategy="single"))} == {
+        "pass"
+    }
 
 
 def test_a_dead_device_plugin_fails_on_a_mig_node() -> None:
     """It was `not covered`: 0 devices were taken for a MIG layout."""
     dead = node(NODE, 0, labels={"nvidia.com/mig.strategy": "mixed"})
-    found = evaluate(evidence(machine(), nodes={NODE: dead}, workload_results=()))
-    failed = of(found, "fail", "allocatable")
+    findings = evaluate(evidence(machine(), nodes={NODE: dead}, workload_results=()))
+    failed = of(findings, "fail", "allocatable")
     assert sorted(item.detail for item in failed) == [
         "0 of 1 nvidia.com/gpu allocatable",
         "0 of 1 nvidia.com/mig-3g.40gb allocatable",
@@ -66,32 +72,34 @@ def test_a_dead_device_plugin_fails_on_a_mig_node() -> None:
 
 @pytest.mark.parametrize("uuid", [seen.A100_WHOLE, ALL[9]])
 def test_a_failed_computation_on_a_mixed_node_fails(uuid: str) -> None:
-    what = evidence(machine())
+    observed = evidence(machine())
     trials = tuple(
         replace(item, passed=False, error="log: Test FAILED") if item.uuids == (uuid,) else item
-        for item in what.workload_results
+        for item in observed.workload_results
     )
-    failed = only(evaluate(replace(what, workload_results=trials)), "fail")
+    failed = only(evaluate(replace(observed, workload_results=trials)), "fail")
     assert (failed.link, failed.gpu_uuid) == ("workload", uuid)
 
 
 def test_a_mig_device_that_no_pod_got_is_not_covered_by_its_name() -> None:
-    what = evidence(machine())
-    rest = tuple(item for item in what.workload_results if item.uuids != (ALL[2],))
-    found = of(evaluate(replace(what, workload_results=rest)), "not_covered", "workload")
-    assert [item.gpu_uuid for item in found] == [ALL[2]]
-    assert "nvidia.com/mig-3g.40gb" in found[0].detail
+    observed = evidence(machine())
+    remaining = tuple(item for item in observed.workload_results if item.uuids != (ALL[2],))
+    findings = of(
+        evaluate(replace(observed, workload_results=remaining)), "not_covered", "workload"
+    )
+    assert [item.gpu_uuid for item in findings] == [ALL[2]]
+    assert "nvidia.com/mig-3g.40gb" in findings[0].detail
 
 
 def test_a_slice_that_the_exporter_lacks_fails_for_its_mig_device() -> None:
-    what = evidence(machine())
-    without = tuple(item for item in what.metrics.exporters[0].readings if item.slice != "9")
-    found = of(evaluate(with_series(what, without)), "fail")
-    assert {(item.link, item.gpu_uuid) for item in found} == {
+    observed = evidence(machine())
+    without = tuple(item for item in observed.metrics.exporters[0].readings if item.slice != "9")
+    findings = of(evaluate(with_series(observed, without)), "fail")
+    assert {(item.link, item.gpu_uuid) for item in findings} == {
         ("exporter", ALL[9]),
         ("prometheus", ALL[9]),
     }
-    assert f"UUID {seen.A100_CUT}, GPU_I_ID 9" in found[0].detail
+    assert f"UUID {seen.A100_CUT}, GPU_I_ID 9" in findings[0].detail
 
 
 @pytest.mark.parametrize(
@@ -110,50 +118,50 @@ def test_what_the_exporter_was_told_to_leave_out_is_not_covered(
     devices: str, left: str, status: str
 ) -> None:
     """It had no series, and failed; the two cards are 2 (cut) and 4 (whole)."""
-    what = evidence(machine())
-    rest = tuple(r for r in what.metrics.exporters[0].readings if r.slice != left)
-    found = evaluate(with_series(what, rest), replace(LIMITS, devices=devices))
-    gone = {item.link: item.status for item in found if item.status != "pass"}
-    assert gone["exporter"] == gone["prometheus"] == status
+    observed = evidence(machine())
+    remaining = tuple(r for r in observed.metrics.exporters[0].readings if r.slice != left)
+    findings = evaluate(with_series(observed, remaining), replace(LIMITS, devices=devices))
+    not_passed = {item.link: item.status for item in findings if item.status != "pass"}
+    assert not_passed["exporter"] == not_passed["prometheus"] == status
 
 
 def test_a_slice_that_the_host_has_no_more_fails() -> None:
-    what = evidence(machine())
-    old = replace(what.metrics.exporters[0].readings[0], slice="14")
-    found = evaluate(with_series(what, (*what.metrics.exporters[0].readings, old)))
-    failed = only(found, "fail")
+    observed = evidence(machine())
+    old = replace(observed.metrics.exporters[0].readings[0], slice="14")
+    findings = evaluate(with_series(observed, (*observed.metrics.exporters[0].readings, old)))
+    failed = only(findings, "fail")
     assert "GPU_I_ID 14, which the node lacks" in failed.detail
 
 
 def test_a_slice_that_is_scraped_twice_fails() -> None:
-    what = evidence(machine())
-    series = what.metrics.series or ()
-    twice = replace(what.metrics, series=(*series, series[0]))
-    failed = only(evaluate(replace(what, metrics=twice)), "fail")
+    observed = evidence(machine())
+    series = observed.metrics.series or ()
+    twice = replace(observed.metrics, series=(*series, series[0]))
+    failed = only(evaluate(replace(observed, metrics=twice)), "fail")
     assert "2 series of the same metric" in failed.detail
-    assert (failed.link, failed.gpu_uuid) == ("prometheus", what.hosts[0].devices[0].uuid)
+    assert (failed.link, failed.gpu_uuid) == ("prometheus", observed.hosts[0].devices[0].uuid)
 
 
 def test_a_slice_that_names_another_slices_pod_fails() -> None:
-    what = evidence(machine())
-    first, second, *rest = what.metrics.exporters[0].readings
-    found = evaluate(with_series(what, (replace(first, pod=second.pod), second, *rest)))
-    failed = only(found, "fail")
-    assert (failed.link, failed.gpu_uuid) == ("attribution", what.hosts[0].devices[0].uuid)
+    observed = evidence(machine())
+    first, second, *remaining = observed.metrics.exporters[0].readings
+    findings = evaluate(with_series(observed, (replace(first, pod=second.pod), second, *remaining)))
+    failed = only(findings, "fail")
+    assert (failed.link, failed.gpu_uuid) == ("attribution", observed.hosts[0].devices[0].uuid)
 
 
 def test_a_slice_may_lack_memory_and_a_missing_temperature_is_found() -> None:
     """NVIDIA/dcgm-exporter issue 512: FB fields are missing of H100 GPU instances."""
-    what = evidence(machine())
+    observed = evidence(machine())
     bare = tuple(
-        replace(r, memory=None) if r.slice else r for r in what.metrics.exporters[0].readings
+        replace(r, memory=None) if r.slice else r for r in observed.metrics.exporters[0].readings
     )
-    found = evaluate(with_series(what, bare))
-    assert {item.status for item in found} == {"pass"}
+    findings = evaluate(with_series(observed, bare))
+    assert {item.status for item in findings} == {"pass"}
     assert {"35 °C, 102.176 W, no device memory"} == {
-        f.detail for f in found if f.link == "exporter" and f.gpu_uuid != seen.A100_WHOLE
+        f.detail for f in findings if f.link == "exporter" and f.gpu_uuid != seen.A100_WHOLE
     }
     cold = tuple(replace(r, temperature=None) if r.slice == "2" else r for r in bare)
-    failed = only(evaluate(with_series(what, cold)), "fail")
+    failed = only(evaluate(with_series(observed, cold)), "fail")
     assert failed.gpu_uuid == ALL[2]
     assert "DCGM_FI_DEV_GPU_TEMP" in failed.detail

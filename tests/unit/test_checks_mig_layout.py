@@ -10,11 +10,8 @@ import pytest
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify.checks import chain, kubernetes, layout, operating_system
 from gpuboot.verify.checks import metrics as metric_checks
-from gpuboot.verify.devices import Device, Gpu
-from gpuboot.verify.evidence import (
-    Evidence,
-    Host,
-)
+from gpuboot.verify.devices import Device, Gpu, Host
+from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.gpu_state import parse
 from tests.unit import recordings as seen
 from tests.unit.evidence import node, of, only
@@ -37,16 +34,16 @@ from tests.unit.test_mig_devices import fact
 def test_mig_without_instances_is_told_and_never_passes(strategy: str, status: str) -> None:
     empty = replace(seen.MIXED[0], instances=())
     host = machine((empty, seen.MIXED[1]))
-    what = evidence(
+    observed = evidence(
         host, strategy, nodes={NODE: node(NODE, 1, labels={"nvidia.com/mig.strategy": strategy})}
     )
     parent = reading(Device(empty), pod="", memory=None)
-    found = evaluate(with_series(what, (parent, reading(Device(seen.MIXED[1])))))
-    untold = of(found, "not_covered")
+    findings = evaluate(with_series(observed, (parent, reading(Device(seen.MIXED[1])))))
+    untold = of(findings, "not_covered")
     assert {item.gpu_uuid for item in untold} == {seen.A100_CUT}
     assert all("no MIG instance" in item.detail for item in untold)
     assert {item.link for item in untold} >= {"runtime", "workload", "attribution"}
-    (first,) = [f for f in found if f.link == "allocatable" and f.status != "pass"]
+    (first,) = [f for f in findings if f.link == "allocatable" and f.status != "pass"]
     assert first.status == status
 
 
@@ -61,9 +58,9 @@ def test_layouts_that_the_device_plugin_refuses(
     gpus: tuple[Gpu, ...], strategy: str, detail: str
 ) -> None:
     """k8s-device-plugin internal/rm/device_map.go: an error, and no device at all is offered."""
-    refused = node(NODE, 0, labels={"nvidia.com/mig.strategy": strategy})
-    found = evaluate(evidence(machine(gpus), nodes={NODE: refused}, workload_results=()))
-    failed = only(of(found, "fail", "allocatable"), "fail")
+    refusing_node = node(NODE, 0, labels={"nvidia.com/mig.strategy": strategy})
+    findings = evaluate(evidence(machine(gpus), nodes={NODE: refusing_node}, workload_results=()))
+    failed = only(of(findings, "fail", "allocatable"), "fail")
     assert detail in failed.detail
     assert "mixed" in failed.remedy
 
@@ -79,21 +76,21 @@ def test_compute_instances_that_share_a_gpu_instance() -> None:
     internal/pkg/transformation/kubernetes.go: the last pod of a GPU instance wins).
     """
     host = machine(h200())
-    found = evaluate(evidence(host))
-    failed = only(of(found, "fail", "allocatable"), "fail")
+    findings = evaluate(evidence(host))
+    failed = only(of(findings, "fail", "allocatable"), "fail")
     assert "1c.3g.71gb, 2c.3g.71gb" in failed.detail
-    named = {f.gpu_uuid: f.status for f in found if f.link == "attribution"}
-    assert set(named.values()) == {"pass"}
-    assert len(named) == 5
+    statuses = {f.gpu_uuid: f.status for f in findings if f.link == "attribution"}
+    assert set(statuses.values()) == {"pass"}
+    assert len(statuses) == 5
 
 
 def test_under_none_mig_devices_are_not_covered() -> None:
     """device_map.go: GPUs are offered whole, whether MIG is on or not."""
-    whole = node(NODE, 2, labels={"nvidia.com/mig.strategy": "none"})
-    what = evidence(machine(), "none", nodes={NODE: whole})
-    found = evaluate(what)
-    assert of(found, "fail") == []
-    links = {f.link for f in found if f.status == "not_covered" and f.gpu_uuid in ALL.values()}
+    undivided_node = node(NODE, 2, labels={"nvidia.com/mig.strategy": "none"})
+    observed = evidence(machine(), "none", nodes={NODE: undivided_node})
+    findings = evaluate(observed)
+    assert of(findings, "fail") == []
+    links = {f.link for f in findings if f.status == "not_covered" and f.gpu_uuid in ALL.values()}
     assert links == {"allocatable", "workload", "attribution"}
 
 
@@ -108,9 +105,9 @@ def test_under_none_mig_devices_are_not_covered() -> None:
 )
 def test_cdi_lists_mig_devices_and_not_their_gpu(names: list[str]) -> None:
     host = machine(h200(), cdi_devices=tuple(f"nvidia.com/gpu={name}" for name in [*names, "all"]))
-    found = operating_system.runtime(host, "cdi")
-    assert {item.status for item in found} == {"pass"}
-    assert len(found) == 5
+    findings = operating_system.runtime(host, "cdi")
+    assert {item.status for item in findings} == {"pass"}
+    assert len(findings) == 5
     stale = replace(host, cdi_devices=("nvidia.com/gpu=0:0", "nvidia.com/gpu=all"))
     failed = of(operating_system.runtime(stale, "cdi"), "fail")
     assert [item.gpu_uuid for item in failed] == [item.uuid for item in h200()[0].instances[1:]]
@@ -119,9 +116,9 @@ def test_cdi_lists_mig_devices_and_not_their_gpu(names: list[str]) -> None:
 
 def test_without_ids_series_are_unknown_and_no_stranger_is_invented() -> None:
     host = machine((parse(fact(seen.H200_ROW, listing=seen.H200_LIST)).gpus[0],))
-    what = evidence(machine(h200()))
-    found = metric_checks.exporter(host, replace(what, hosts=(host,)), LIMITS)
-    assert {item.status for item in found} == {"unknown"}
+    observed = evidence(machine(h200()))
+    findings = metric_checks.exporter(host, replace(observed, hosts=(host,)), LIMITS)
+    assert {item.status for item in findings} == {"unknown"}
 
 
 def test_the_chain_passes_the_operators_strategy_on() -> None:
@@ -144,20 +141,20 @@ def test_the_chain_passes_the_operators_strategy_on() -> None:
 )
 def test_a_mig_node_whose_host_could_not_be_read_is_not_blamed(offers: dict[str, Any]) -> None:
     unread = Host(node=NODE, expected_gpus=8, error="cannot be reached")
-    what = Evidence(hosts=(unread,), nodes={NODE: node(NODE, 1, **offers)})
-    assert kubernetes.allocatable(unread, what, 1) == []
-    plain = replace(what, nodes={NODE: node(NODE, 7)})
+    observed = Evidence(hosts=(unread,), nodes={NODE: node(NODE, 1, **offers)})
+    assert kubernetes.allocatable(unread, observed, 1) == []
+    plain = replace(observed, nodes={NODE: node(NODE, 7)})
     assert only(kubernetes.allocatable(unread, plain, 1), "fail").node == NODE
 
 
 def test_instances_other_than_those_of_the_settings_fail() -> None:
     """The card is divided as the DGX's was, which offers all of it; the settings ask for more."""
-    asked = {"1g.10gb": 4, "3g.40gb": 1}
+    expected = {"1g.10gb": 4, "3g.40gb": 1}
     nodes = {NODE: node(NODE, 1, mig=OFFER, labels={"nvidia.com/mig.strategy": "mixed"})}
-    as_asked = evaluate(evidence(machine(layout=asked), nodes=nodes))
-    assert not [item for item in of(as_asked, "fail") if item.link == "allocatable"]
-    more = evaluate(evidence(machine(layout={**asked, "1g.10gb": 5}), nodes=nodes))
-    failed = [item for item in of(more, "fail") if item.link == "allocatable"]
+    matching = evaluate(evidence(machine(layout=expected), nodes=nodes))
+    assert not [item for item in of(matching, "fail") if item.link == "allocatable"]
+    excess = evaluate(evidence(machine(layout={**expected, "1g.10gb": 5}), nodes=nodes))
+    failed = [item for item in of(excess, "fail") if item.link == "allocatable"]
     assert [item.detail for item in failed] == [
         "its MIG instances are not those of the settings: 4 of 5 1g.10gb"
     ]
@@ -166,5 +163,5 @@ def test_instances_other_than_those_of_the_settings_fail() -> None:
 
 def test_shared_instances_are_offered_several_times() -> None:
     host = machine(replicas=3)
-    offered = {name: 3 * count for name, count in OFFER.items()}
-    assert layout.expected_resources(host, 1, "mixed") == {**offered, "nvidia.com/gpu": 3}
+    expected = {name: 3 * count for name, count in OFFER.items()}
+    assert layout.expected_resources(host, 1, "mixed") == {**expected, "nvidia.com/gpu": 3}

@@ -15,8 +15,9 @@ from gpuboot import rules
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.verify.checks import monitoring_objects
-from gpuboot.verify.evidence import Claim, Evidence, ExpectedObjects, ObservedObjects, Rule, Target
+from gpuboot.verify.evidence import Evidence, Rule, Target
 from gpuboot.verify.findings import Finding
+from gpuboot.verify.stack_objects import Claim, ExpectedObjects, ObservedObjects
 from tests.unit.evidence import evidence, metrics, of, only
 
 NODES = (
@@ -51,14 +52,14 @@ RUNNING: dict[str, Any] = {
 RULE = ("PrometheusRule", "monitoring", "gpuboot")
 BOARD = ("ConfigMap", "monitoring", "gpu-cluster")
 VOLUME = "prometheus-kube-prometheus-stack-prometheus-db-"
-WANTED = ExpectedObjects(
+EXPECTED = ExpectedObjects(
     objects={RULE: "1", BOARD: "2"},
     groups={"gpuboot-gpu": ("GPULost", "GPUXidFatal"), "gpuboot-info": (rules.RULES_INFO_METRIC,)},
     alertmanager=CONFIG,
     claims={VOLUME: "50Gi"},
     rules_digest="new",
 )
-THERE = ObservedObjects({RULE: "1", BOARD: "2"}, (Claim(f"{VOLUME}0", "Bound", "50Gi"),))
+OBSERVED = ObservedObjects({RULE: "1", BOARD: "2"}, (Claim(f"{VOLUME}0", "Bound", "50Gi"),))
 RULES_INFO = Rule(
     name=rules.RULES_INFO_METRIC,
     health="ok",
@@ -66,73 +67,80 @@ RULES_INFO = Rule(
     group="gpuboot-info",
     labels={"digest": "new"},
 )
-OURS = (
+OWN_RULES = (
     Rule(name="GPULost", health="ok", error="", group="gpuboot-gpu"),
     Rule(name="GPUXidFatal", health="ok", error="", group="gpuboot-gpu"),
     RULES_INFO,
 )
 
 
-def seen(**other: Any) -> Evidence:
+def observed_evidence(**other: Any) -> Evidence:
     """Evidence in which all is as it should be, but for what is given."""
-    found = metrics(
+    observed_metrics = metrics(
         rules=other.pop(
-            "rules", (*OURS, Rule(name="Watchdog", health="ok", error="", group="general.rules"))
+            "rules",
+            (*OWN_RULES, Rule(name="Watchdog", health="ok", error="", group="general.rules")),
         ),
         targets=other.pop("targets", (Target(job="kube-state-metrics", node="", health="up"),)),
         alertmanager_config=other.pop("config", yaml.safe_dump(RUNNING)),
         errors=other.pop("errors", {}),
         alertmanager_ready=other.pop("ready", True),
     )
-    plain = evidence(metrics=found, expected_objects=WANTED, observed_objects=THERE)
+    plain = evidence(metrics=observed_metrics, expected_objects=EXPECTED, observed_objects=OBSERVED)
     return replace(plain, **other)
 
 
-def judged(**other: Any) -> list[Finding]:
-    return monitoring_objects.evaluate(seen(**other))
+def evaluate_objects(**other: Any) -> list[Finding]:
+    return monitoring_objects.evaluate(observed_evidence(**other))
 
 
 def test_all_is_well() -> None:
-    found = judged()
-    assert {item.status for item in found} == {"pass"}
-    assert {item.link for item in found} == {
+    findings = evaluate_objects()
+    assert {item.status for item in findings} == {"pass"}
+    assert {item.link for item in findings} == {
         "rules", "targets", "alertmanager", "dashboards", "storage",
     }  # fmt: skip
 
 
 def test_nobody_looks_where_nobody_asked() -> None:
-    assert judged(expected_objects=None) == []
+    assert evaluate_objects(expected_objects=None) == []
 
 
 @pytest.mark.parametrize(
-    ("rules_", "said"),
+    ("rules_", "message"),
     [
-        ((OURS[0], RULES_INFO), "gpuboot-gpu: 1 of 2 rules"),
-        (OURS[:2], "gpuboot-info: 0 of 1 rules"),
+        ((OWN_RULES[0], RULES_INFO), "gpuboot-gpu: 1 of 2 rules"),
+        (OWN_RULES[:2], "gpuboot-info: 0 of 1 rules"),
         (
-            (*OURS[:2], replace(RULES_INFO, labels={"digest": "old"})),
+            (*OWN_RULES[:2], replace(RULES_INFO, labels={"digest": "old"})),
             "other versions of these rules",
         ),
         ((), "gpuboot-gpu: 0 of 2 rules"),
-        ((*OURS, OURS[0]), "gpuboot-gpu: 3 of 2 rules"),
-        ((OURS[0], replace(OURS[1], name="GPUOther"), RULES_INFO), "gpuboot-gpu: 2 of 2 rules"),
-        ((OURS[0], replace(OURS[1], group="other"), RULES_INFO), "gpuboot-gpu: 1 of 2 rules"),
+        ((*OWN_RULES, OWN_RULES[0]), "gpuboot-gpu: 3 of 2 rules"),
+        (
+            (OWN_RULES[0], replace(OWN_RULES[1], name="GPUOther"), RULES_INFO),
+            "gpuboot-gpu: 2 of 2 rules",
+        ),
+        (
+            (OWN_RULES[0], replace(OWN_RULES[1], group="other"), RULES_INFO),
+            "gpuboot-gpu: 1 of 2 rules",
+        ),
     ],
 )
-def test_rules_that_are_not_ours(rules_: tuple[Rule, ...], said: str) -> None:
-    finding = only(judged(rules=rules_), "fail")
+def test_rules_that_are_not_ours(rules_: tuple[Rule, ...], message: str) -> None:
+    finding = only(evaluate_objects(rules=rules_), "fail")
     assert finding.link == "rules"
-    assert said in finding.detail
+    assert message in finding.detail
 
 
 def test_rules_that_nobody_wants_any_more() -> None:
-    finding = only(judged(expected_objects=replace(WANTED, groups={})), "fail")
+    finding = only(evaluate_objects(expected_objects=replace(EXPECTED, groups={})), "fail")
     assert finding.detail.endswith("gpuboot-gpu: still loaded; gpuboot-info: still loaded")
-    nothing = judged(
-        expected_objects=replace(WANTED, groups={}),
+    findings = evaluate_objects(
+        expected_objects=replace(EXPECTED, groups={}),
         rules=(Rule(name="Watchdog", health="ok", error="", group="g"),),
     )
-    assert not [item for item in nothing if item.check == "our rules loaded"]
+    assert not [item for item in findings if item.check == "our rules loaded"]
 
 
 def test_our_groups_are_known_by_their_name() -> None:
@@ -142,17 +150,24 @@ def test_our_groups_are_known_by_their_name() -> None:
 
 def test_rules_that_were_not_evaluated_yet_are_not_healthy() -> None:
     finding = only(
-        judged(rules=(OURS[0], replace(OURS[1], health="unknown"), RULES_INFO)), "unknown"
+        evaluate_objects(rules=(OWN_RULES[0], replace(OWN_RULES[1], health="unknown"), RULES_INFO)),
+        "unknown",
     )
     assert "1 of 3 not evaluated yet: GPUXidFatal" in finding.detail
 
 
 def test_kube_state_metrics() -> None:
-    assert only(judged(targets=()), "fail").detail == "Prometheus has no target kube-state-metrics"
-    down = judged(targets=(Target(job="kube-state-metrics", node="", health="down"),))
+    assert (
+        only(evaluate_objects(targets=()), "fail").detail
+        == "Prometheus has no target kube-state-metrics"
+    )
+    down = evaluate_objects(targets=(Target(job="kube-state-metrics", node="", health="down"),))
     assert not of(down, "fail")  # `all targets up` tells it
     assert not of(down, "pass", "targets")
-    assert not of(judged(targets=(), expected_objects=replace(WANTED, state_metrics=False)), "fail")
+    assert not of(
+        evaluate_objects(targets=(), expected_objects=replace(EXPECTED, state_metrics=False)),
+        "fail",
+    )
 
 
 def without(path: str) -> str:
@@ -170,7 +185,7 @@ def without(path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("receivers", "receivers: slack (slack)"),
         ("routes", 'routes: {severity="critical} to oncall'),
@@ -178,40 +193,40 @@ def without(path: str) -> str:
         ("inhibitions", "inhibitions: "),
     ],
 )
-def test_what_alertmanager_does_not_run_with(path: str, said: str) -> None:
-    finding = only(judged(config=without(path)), "fail")
+def test_what_alertmanager_does_not_run_with(path: str, message: str) -> None:
+    finding = only(evaluate_objects(config=without(path)), "fail")
     assert finding.link == "alertmanager"
-    assert said.replace('"', "") in finding.detail
+    assert message.replace('"', "") in finding.detail
 
 
 def test_a_configuration_nobody_could_read() -> None:
-    found = judged(config=None, errors={"alertmanager config": "503"})
-    assert only(found, "unknown").detail == "503"
-    assert not of(judged(config=None, ready=False), "unknown")  # told by its own finding
+    findings = evaluate_objects(config=None, errors={"alertmanager config": "503"})
+    assert only(findings, "unknown").detail == "503"
+    assert not of(evaluate_objects(config=None, ready=False), "unknown")  # told by its own finding
 
 
 @pytest.mark.parametrize(
-    ("objects", "link", "said"),
+    ("objects", "link", "message"),
     [
         ({BOARD: "2"}, "rules", "gpuboot is missing"),
         ({RULE: "1", BOARD: "9"}, "dashboards", "gpu-cluster is not as the settings say"),
         (
-            {**THERE.objects, ("NetworkPolicy", "monitoring", "old"): "3"},
+            {**OBSERVED.objects, ("NetworkPolicy", "monitoring", "old"): "3"},
             "policies",
             "old is left over: the settings no longer have it",
         ),
     ],
 )
 def test_objects_that_are_not_as_wanted(
-    objects: Mapping[tuple[str, str, str], str], link: str, said: str
+    objects: Mapping[tuple[str, str, str], str], link: str, message: str
 ) -> None:
-    finding = only(judged(observed_objects=replace(THERE, objects=objects)), "fail")
-    assert (finding.link, finding.detail) == (link, said)
+    finding = only(evaluate_objects(observed_objects=replace(OBSERVED, objects=objects)), "fail")
+    assert (finding.link, finding.detail) == (link, message)
     assert finding.remedy
 
 
 @pytest.mark.parametrize(
-    ("claims", "said"),
+    ("claims", "message"),
     [
         ((), "no PersistentVolumeClaim asks for it"),
         ((Claim(f"{VOLUME}0", "Pending"),), f"{VOLUME}0 is Pending"),
@@ -219,26 +234,28 @@ def test_objects_that_are_not_as_wanted(
         ((Claim(f"{VOLUME}0", "Bound", "49G"),), "has 49G, expected 50Gi"),
     ],
 )
-def test_volumes(claims: tuple[Claim, ...], said: str) -> None:
-    finding = only(judged(observed_objects=replace(THERE, claims=claims)), "fail")
+def test_volumes(claims: tuple[Claim, ...], message: str) -> None:
+    finding = only(evaluate_objects(observed_objects=replace(OBSERVED, claims=claims)), "fail")
     assert finding.link == "storage"
-    assert said in finding.detail
+    assert message in finding.detail
 
 
 @pytest.mark.parametrize("size", ["51200Mi", "53687091200", "0.05Ti", "1e12"])
 def test_a_size_in_other_words(size: str) -> None:
     claim = Claim(f"{VOLUME}0", "Bound", size)
-    assert not of(judged(observed_objects=replace(THERE, claims=(claim,))), "fail")
+    assert not of(evaluate_objects(observed_objects=replace(OBSERVED, claims=(claim,))), "fail")
 
 
 def test_a_cluster_that_does_not_tell() -> None:
-    found = judged(observed_objects=None, objects_error="403 forbidden")
-    unread = of(found, "unknown")
+    findings = evaluate_objects(observed_objects=None, objects_error="403 forbidden")
+    unread = of(findings, "unknown")
     assert {item.link for item in unread} == {"rules", "dashboards", "storage"}
     assert {item.detail for item in unread} == {"403 forbidden"}
 
 
 def test_without_grafana_nobody_says_that_it_answers() -> None:
     for grafana in (True, False):
-        found = of(monitoring_objects.evaluate(seen(), grafana), "pass", "dashboards")
-        assert ["no Grafana was asked" in item.detail for item in found] == [not grafana]
+        findings = of(
+            monitoring_objects.evaluate(observed_evidence(), grafana), "pass", "dashboards"
+        )
+        assert ["no Grafana was asked" in item.detail for item in findings] == [not grafana]

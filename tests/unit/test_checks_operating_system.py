@@ -11,8 +11,8 @@ from tests.unit.evidence import SLOTS, gpu, host, of, only, uuid
 
 
 def test_a_sound_host_passes_every_link_for_every_gpu() -> None:
-    found = operating_system.evaluate(host(), "default")
-    assert {(f.link, f.gpu_uuid, f.status) for f in found} == {
+    findings = operating_system.evaluate(host(), "default")
+    assert {(f.link, f.gpu_uuid, f.status) for f in findings} == {
         (link, uuid("gpu1", index), "pass")
         for link in ("pci", "driver", "nvidia-smi", "runtime")
         for index in (0, 1)
@@ -20,18 +20,18 @@ def test_a_sound_host_passes_every_link_for_every_gpu() -> None:
 
 
 def test_an_unread_host_is_unknown_not_failed() -> None:
-    found = only(
+    finding = only(
         operating_system.evaluate(host(error="cannot be reached", gpus=()), "default"), "unknown"
     )
-    assert found.detail == "cannot be reached"
-    assert "SSH" in found.remedy
+    assert finding.detail == "cannot be reached"
+    assert "SSH" in finding.remedy
 
 
 @pytest.mark.parametrize(("count", "remedy"), [(1, "power cycle"), (3, "set gpus = 3")])
 def test_pci_differs_from_the_inventory(count: int, remedy: str) -> None:
-    found = only(operating_system.pci(host(count=count, expected_gpus=2)), "fail")
-    assert f"promises 2 GPUs, PCI shows {count}" in found.detail
-    assert remedy in found.remedy
+    finding = only(operating_system.pci(host(count=count, expected_gpus=2)), "fail")
+    assert f"promises 2 GPUs, PCI shows {count}" in finding.detail
+    assert remedy in finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def test_pci_differs_from_the_inventory(count: int, remedy: str) -> None:
     ],
 )
 def test_driver_versions_that_differ(versions: dict[str, Any], detail: str, remedy: str) -> None:
-    found = only(operating_system.driver(host(**versions)), "fail")
-    assert detail in found.detail
-    assert remedy in found.remedy
+    finding = only(operating_system.driver(host(**versions)), "fail")
+    assert detail in finding.detail
+    assert remedy in finding.remedy
 
 
 def test_a_driver_that_gpuboot_does_not_install_is_asked_for_nothing() -> None:
@@ -54,26 +54,28 @@ def test_a_driver_that_gpuboot_does_not_install_is_asked_for_nothing() -> None:
 
 
 def test_a_lost_gpu_is_named_and_the_others_pass() -> None:
-    lost = gpu("gpu1", 1, index=None, lost=True)
-    said = "Unable to determine the device handle for GPU00000000:1C:00.0: GPU is lost."
-    found = operating_system.nvidia_smi(host(gpus=(gpu("gpu1", 0), lost), smi_error=said))
-    failed = only(found, "fail")
+    lost_gpu = gpu("gpu1", 1, index=None, is_lost=True)
+    message = "Unable to determine the device handle for GPU00000000:1C:00.0: GPU is lost."
+    findings = operating_system.nvidia_smi(host(gpus=(gpu("gpu1", 0), lost_gpu), smi_error=message))
+    failed = only(findings, "fail")
     assert failed.gpu_uuid == uuid("gpu1", 1)
     assert SLOTS[1] in failed.detail
     assert "GPU is lost" in failed.detail
     assert "drain" in failed.remedy
-    assert only(found, "pass").gpu_uuid == uuid("gpu1", 0)
+    assert only(findings, "pass").gpu_uuid == uuid("gpu1", 0)
 
 
 @pytest.mark.parametrize(
-    ("said", "remedy"),
+    ("message", "remedy"),
     [("GPU requires reset", "--gpu-reset"), ("GPU is lost", "reboot"), ("Unknown Error", "Xid")],
 )
-def test_a_gpu_that_says_so_in_place_of_its_values_fails(said: str, remedy: str) -> None:
+def test_a_gpu_that_says_so_in_place_of_its_values_fails(message: str, remedy: str) -> None:
     """It has index and UUID, and its memory size; it passed."""
-    found = operating_system.nvidia_smi(host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, fault=said))))
-    failed = only(found, "fail")
-    assert (failed.gpu_uuid, said in failed.detail) == (uuid("gpu1", 1), True)
+    findings = operating_system.nvidia_smi(
+        host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, fault=message)))
+    )
+    failed = only(findings, "fail")
+    assert (failed.gpu_uuid, message in failed.detail) == (uuid("gpu1", 1), True)
     assert remedy in failed.remedy
 
 
@@ -86,18 +88,18 @@ def test_a_gpu_that_the_bus_lacks_fails() -> None:
 
 def test_nvidia_smi_without_an_answer_fails_for_the_node() -> None:
     silent = tuple(gpu("gpu1", i, index=None, uuid="") for i in (0, 1))
-    found = only(
+    finding = only(
         operating_system.nvidia_smi(host(gpus=silent, smi_error="Driver/library version mismatch")),
         "fail",
     )
-    assert found.gpu_uuid is None
-    assert "mismatch" in found.detail
+    assert finding.gpu_uuid is None
+    assert "mismatch" in finding.detail
 
 
 def test_two_gpus_with_one_uuid_fail() -> None:
     twin = gpu("gpu1", 1, uuid=uuid("gpu1", 0))
-    found = of(operating_system.nvidia_smi(host(gpus=(gpu("gpu1", 0), twin))), "fail")
-    assert [f.detail for f in found] == [f"two devices have UUID {uuid('gpu1', 0)}"]
+    findings = of(operating_system.nvidia_smi(host(gpus=(gpu("gpu1", 0), twin))), "fail")
+    assert [f.detail for f in findings] == [f"two devices have UUID {uuid('gpu1', 0)}"]
 
 
 @pytest.mark.parametrize(
@@ -111,14 +113,14 @@ def test_two_gpus_with_one_uuid_fail() -> None:
 def test_containerd_without_what_the_mode_needs(
     mode: str, state: dict[str, Any], detail: str
 ) -> None:
-    found = only(operating_system.runtime(host(**state), mode), "fail")
-    assert detail in found.detail
-    assert "deploys/site.py" in found.remedy
+    finding = only(operating_system.runtime(host(**state), mode), "fail")
+    assert detail in finding.detail
+    assert "deploys/site.py" in finding.remedy
 
 
 def test_runtimeclass_needs_no_default_runtime() -> None:
-    found = operating_system.runtime(host(default_runtime="runc"), "runtimeclass")
-    assert {f.status for f in found} == {"pass"}
+    findings = operating_system.runtime(host(default_runtime="runc"), "runtimeclass")
+    assert {f.status for f in findings} == {"pass"}
 
 
 def test_cdi_names_devices_by_index_or_uuid() -> None:

@@ -40,28 +40,28 @@ def test_kinds_that_lack_sensors_are_present_by_the_anchor(
 ) -> None:
     """vGPU guests were `failed` for ever for want of a temperature, GB10 of a frame buffer."""
     text = exposition(values, f'gpu="0",UUID="{uuid("gpu1", 0)}",modelName="GRID A100-40C"')
-    said = ExporterScrape(
+    answer = ExporterScrape(
         node="gpu1", pod="exporter", readings=gpu_readings(parse_exposition(text), "gpu1")
     )
-    one = host("gpu1", 1, gpus=(gpu("gpu1", 0, sensors=sensors),))
-    seen = evidence(hosts=(one,), metrics=metrics(exporters=(said,)))
-    (found,) = checks.exporter(one, seen, LIMITS)
-    assert (found.status, found.detail) == ("pass", detail)
+    gpu_host = host("gpu1", 1, gpus=(gpu("gpu1", 0, sensors=sensors),))
+    observed = evidence(hosts=(gpu_host,), metrics=metrics(exporters=(answer,)))
+    (finding,) = checks.exporter(gpu_host, observed, LIMITS)
+    assert (finding.status, finding.detail) == ("pass", detail)
     # the memory's temperature is 0 where there is no such sensor: it is no reading of the GPU's
     assert values["DCGM_FI_DEV_MEMORY_TEMP"] == 0
 
 
 def test_a_sensor_that_nvidia_smi_reads_is_asked_of_the_exporter() -> None:
     text = exposition(recordings.VGPU, f'UUID="{uuid("gpu1", 0)}"')
-    said = ExporterScrape(
+    answer = ExporterScrape(
         node="gpu1", pod="exporter", readings=gpu_readings(parse_exposition(text), "gpu1")
     )
-    one = host("gpu1", 1, gpus=(gpu("gpu1", 0),))
-    seen = evidence(hosts=(one,), metrics=metrics(exporters=(said,)))
-    failed = only(checks.exporter(one, seen, LIMITS), "fail")
+    gpu_host = host("gpu1", 1, gpus=(gpu("gpu1", 0),))
+    observed = evidence(hosts=(gpu_host,), metrics=metrics(exporters=(answer,)))
+    failed = only(checks.exporter(gpu_host, observed, LIMITS), "fail")
     assert "nvidia-smi shows temperature, power" in failed.detail
     own_file = replace(LIMITS, every_sensor=False)
-    assert {f.status for f in checks.exporter(one, seen, own_file)} == {"pass"}
+    assert {f.status for f in checks.exporter(gpu_host, observed, own_file)} == {"pass"}
 
 
 def test_what_is_left_of_a_gpu_that_fell_off_the_bus_is_no_presence() -> None:
@@ -84,8 +84,8 @@ def test_slices_are_read_apart() -> None:
         )
         for gi in (3, 5)
     )
-    found = gpu_readings(parse_exposition(text), "gpu1")
-    assert [(item.key, item.pod) for item in found] == [
+    readings = gpu_readings(parse_exposition(text), "gpu1")
+    assert [(item.key, item.pod) for item in readings] == [
         (("GPU-1", "3"), "ml/train-3"),
         (("GPU-1", "5"), "ml/train-5"),
     ]
@@ -98,20 +98,20 @@ def test_an_idle_gpu_of_a_trimmed_list_has_memory_all_the_same() -> None:
 
 
 def test_prometheus_is_asked_for_all_anchors_at_once() -> None:
-    asked: list[str] = []
+    queries: list[str] = []
 
     class Reader:
         def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
-            asked.append((query or {})["query"])
+            queries.append((query or {})["query"])
             labels = {"UUID": "GPU-1", "GPU_I_ID": "7", "node": "gpu1"}
             return {
                 "status": "success",
                 "data": {"result": [{"metric": labels, "value": [1000.0, "995.0"]}]},
             }
 
-    (found,) = Prometheus(Reader(), "").gpu_series()
-    assert (found.key, found.age_s) == (("GPU-1", "7"), 5.0)
-    assert asked == [
+    (sample,) = Prometheus(Reader(), "").gpu_series()
+    assert (sample.key, sample.age_s) == (("GPU-1", "7"), 5.0)
+    assert queries == [
         "timestamp(DCGM_FI_DEV_SM_CLOCK) or on (instance, UUID, GPU_I_ID) "
         "timestamp(DCGM_FI_DEV_GPU_TEMP) or on (instance, UUID, GPU_I_ID) "
         "timestamp(DCGM_FI_DEV_GPU_UTIL)"
@@ -136,5 +136,5 @@ def test_a_series_that_ended_while_prometheus_was_away_is_not_read() -> None:
             ]  # fmt: skip
             return {"status": "success", "data": {"result": result}}
 
-    found = Prometheus(Reader(), "").gpu_series()
-    assert [(item.pod, item.age_s) for item in found] == [("ml/serve-2", 10.0), ("", 50.0)]
+    samples = Prometheus(Reader(), "").gpu_series()
+    assert [(item.pod, item.age_s) for item in samples] == [("ml/serve-2", 10.0), ("", 50.0)]

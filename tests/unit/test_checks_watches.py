@@ -10,7 +10,7 @@ from tests.unit.test_checks_health import (
     GPU,
     WELL,
     answer_of,
-    judged,
+    gpu1_findings,
     judged_with,
     page,
     verdicts,
@@ -35,15 +35,17 @@ def watch(name: str, code: str, level: int) -> str:
     ],
 )
 def test_what_dcgm_says_of_a_gpu_that_is_well_is_evidence(line: str, evidence: str) -> None:
-    found = judged(page(*WELL, line))
-    assert not of(found, "fail", "health")
-    (passed,) = [item for item in of(found, "pass", "health") if item.gpu_uuid == GPU]
+    findings = gpu1_findings(page(*WELL, line))
+    assert not of(findings, "fail", "health")
+    (passed,) = [item for item in of(findings, "pass", "health") if item.gpu_uuid == GPU]
     assert "DCGM says: DCGM's health watch" in passed.detail
     assert evidence in passed.detail
 
 
 def test_a_failure_that_gpuboot_does_not_know_is_unknown() -> None:
-    (unknown,) = of(judged(page(*WELL, watch("MEM", "OF_NEXT_YEAR", 20))), "unknown", "health")
+    (unknown,) = of(
+        gpu1_findings(page(*WELL, watch("MEM", "OF_NEXT_YEAR", 20))), "unknown", "health"
+    )
     assert unknown.gpu_uuid == GPU
     assert "MEM (DCGM_FR_OF_NEXT_YEAR) fails, which gpuboot does not know" in unknown.detail
 
@@ -51,7 +53,7 @@ def test_a_failure_that_gpuboot_does_not_know_is_unknown() -> None:
 def test_a_link_that_is_down_fails_an_sxm_board_alone() -> None:
     """The two GPUs of the evidence are H100 SXM."""
     down = watch("NVLINK", "NVLINK_DOWN", 20)
-    (failed,) = of(judged(page(*WELL, down)), "fail", "health")
+    (failed,) = of(gpu1_findings(page(*WELL, down)), "fail", "health")
     assert failed.gpu_uuid == GPU
 
 
@@ -68,6 +70,8 @@ def test_what_the_host_engine_says_of_a_gpu_that_is_well_is_evidence() -> None:
 
 def test_what_the_host_engine_says_of_the_machine_fails_no_gpu() -> None:
     """`None 0`: its IMEX daemon."""
-    imex = DcgmVerdict(what="NVLINK", uuid="", level=20, text="IMEX", code="DCGM_FR_IMEX_UNHEALTHY")
+    imex = DcgmVerdict(
+        subject="NVLINK", uuid="", level=20, text="IMEX", code="DCGM_FR_IMEX_UNHEALTHY"
+    )
     answer = answer_of("health", verdicts=(*verdicts("MEM"), imex))
     assert {item.status for item in judged_with((answer, answer_of("diag")))} == {"pass"}

@@ -35,16 +35,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def pretend(monkeypatch: pytest.MonkeyPatch, folder: Path | None, code: int) -> list[list[str]]:
     """pyinfra that has written its report to `folder` and ends with `code`."""
-    asked: list[list[str]] = []
+    commands: list[list[str]] = []
 
     def run(command: list[str], env: dict[str, str], **_: Any) -> Any:
-        asked.append(command)
+        commands.append(command)
         if folder is not None:
             Path(env["GPUBOOT_REPORT_POINTER"]).write_text(str(folder))
         return subprocess.CompletedProcess(command, code)
 
     monkeypatch.setattr("gpuboot.cli.runs.run_to_its_end", run)
-    return asked
+    return commands
 
 
 @pytest.mark.parametrize(("make", "code"), [(lambda: report(evidence()), 0), (broken, 1)])
@@ -53,11 +53,11 @@ def test_verify_ends_with_the_report_s_exit_code(
 ) -> None:
     folder = new_folder(project / "reports", "lab")
     write(make(), folder)
-    asked = pretend(monkeypatch, folder, code)
-    done = runner.invoke(app, ["verify", "inv.py", "--json", "--data", "a=1"])
-    assert done.exit_code == code
-    assert json.loads(done.stdout)["exit"] == code
-    assert asked[0][-5:] == ["inv.py", "deploys/verify.py", "-y", "--data", "a=1"]
+    commands = pretend(monkeypatch, folder, code)
+    result = runner.invoke(app, ["verify", "inv.py", "--json", "--data", "a=1"])
+    assert result.exit_code == code
+    assert json.loads(result.stdout)["exit"] == code
+    assert commands[0][-5:] == ["inv.py", "deploys/verify.py", "-y", "--data", "a=1"]
 
 
 def test_verify_hands_level_and_nodes_to_the_deploy(
@@ -65,10 +65,15 @@ def test_verify_hands_level_and_nodes_to_the_deploy(
 ) -> None:
     folder = new_folder(project / "reports", "lab")
     write(report(evidence()), folder)
-    asked = pretend(monkeypatch, folder, 0)
-    done = runner.invoke(app, ["verify", "inv.py", "--level", "quick", "--nodes", "gpu1,gpu2"])
-    assert done.exit_code == 0
-    assert asked[0][-4:] == ["--data", "gpuboot_level=quick", "--data", "gpuboot_nodes=gpu1,gpu2"]
+    commands = pretend(monkeypatch, folder, 0)
+    result = runner.invoke(app, ["verify", "inv.py", "--level", "quick", "--nodes", "gpu1,gpu2"])
+    assert result.exit_code == 0
+    assert commands[0][-4:] == [
+        "--data",
+        "gpuboot_level=quick",
+        "--data",
+        "gpuboot_nodes=gpu1,gpu2",
+    ]
     assert runner.invoke(app, ["verify", "inv.py", "--level", "thorough"]).exit_code == 2
 
 
@@ -84,18 +89,18 @@ def test_verify_without_a_report_never_says_proven(
 
 def test_verify_elsewhere_says_where_to_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = runner.invoke(app, ["verify", "inv.py"])
-    assert done.exit_code == 2
-    assert "remedy" in done.output
+    result = runner.invoke(app, ["verify", "inv.py"])
+    assert result.exit_code == 2
+    assert "remedy" in result.output
 
 
 def test_report_renders_again(tmp_path: Path) -> None:
     folder = new_folder(tmp_path, "lab")
     write(broken(), folder)
     (folder / "verify.html").unlink()
-    done = runner.invoke(app, ["report", str(tmp_path / "latest")])
-    assert done.exit_code == 1
-    assert "FAILED" in done.output
+    result = runner.invoke(app, ["report", str(tmp_path / "latest")])
+    assert result.exit_code == 1
+    assert "FAILED" in result.output
     assert (folder / "verify.html").exists()
     assert runner.invoke(app, ["report", str(tmp_path / "none")]).exit_code == 2
 
@@ -103,8 +108,8 @@ def test_report_renders_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["settings", "metrics", "checks", "causes"])
 def test_documents_are_up_to_date(name: str, tmp_path: Path) -> None:
     path = ROOT / "docs" / f"{name}.md"
-    done = runner.invoke(app, ["docs", name, "--check", str(path)])
-    assert done.exit_code == 0, done.output
+    result = runner.invoke(app, ["docs", name, "--check", str(path)])
+    assert result.exit_code == 0, result.output
     (tmp_path / "old.md").write_text("old")
     stale = runner.invoke(app, ["docs", name, "--check", str(tmp_path / "old.md")])
     assert stale.exit_code == 1
@@ -123,9 +128,9 @@ def test_every_setting_and_every_metric_is_documented() -> None:
 
 
 def test_versions_are_printed() -> None:
-    done = runner.invoke(app, ["versions"])
-    assert done.exit_code == 0
-    assert "kubernetes.version" in done.output
+    result = runner.invoke(app, ["versions"])
+    assert result.exit_code == 0
+    assert "kubernetes.version" in result.output
 
 
 def test_the_core_does_not_import_pyinfra() -> None:
@@ -134,5 +139,5 @@ def test_the_core_does_not_import_pyinfra() -> None:
         "for item in pkgutil.walk_packages(gpuboot.__path__, 'gpuboot.'): __import__(item.name)\n"
         "assert not any(name.split('.')[0] == 'pyinfra' for name in sys.modules)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr

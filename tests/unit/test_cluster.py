@@ -20,7 +20,7 @@ from gevent import monkey
 monkey.patch_all()
 import sys
 from pathlib import Path
-from gpuboot.kubernetes.api import connect
+from gpuboot.cluster.api import connect
 from tests.unit.ssh_server import api_server, ssh_transport
 with api_server(Path(sys.argv[1])) as kubeconfig, ssh_transport() as transport:
     with connect(kubeconfig, transport) as cluster:
@@ -61,13 +61,13 @@ def test_an_answer_that_grows_is_told_line_by_line_until_somebody_stops_it(tmp_p
         ssh_transport() as transport,
         connect(kubeconfig, transport) as cluster,
     ):
-        begun = time.monotonic()
+        start = time.monotonic()
         with cluster.lines("/growing", {"watch": "1"}, 30) as lines:
-            told = iter(lines)
-            assert [next(told), next(told)] == [b"one", b"two"]
+            line_iterator = iter(lines)
+            assert [next(line_iterator), next(line_iterator)] == [b"one", b"two"]
             threading.Timer(0.2, lines.stop).start()
-            assert list(told) == []
-        assert time.monotonic() - begun < 10
+            assert list(line_iterator) == []
+        assert time.monotonic() - start < 10
         with pytest.raises(ClusterError, match="404"), cluster.lines("/missing?", {}, 1):
             pass
 
@@ -83,11 +83,11 @@ def test_an_answer_that_grows_is_told_line_by_line_until_somebody_stops_it(tmp_p
 def test_the_silence_of_a_pod_is_waited_for_once(
     path: str, tries: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    paths: list[str] = []
     get = Api.do_GET
 
     def silent(api: Api) -> None:
-        asked.append(api.path)
+        paths.append(api.path)
         time.sleep(1)
         get(api)
 
@@ -100,17 +100,17 @@ def test_the_silence_of_a_pod_is_waited_for_once(
         pytest.raises(ClusterError, match=r"no answer within 0\.2 s"),
     ):
         cluster.get(path)
-    assert asked == [path] * tries
+    assert paths == [path] * tries
 
 
 def test_it_works_under_gevent(tmp_path: Path) -> None:
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", UNDER_GEVENT, str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert done.stdout.startswith("/api/v1/nodes https://127.0.0.1:"), done.stderr
+    assert result.stdout.startswith("/api/v1/nodes https://127.0.0.1:"), result.stderr
 
 
 def test_an_ssh_server_that_forbids_forwarding_is_named(tmp_path: Path) -> None:
@@ -129,21 +129,21 @@ def test_errors_carry_status_and_message(tmp_path: Path) -> None:
         ssh_transport() as transport,
         connect(kubeconfig, transport) as cluster,
     ):
-        with pytest.raises(ClusterError, match='namespaces "x" not found') as caught:
+        with pytest.raises(ClusterError, match='namespaces "x" not found') as error:
             cluster.get("/missing")
-        assert caught.value.status == 404
+        assert error.value.status == 404
         with pytest.raises(ClusterError, match="no JSON"):
             cluster.json("/text")
 
 
 def test_a_server_of_another_authority_is_refused(tmp_path: Path) -> None:
     with (
-        api_server(tmp_path) as ours,
-        api_server(tmp_path) as theirs,
+        api_server(tmp_path) as own_server,
+        api_server(tmp_path) as foreign_server,
     ):
-        port = read_kubeconfig(theirs).port
+        port = read_kubeconfig(foreign_server).port
         with pytest.raises(ClusterError, match="CERTIFICATE_VERIFY_FAILED"):
-            Cluster(read_kubeconfig(ours), f"https://127.0.0.1:{port}").get("/")
+            Cluster(read_kubeconfig(own_server), f"https://127.0.0.1:{port}").get("/")
 
 
 def test_a_closed_port_is_an_error_not_a_hang(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.collector import MetricsCollector
 from tests.documents import ROOT
 from tests.unit.fake_cluster import FakeCluster
-from tests.unit.one_file_checks import KINDS, cases, file_names, parameters, said_with
+from tests.unit.one_file_checks import KINDS, cases, file_names, parameters, run_check_script
 
 CASES = ROOT / "tests/cluster_checks"
 
@@ -23,12 +23,12 @@ CASES = ROOT / "tests/cluster_checks"
 @pytest.mark.parametrize(("check", "case"), parameters(CLUSTER_CHECKS, CASES))
 def test_a_check_on_what_the_api_answers(check: ClusterCheck, case: dict[str, Any]) -> None:
     answers = {check.link.name: Answer(case["printed"].encode())}
-    found = [item for item in cluster.evaluate(answers) if item.link == check.link.name]
-    assert {item.node: item.status for item in found} == case["expected"]
-    for item in found:
+    findings = [item for item in cluster.evaluate(answers) if item.link == check.link.name]
+    assert {item.node: item.status for item in findings} == case["expected"]
+    for item in findings:
         assert item.status == "pass" or item.remedy
         assert item.status != "fail" or item.remedy.startswith(check.link.remedy)
-    assert case["says"] in " ".join(item.detail for item in found)
+    assert case["says"] in " ".join(item.detail for item in findings)
 
 
 @pytest.mark.parametrize("check", CLUSTER_CHECKS, ids=lambda check: check.link.name)
@@ -55,20 +55,23 @@ def test_a_question_that_fails_keeps_its_error() -> None:
             raise ClusterError(f"GET {path}: no answer within 20 s")
 
     answers = MetricsCollector(Silent(), parse_settings({})).answers()  # type: ignore[arg-type]
-    (found,) = [item for item in cluster.evaluate(answers) if item.link == "nodes"]
-    assert (found.status, found.detail) == ("unknown", "GET /api/v1/nodes: no answer within 20 s")
+    (finding,) = [item for item in cluster.evaluate(answers) if item.link == "nodes"]
+    assert (finding.status, finding.detail) == (
+        "unknown",
+        "GET /api/v1/nodes: no answer within 20 s",
+    )
 
 
 NEW = """
 from gpuboot.verify.checks.cluster_check import ClusterCheck
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 
 def _evaluate(answer):
     names = [item["metadata"]["name"] for item in answer["items"]]
     if "nvidia" in names:
-        return [Says(status="pass", detail="it is there")]
-    return [Says(status="fail", detail=f"among {names}", remedy="create the RuntimeClass")]
+        return [CheckVerdict(status="pass", detail="it is there")]
+    return [CheckVerdict(status="fail", detail=f"among {names}", remedy="create the RuntimeClass")]
 
 CHECK = ClusterCheck(
     link=Link(
@@ -96,7 +99,7 @@ from tests.unit.reports import text
 answers = {"runtimeclass": Answer(b'{"items": [{"metadata": {"name": "kata"}}]}')}
 seen = replace(evidence(), answers=answers)
 found = chain.evaluate(seen, parse_settings({}))
-links = chain.demanded(seen, parse_settings({}))
+links = chain.required_links(seen, parse_settings({}))
 report = build("lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found, links)
 print(json.dumps({
     "found": [(f.status, f.detail) for f in found if f.link == "runtimeclass"],
@@ -107,9 +110,11 @@ print(json.dumps({
 
 
 def test_a_new_check_is_one_file(tmp_path: Path) -> None:
-    said = said_with(tmp_path, "runtimeclass", NEW, SCRIPT)
-    assert said["found"] == [["fail", "among ['kata']"]]
-    assert said["verdict"] == "failed"
-    assert "create the RuntimeClass" in said["text"]
-    assert "| `runtimeclass` | pods can ask for NVIDIA's runtime | RuntimeClasses |" in said["docs"]
-    assert "/apis/node.k8s.io/v1/runtimeclasses" in said["paths"]
+    output = run_check_script(tmp_path, "runtimeclass", NEW, SCRIPT)
+    assert output["found"] == [["fail", "among ['kata']"]]
+    assert output["verdict"] == "failed"
+    assert "create the RuntimeClass" in output["text"]
+    assert (
+        "| `runtimeclass` | pods can ask for NVIDIA's runtime | RuntimeClasses |" in output["docs"]
+    )
+    assert "/apis/node.k8s.io/v1/runtimeclasses" in output["paths"]

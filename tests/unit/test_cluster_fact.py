@@ -15,7 +15,7 @@ from deploys.facts.kubeadm import Cluster, PodIssues
 from deploys.facts.objects import Managed
 from gpuboot.kubernetes import cluster_answers as api
 from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue
-from tests.cluster_answers import CLOCK, cluster, lease, listed, named, packed, served
+from tests.cluster_answers import CLOCK, cluster, item_list, lease, make_object, packed, served
 
 RECORD = "kubernetesVersion: v1.36.3\nnetworking:\n  podSubnet: 10.244.0.0/16\n"
 SECRETS = "/api/v1/namespaces/w/secrets"
@@ -29,7 +29,7 @@ def scheduled(message: str) -> dict[str, Any]:
     return {"conditions": [{"type": "PodScheduled", "message": message}]}
 
 
-GPU1 = named(
+GPU1 = make_object(
     "gpu1",
     labels={"gpuboot.io/gpus": "2"},
     spec={
@@ -46,7 +46,7 @@ GPU1 = named(
         "allocatable": {"nvidia.com/gpu": "2"},
     },
 )
-FLANNEL = named(
+FLANNEL = make_object(
     "kube-flannel-ds",
     "kube-flannel",
     annotations={"gpuboot.io/sha256": "abc"},
@@ -58,13 +58,13 @@ FLANNEL = named(
         "updatedNumberScheduled": 3,
     },
 )
-DISCOVERY = named(
+DISCOVERY = make_object(
     "gpu-feature-discovery",
     "gpu-operator",
     labels={"helm.sh/chart": "gpu-operator-v26.7.0"},
     spec={"template": {"spec": {"containers": []}}},
 )
-COREDNS = named(
+COREDNS = make_object(
     "coredns",
     "kube-system",
     generation=2,
@@ -74,26 +74,28 @@ COREDNS = named(
 COMING_UP = cluster(
     RECORD,
     VERSION={"gitVersion": "v1.36.3"},
-    NODES=listed(GPU1),
-    LEASES=listed(lease("gpu1", age_s=4)),
-    NAMESPACES=listed(named("kube-flannel", labels={"a": "b"})),
-    CLASSES=listed(
-        named(
+    NODES=item_list(GPU1),
+    LEASES=item_list(lease("gpu1", age_s=4)),
+    NAMESPACES=item_list(make_object("kube-flannel", labels={"a": "b"})),
+    CLASSES=item_list(
+        make_object(
             "local-path",
             annotations={"storageclass.kubernetes.io/is-default-class": "true"},
         ),
-        named("slow"),
+        make_object("slow"),
     ),
-    RUNTIMES=listed(named("nvidia", handler="nvidia")),
-    POLICIES=listed(named("cluster-policy", status={"state": "notReady"})),
-    FLANNEL=named("kube-flannel-cfg", data={"net-conf.json": '{"Backend": {"Type": "vxlan"}}'}),
-    SERVICES=listed(
-        named("web", "shop", spec={"ports": [{"port": 1, "nodePort": 30080}, {"port": 2}]}),
-        named("headless", "shop", spec={}),
+    RUNTIMES=item_list(make_object("nvidia", handler="nvidia")),
+    POLICIES=item_list(make_object("cluster-policy", status={"state": "notReady"})),
+    FLANNEL=make_object(
+        "kube-flannel-cfg", data={"net-conf.json": '{"Backend": {"Type": "vxlan"}}'}
+    ),
+    SERVICES=item_list(
+        make_object("web", "shop", spec={"ports": [{"port": 1, "nodePort": 30080}, {"port": 2}]}),
+        make_object("headless", "shop", spec={}),
     ),
 ) | {
-    api.WORKLOADS["DaemonSet"]: listed(FLANNEL, DISCOVERY),
-    api.WORKLOADS["Deployment"]: listed(COREDNS),
+    api.WORKLOADS["DaemonSet"]: item_list(FLANNEL, DISCOVERY),
+    api.WORKLOADS["Deployment"]: item_list(COREDNS),
 }
 
 
@@ -168,8 +170,8 @@ def test_before_flannel_and_the_gpu_operator_are_there(tmp_path: Path) -> None:
 
 
 def test_what_must_be_there_and_is_not_is_an_error(tmp_path: Path) -> None:
-    refused = {"code": 403, "message": "nodes is forbidden"}
-    assert read_cluster(tmp_path, {**cluster(), api.NODES: refused}).error == (
+    forbidden = {"code": 403, "message": "nodes is forbidden"}
+    assert read_cluster(tmp_path, {**cluster(), api.NODES: forbidden}).error == (
         "/api/v1/nodes: nodes is forbidden"
     )
 
@@ -198,23 +200,23 @@ def test_the_administrators_key_is_no_argument_and_stays_nowhere(tmp_path: Path)
         host.run(Cluster().command(str(host.kubeconfig)))
         text = host.kubeconfig.read_text()
         key = text.partition("client-key-data: ")[2].split()[0]
-        said = host.log.read_text()
-        folder = Path(said.partition("--key ")[2].split()[0]).parent
-    assert base64.b64decode(key).decode() not in said
-    assert key not in said
+        log_text = host.log.read_text()
+        folder = Path(log_text.partition("--key ")[2].split()[0]).parent
+    assert base64.b64decode(key).decode() not in log_text
+    assert key not in log_text
     assert folder.name.startswith(("gpuboot.", "tmp."))
     assert not folder.exists()
 
 
 def test_pods_that_do_not_start_by_waiting(tmp_path: Path) -> None:
-    pods = listed(
-        named(
+    pods = item_list(
+        make_object(
             "starting",
             "a",
             spec={"nodeName": "gpu1"},
             status={"containerStatuses": [waiting("main", "ContainerCreating")]},
         ),
-        named(
+        make_object(
             "crashing",
             "a",
             spec={"nodeName": "gpu1"},
@@ -223,15 +225,15 @@ def test_pods_that_do_not_start_by_waiting(tmp_path: Path) -> None:
                 "containerStatuses": [waiting("main", "CrashLoopBackOff")],
             },
         ),
-        named("homeless", "a", spec={}, status=scheduled("0/2 nodes are available")),
+        make_object("homeless", "a", spec={}, status=scheduled("0/2 nodes are available")),
         *(
-            named(name, "a", spec={"nodeName": "gpu2"}, status={"phase": "Running", **ready})
+            make_object(name, "a", spec={"nodeName": "gpu2"}, status={"phase": "Running", **ready})
             for name, ready in (("silent", is_ready("False")), ("well", is_ready("True")))
         ),
     )
     with served(tmp_path, {api.PODS: pods}) as host:
-        found = host.read(PodIssues(), kubeconfig=str(host.kubeconfig))
-    assert found == (
+        issues = host.read(PodIssues(), kubeconfig=str(host.kubeconfig))
+    assert issues == (
         PodIssue("a", "crashing", "gpu1", "CrashLoopBackOff in main", kind="crash"),
         PodIssue("a", "homeless", "", "0/2 nodes are available", kind="unscheduled"),
         PodIssue("a", "silent", "gpu2", ""),
@@ -255,8 +257,8 @@ def is_ready(status: str) -> dict[str, Any]:
 def test_an_old_pod_is_not_taken_for_its_successor(
     tmp_path: Path, status: dict[str, int], ready: int
 ) -> None:
-    web = named("web", "w", spec={"replicas": 1}, status=status)
-    state = read_cluster(tmp_path, {**cluster(), api.WORKLOADS["Deployment"]: listed(web)})
+    web = make_object("web", "w", spec={"replicas": 1}, status=status)
+    state = read_cluster(tmp_path, {**cluster(), api.WORKLOADS["Deployment"]: item_list(web)})
     assert [item.ready for item in state.workloads] == [ready]
 
 
@@ -269,7 +271,7 @@ def test_half_an_answer_is_none() -> None:
 
 
 def control_plane_pod(component: str, node: str, image: str) -> dict[str, Any]:
-    return named(
+    return make_object(
         f"{component}-{node}",
         "kube-system",
         labels={"component": component, "tier": "control-plane"},
@@ -280,7 +282,7 @@ def control_plane_pod(component: str, node: str, image: str) -> dict[str, Any]:
 def test_which_versions_the_control_planes_run(tmp_path: Path) -> None:
     coredns = {"containers": [{"image": "mirror.example:5000/coredns/coredns:v1.13.1"}]}
     answers = cluster(
-        CONTROL_PLANE=listed(
+        CONTROL_PLANE=item_list(
             control_plane_pod("kube-apiserver", "cp1", "registry.k8s.io/kube-apiserver:v1.36.3"),
             control_plane_pod("kube-apiserver", "cp2", "m.example:5000/kube-apiserver:v1.35.4"),
             control_plane_pod("kube-scheduler", "cp1", "registry.k8s.io/kube-scheduler:v1.36.3"),
@@ -288,8 +290,8 @@ def test_which_versions_the_control_planes_run(tmp_path: Path) -> None:
             control_plane_pod("etcd", "cp2", "registry.k8s.io/etcd@sha256:00"),
         )
     ) | {
-        api.WORKLOADS["Deployment"]: listed(
-            named("coredns", "kube-system", spec={"template": {"spec": coredns}})
+        api.WORKLOADS["Deployment"]: item_list(
+            make_object("coredns", "kube-system", spec={"template": {"spec": coredns}})
         )
     }
     state = read_cluster(tmp_path, answers)

@@ -55,26 +55,26 @@ def test_busy_hosts_are_waited_for_as_long_as_the_site_says(
 
 
 def test_a_loaded_driver_is_asked_for_its_mig_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    queried_hosts: list[str] = []
 
-    def told(_: object, host: Any, *args: object, **rest: object) -> Any:
-        asked.append(host.name)
+    def fake_get_fact(_: object, host: Any, *args: object, **options: object) -> Any:
+        queried_hosts.append(host.name)
         return {0x3FFF: {"1g.99gb": 7}} if host.name == "gpu1" else None  # gpu3 did not answer
 
     class Hosts:
         def get_host(self, name: str) -> Any:
             return SimpleNamespace(name=name)
 
-    monkeypatch.setattr(reading, "get_fact", told)
+    monkeypatch.setattr(reading, "get_fact", fake_get_fact)
     monkeypatch.setattr(reading, "current_host", lambda host: nullcontext())
     loaded, bare = replace(STATE, driver_loaded="595.91.07"), replace(STATE, driver_loaded="")
     states = {"gpu1": loaded, "gpu2": bare, "gpu3": loaded}
-    found = reading.with_mig_profiles(cast(Inventory, Hosts()), states)
-    assert {name: dict(state.mig_profiles) for name, state in found.items()} == {
+    updated = reading.with_mig_profiles(cast(Inventory, Hosts()), states)
+    assert {name: dict(state.mig_profiles) for name, state in updated.items()} == {
         "gpu1": {0x3FFF: {"1g.99gb": 7}},
         "gpu3": {},
     }
-    assert sorted(asked) == ["gpu1", "gpu3"]
+    assert sorted(queried_hosts) == ["gpu1", "gpu3"]
 
 
 class Names:

@@ -34,7 +34,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def answers(monkeypatch: pytest.MonkeyPatch, code: int, answer: str) -> None:
-    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: runs.Ended(code, answer, "silent host"))
+    monkeypatch.setattr(
+        runs, "pyinfra", lambda *_, **__: runs.PyinfraResult(code, answer, "silent host")
+    )
 
 
 @pytest.mark.parametrize("option", ["--junit", "--metrics"])
@@ -43,17 +45,17 @@ def test_drift_is_told_where_its_file_cannot_be_written(
 ) -> None:
     answers(monkeypatch, 0, json.dumps(PLAN))
     (folder / "taken").mkdir()
-    done = runner.invoke(app, ["drift", "i.py", option, "taken"])
-    assert done.exit_code == 3
-    assert done.stdout == "no drift: the host is as the settings say\n"
-    assert "not written: taken: Is a directory; remedy: move that folder away" in done.stderr
+    result = runner.invoke(app, ["drift", "i.py", option, "taken"])
+    assert result.exit_code == 3
+    assert result.stdout == "no drift: the host is as the settings say\n"
+    assert "not written: taken: Is a directory; remedy: move that folder away" in result.stderr
 
 
 def test_a_device_stays_a_device(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, 0, json.dumps(PLAN))
-    done = runner.invoke(app, ["drift", "i.py", "--junit", "/dev/full"])
-    assert done.exit_code == 3
-    assert "not written: /dev/full: No space left on device; remedy: free space" in done.stderr
+    result = runner.invoke(app, ["drift", "i.py", "--junit", "/dev/full"])
+    assert result.exit_code == 3
+    assert "not written: /dev/full: No space left on device; remedy: free space" in result.stderr
     assert Path("/dev/full").is_char_device()
 
 
@@ -64,15 +66,15 @@ def test_a_plan_that_nobody_can_make(
     folder: Path, monkeypatch: pytest.MonkeyPatch, code: int, detailed: bool, end: int
 ) -> None:
     answers(monkeypatch, code, "")
-    more = ["--detailed-exitcode"] if detailed else []
-    done = runner.invoke(app, ["plan", "i.py", *more])
-    assert (done.exit_code, done.stdout) == (end, "")
+    options = ["--detailed-exitcode"] if detailed else []
+    result = runner.invoke(app, ["plan", "i.py", *options])
+    assert (result.exit_code, result.stdout) == (end, "")
 
 
 def test_drift_that_nobody_can_tell(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers(monkeypatch, 2, "")
-    done = runner.invoke(app, ["drift", "i.py"])
-    assert (done.exit_code, done.stderr) == (2, "silent host\n")
+    result = runner.invoke(app, ["drift", "i.py"])
+    assert (result.exit_code, result.stderr) == (2, "silent host\n")
 
 
 @pytest.mark.parametrize(("code", "end"), [(3, 3), (1, 1), (2, 2), (0, 2)])
@@ -86,15 +88,15 @@ def test_verify_without_a_file_ends_as_its_run(
 @pytest.mark.parametrize("argument", ["reports/latest", "reports/latest/verify.json"])
 def test_a_report_is_named_by_its_folder_or_by_its_file(folder: Path, argument: str) -> None:
     write(report(evidence()), new_folder(folder / "reports", "lab"))
-    done = runner.invoke(app, ["report", argument])
-    assert done.exit_code == 0, done.output
-    assert "report: reports/latest/verify.html" in done.stderr
+    result = runner.invoke(app, ["report", argument])
+    assert result.exit_code == 0, result.output
+    assert "report: reports/latest/verify.html" in result.stderr
 
 
 def test_a_report_of_another_file_is_one_line(folder: Path) -> None:
-    done = runner.invoke(app, ["report", "file"])
-    assert done.exit_code == 2
-    assert "verify.json: there is no such report" in done.stderr
+    result = runner.invoke(app, ["report", "file"])
+    assert result.exit_code == 2
+    assert "verify.json: there is no such report" in result.stderr
 
 
 @pytest.mark.parametrize(("make", "end"), [(lambda: report(evidence()), 3), (broken, 1)])
@@ -104,25 +106,25 @@ def test_a_report_whose_pages_cannot_be_written_is_shown(folder: Path, make: Any
     (place / "verify.html").unlink()
     (place / "verify.html").mkdir()
     (place / "verify.html" / "x").touch()
-    done = runner.invoke(app, ["report"])
-    assert done.exit_code == end
-    assert "not written: reports/latest/verify.html: Is a directory" in done.stderr
+    result = runner.invoke(app, ["report"])
+    assert result.exit_code == end
+    assert "not written: reports/latest/verify.html: Is a directory" in result.stderr
 
 
-def gpuboot(*arguments: str, **how: Any) -> subprocess.Popen[str]:
+def gpuboot(*arguments: str, **options: Any) -> subprocess.Popen[str]:
     """Start the command. A shell's background job, as the tests may be one, ignores SIGINT."""
     return subprocess.Popen(
         [sys.executable, "-c", "from gpuboot.cli import app; app()", *arguments],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **how,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL), **options,
     )  # fmt: skip
 
 
 def test_an_output_that_is_full() -> None:
     with open("/dev/full", "w") as full:
-        done = gpuboot("docs", "settings", stdout=full)
-        _, text = done.communicate(timeout=60)
-    assert done.returncode == 3
+        process = gpuboot("docs", "settings", stdout=full)
+        _, text = process.communicate(timeout=60)
+    assert process.returncode == 3
     assert text == (
         "not written: standard output: No space left on device; remedy: free space or quota there "
         "(`df -h .`), then run the same command again\n"
@@ -132,17 +134,17 @@ def test_an_output_that_is_full() -> None:
 def test_an_output_that_nobody_reads() -> None:
     read, write_end = os.pipe()
     os.close(read)
-    done = gpuboot("docs", "settings", stdout=write_end)
+    process = gpuboot("docs", "settings", stdout=write_end)
     os.close(write_end)
-    _, text = done.communicate(timeout=60)
-    assert (done.returncode, text) == (141, "")
+    _, text = process.communicate(timeout=60)
+    assert (process.returncode, text) == (141, "")
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_ends_a_command_with_a_line(tmp_path: Path, name: str) -> None:
     """A command that waits for its own answer, not for a run of pyinfra."""
     os.mkfifo(tmp_path / "answers.json")
-    done = gpuboot("cost", "--from", str(tmp_path / "answers.json"), stdout=subprocess.PIPE)
+    process = gpuboot("cost", "--from", str(tmp_path / "answers.json"), stdout=subprocess.PIPE)
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
@@ -151,10 +153,10 @@ def test_a_signal_ends_a_command_with_a_line(tmp_path: Path, name: str) -> None:
         except OSError:  # until the command reads
             time.sleep(0.05)
     time.sleep(0.3)
-    done.send_signal(signal.Signals[name])
-    _, text = done.communicate(timeout=60)
+    process.send_signal(signal.Signals[name])
+    _, text = process.communicate(timeout=60)
     os.close(writer)
-    assert done.returncode == 128 + signal.Signals[name]
+    assert process.returncode == 128 + signal.Signals[name]
     assert text == "interrupted: this command itself changed nothing; run it again\n"
 
 

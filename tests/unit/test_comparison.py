@@ -26,9 +26,9 @@ def test_verdict_findings_and_versions() -> None:
 
 def test_gpus_that_came_went_and_moved() -> None:
     before = report(evidence())
-    first, second, *rest = before.gpus
+    first, second, *remaining = before.gpus
     other = replace(second, uuid="GPU-new")
-    now = replace(before, gpus=(replace(first, node="gpu9"), other, *rest))
+    now = replace(before, gpus=(replace(first, node="gpu9"), other, *remaining))
     lines = differences(before, now)
     assert f"{second.uuid} of gpu1 ({second.pci}) is not there any more" in lines
     assert f"GPU-new is new, on gpu1 ({second.pci})" in lines
@@ -41,7 +41,7 @@ def test_the_one_before_is_of_the_same_cluster(tmp_path: Path) -> None:
         folder.mkdir()
         write(replace(report(evidence()), cluster=cluster), folder)
     (tmp_path / "20261122-broken").mkdir()
-    found = previous(tmp_path / "20261123-lab")
-    assert found is not None
-    assert found[0].name == "20261121-lab"
+    earlier = previous(tmp_path / "20261123-lab")
+    assert earlier is not None
+    assert earlier[0].name == "20261121-lab"
     assert previous(tmp_path / "20261121-lab") is None

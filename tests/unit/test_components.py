@@ -12,8 +12,8 @@ from gpuboot.kubernetes.managed_objects import KINDS, Key
 DNS: Key = ("Deployment", "kube-system", "coredns")
 POLICY: Key = ("ClusterPolicy", "", "cluster-policy")
 OPERATOR = ("gpu-operator", "gpu-operator")
-WANTED = Expected((DNS, ("Namespace", "", "gpu-operator")), (OPERATOR,))
-[PATH] = WANTED.paths
+EXPECTED = Expected((DNS, ("Namespace", "", "gpu-operator")), (OPERATOR,))
+[PATH] = EXPECTED.paths
 # as a release's manifest names them: without a namespace, and a kind that is not compared
 RELEASED = {
     PATH: (("ClusterPolicy", "", "cluster-policy"), ("ServiceAccount", "", "web"), ("Job", "", "x"))
@@ -31,8 +31,8 @@ def without(kind: str) -> dict[str, set[tuple[str, str]] | None]:
 
 
 def test_nothing_is_missing_of_a_cluster_that_has_all() -> None:
-    found = missing(WANTED, RELEASED, PRESENT)
-    assert (found.objects, found.definitions, found.releases) == ((), (), ())
+    result = missing(EXPECTED, RELEASED, PRESENT)
+    assert (result.objects, result.definitions, result.releases) == ((), (), ())
 
 
 @pytest.mark.parametrize(
@@ -44,27 +44,27 @@ def test_nothing_is_missing_of_a_cluster_that_has_all() -> None:
     ],
 )
 def test_what_is_gone_is_named(kind: str, item: Key) -> None:
-    assert missing(WANTED, RELEASED, without(kind)).objects == (item,)
+    assert missing(EXPECTED, RELEASED, without(kind)).objects == (item,)
 
 
 def test_of_a_kind_that_is_not_known_the_definition_is_missing() -> None:
-    found = missing(WANTED, RELEASED, {**PRESENT, "ClusterPolicy": None})
-    assert (found.objects, found.definitions) == ((), ("clusterpolicies.nvidia.com",))
+    result = missing(EXPECTED, RELEASED, {**PRESENT, "ClusterPolicy": None})
+    assert (result.objects, result.definitions) == ((), ("clusterpolicies.nvidia.com",))
 
 
 def test_of_a_namespace_that_is_gone_it_alone_is_named() -> None:
     names: Names = {**without("ServiceAccount"), "Namespace": {("", "kube-system")}}
-    assert missing(WANTED, RELEASED, names).objects == (("Namespace", "", "gpu-operator"),)
+    assert missing(EXPECTED, RELEASED, names).objects == (("Namespace", "", "gpu-operator"),)
 
 
 def test_a_release_without_a_record_is_named() -> None:
-    assert missing(WANTED, {PATH: None}, PRESENT).releases == ("gpu-operator/gpu-operator",)
+    assert missing(EXPECTED, {PATH: None}, PRESENT).releases == ("gpu-operator/gpu-operator",)
 
 
 def test_what_could_not_be_read_is_not_missing() -> None:
-    names = {kind: found for kind, found in PRESENT.items() if kind != "Deployment"}
-    found = missing(WANTED, {}, names)
-    assert (found.objects, found.releases) == ((), ())
+    names = {kind: result for kind, result in PRESENT.items() if kind != "Deployment"}
+    result = missing(EXPECTED, {}, names)
+    assert (result.objects, result.releases) == ((), ())
 
 
 def test_the_list_has_each_part_of_a_site() -> None:
@@ -73,7 +73,7 @@ def test_the_list_has_each_part_of_a_site() -> None:
         Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, leader=True),
         Node("gpu1", "gpu1", "10.0.0.2", "worker", 2, leader=False),
     )
-    made = expected(settings, lock, nodes)
+    components = expected(settings, lock, nodes)
     for item in (
         *(DNS, ("DaemonSet", "kube-system", "kube-proxy"), ("RuntimeClass", "", "nvidia")),
         ("ClusterRoleBinding", "", "kubeadm:node-autoapprove-certificate-rotation"),
@@ -83,7 +83,7 @@ def test_the_list_has_each_part_of_a_site() -> None:
         ("Deployment", "local-path-storage", "local-path-provisioner"),
         ("Namespace", "", "monitoring"),
     ):
-        assert item in made.objects
-    assert ("Pod", "kube-system", "kube-scheduler-gpu1") not in made.objects
-    assert set(made.releases) == {OPERATOR, ("monitoring", "kube-prometheus-stack")}
-    assert {kind for kind, _, _ in made.objects} <= {"Pod", *KINDS}
+        assert item in components.objects
+    assert ("Pod", "kube-system", "kube-scheduler-gpu1") not in components.objects
+    assert set(components.releases) == {OPERATOR, ("monitoring", "kube-prometheus-stack")}
+    assert {kind for kind, _, _ in components.objects} <= {"Pod", *KINDS}

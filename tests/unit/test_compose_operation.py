@@ -42,7 +42,7 @@ RIGHT = ComposeState(
         for file in PROJECT.files
     },
     folders={"data/prometheus": ("700", 65534)},
-    written=tuple(sorted(file.path for file in PROJECT.files)),
+    written_files=tuple(sorted(file.path for file in PROJECT.files)),
     applied={"prometheus": PROJECT.digest("prometheus")},
     hashes={"prometheus": "h1", "dcgm-exporter": "h2"},
     containers={"prometheus": [("running", "h1")], "dcgm-exporter": [("running", "h2")]},
@@ -54,27 +54,27 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     """What the operation would run on a host in a state; None when it has nothing to do."""
 
     def run(state: ComposeState, project: Project = PROJECT) -> list[Command]:
-        said: list[str] = []
+        messages: list[str] = []
         fake = SimpleNamespace(
             name="gpu1",
             state=SimpleNamespace(is_executing=True),
             current_op_hash="up",
-            noop=said.append,
+            noop=messages.append,
         )
         monkeypatch.setattr(compose, "host", fake)
         monkeypatch.setattr(compose, "read", lambda fact, **_: state if fact is Compose else {})
         monkeypatch.setattr(changes, "host", fake)
-        found = list(compose.up._inner(project))
-        assert bool(found) != bool(said)
-        return found
+        executed = list(compose.up._inner(project))
+        assert bool(executed) != bool(messages)
+        return executed
 
     return run
 
 
-def texts(found: list[Command]) -> list[str]:
+def texts(executed: list[Command]) -> list[str]:
     return [
         command.args[0] if isinstance(command, FunctionCommand) else command.get_raw_value()
-        for command in found
+        for command in executed
     ]
 
 
@@ -83,18 +83,18 @@ def test_nothing_is_done_where_all_is_right(commands: Commands) -> None:
 
 
 def test_a_bare_host_gets_everything_and_no_secret_on_a_command_line(commands: Commands) -> None:
-    found = commands(ComposeState(absent=False))
-    told = texts(found)
-    assert told[0] == "install -d -m 700 -o 65534 -g 65534 /opt/gpuboot/data/prometheus"
-    assert "hush" not in " ".join(told)
-    assert "hush" in [command.connector_arguments.get("_stdin") for command in found]
-    assert any("head -c 4 > /opt/gpuboot/secrets/alertmanager/key" in text for text in told)
-    up = next(text for text in told if "docker compose up -d" in text)
+    executed = commands(ComposeState(absent=False))
+    lines = texts(executed)
+    assert lines[0] == "install -d -m 700 -o 65534 -g 65534 /opt/gpuboot/data/prometheus"
+    assert "hush" not in " ".join(lines)
+    assert "hush" in [command.connector_arguments.get("_stdin") for command in executed]
+    assert any("head -c 4 > /opt/gpuboot/secrets/alertmanager/key" in text for text in lines)
+    up = next(text for text in lines if "docker compose up -d" in text)
     assert "--remove-orphans" in up
-    pull = next(text for text in told if "docker compose pull" in text)
-    assert told.index(pull) < told.index(up)
+    pull = next(text for text in lines if "docker compose pull" in text)
+    assert lines.index(pull) < lines.index(up)
     assert "DOCKER_CONFIG=/etc/gpuboot/docker" in pull
-    assert told[-1].startswith("mkdir -p /opt/gpuboot && printf %s 'prometheus ")
+    assert lines[-1].startswith("mkdir -p /opt/gpuboot && printf %s 'prometheus ")
 
 
 def test_a_password_is_made_on_the_host_once(commands: Commands) -> None:
@@ -115,16 +115,16 @@ def test_a_changed_file_is_told_only_to_whom_it_concerns(
 ) -> None:
     files = {**RIGHT.files, path: ("644", 0, "old")}
     applied = {"prometheus": "old"} if signalled else RIGHT.applied
-    told = texts(commands(replace(RIGHT, files=files, applied=applied)))
+    lines = texts(commands(replace(RIGHT, files=files, applied=applied)))
     folder = f"/opt/gpuboot/{Path(path).parent}"
-    assert told[0].startswith(f"mkdir -p {folder} && (umask 077 && head -c ")
+    assert lines[0].startswith(f"mkdir -p {folder} && (umask 077 && head -c ")
     if not signalled:
-        assert len(told) == 1
+        assert len(lines) == 1
     else:
-        assert signalled in told[1]
+        assert signalled in lines[1]
         # a container that was created again has read them already, and may die of an early signal
-        assert '"$was_prometheus" != "$(docker compose ps -q prometheus)"' in told[1]
-        assert "dcgm-exporter" not in told[1]
+        assert '"$was_prometheus" != "$(docker compose ps -q prometheus)"' in lines[1]
+        assert "dcgm-exporter" not in lines[1]
 
 
 @pytest.mark.parametrize(
@@ -147,17 +147,17 @@ def test_containers_come_up_whenever_they_are_not_as_wanted(
 
 
 def test_what_is_no_longer_wanted_goes_and_other_peoples_files_stay(commands: Commands) -> None:
-    written = (*RIGHT.written, "prometheus/targets/gone/gpuboot.json")
-    told = texts(commands(replace(RIGHT, written=written)))
-    assert told[0] == "rm -f /opt/gpuboot/prometheus/targets/gone/gpuboot.json"
-    assert len(told) == 2
+    written_files = (*RIGHT.written_files, "prometheus/targets/gone/gpuboot.json")
+    lines = texts(commands(replace(RIGHT, written_files=written_files)))
+    assert lines[0] == "rm -f /opt/gpuboot/prometheus/targets/gone/gpuboot.json"
+    assert len(lines) == 2
 
 
 def test_a_wrong_owner_of_a_secret_is_corrected(commands: Commands) -> None:
     files = {**RIGHT.files, "secrets/alertmanager/key": ("644", 0, PROJECT.files[3].sha256)}
-    (told,) = texts(commands(replace(RIGHT, files=files)))
-    assert "chmod 600" in told
-    assert "chown 65534:65534" in told
+    (line,) = texts(commands(replace(RIGHT, files=files)))
+    assert "chmod 600" in line
+    assert "chown 65534:65534" in line
 
 
 def test_without_dockerd_it_fails_with_a_remedy(commands: Commands) -> None:
@@ -169,10 +169,10 @@ def test_without_dockerd_it_fails_with_a_remedy(commands: Commands) -> None:
 
 def run_fact(folder: Path, path: str) -> ComposeState:
     script = Compose.command(Compose(), str(folder), ["a.yml", "gone.yml"], ["data"])
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", script], env={"PATH": path}, capture_output=True, text=True, check=True
     )
-    return Compose().process(done.stdout.splitlines())
+    return Compose().process(result.stdout.splitlines())
 
 
 def test_the_fact_reads_files_folders_and_what_earlier_runs_wrote(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_the_fact_reads_files_folders_and_what_earlier_runs_wrote(tmp_path: Path
     state = run_fact(tmp_path, "/usr/bin:/bin")
     assert state.files == {"a.yml": ("640", state.files["a.yml"][1], File("a", "a\n").sha256)}
     assert state.folders["data"][0] == "700"
-    assert state.written == ("a.yml", "old name.yml")
+    assert state.written_files == ("a.yml", "old name.yml")
     assert state.applied == {"prometheus": "0123"}
 
 

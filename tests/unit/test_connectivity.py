@@ -32,8 +32,8 @@ def test_a_node_needs_only_what_it_installs() -> None:
 
 
 def test_only_parts_that_are_installed_are_fetched() -> None:
-    everything = endpoints(parse_settings({"exporter": {"kind": "chart"}}), LEADER)
-    assert everything["nvidia.github.io:443"] == ["charts of dcgm-exporter"]
+    all_endpoints = endpoints(parse_settings({"exporter": {"kind": "chart"}}), LEADER)
+    assert all_endpoints["nvidia.github.io:443"] == ["charts of dcgm-exporter"]
     plain = endpoints(parse_settings({}), LEADER)
     assert "nvidia.github.io:443" not in plain
     assert {"helm.ngc.nvidia.com:443", "prometheus-community.github.io:443"} <= set(plain)
@@ -80,31 +80,31 @@ def test_what_goes_round_the_proxy_counts_as_well() -> None:
 def site(monkeypatch: pytest.MonkeyPatch) -> Site:
     """Preflight of a site whose answers come one after the other."""
     waits: list[int] = []
-    said: list[str] = []
+    messages: list[str] = []
     monkeypatch.setattr(time, "sleep", waits.append)
-    monkeypatch.setattr(logger, "info", said.append)
+    monkeypatch.setattr(logger, "info", messages.append)
 
     def ask(*answers: dict[str, list[str]], pauses: tuple[int, ...] = PAUSES_S) -> list[Problem]:
         left = list(answers)
         monkeypatch.setattr(
             preflight,
             "_without_answer",
-            lambda run, wanted: left.pop(0) if len(left) > 1 else left[0],
+            lambda run, predicate: left.pop(0) if len(left) > 1 else left[0],
         )
         run = SimpleNamespace(nodes=[LEADER, GPU], states={"gpu1": 1}, settings=parse_settings({}))
         return preflight._unreachable(cast(Run, run), pauses)
 
-    return ask, waits, said
+    return ask, waits, messages
 
 
 SILENT = {"gpu1": ["nvcr.io:443"]}
 
 
 def test_a_place_that_comes_back_is_waited_for(site: Site) -> None:
-    ask, waits, said = site
+    ask, waits, messages = site
     assert ask(SILENT, SILENT, {}) == []
     assert waits == [1, 2]
-    assert said[0] == "waiting for nvcr.io:443: no answer to 1 hosts (again in 1 s)"
+    assert messages[0] == "waiting for nvcr.io:443: no answer to 1 hosts (again in 1 s)"
 
 
 def test_a_place_that_stays_silent_is_a_problem_after_a_minute(site: Site) -> None:

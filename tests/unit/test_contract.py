@@ -83,21 +83,21 @@ def test_the_stand_in_keeps_the_contract(
     rendered: dict[str, list[Object]], fact: dict[str, Any]
 ) -> None:
     kind, _, name = fact["object"].partition("/")
-    found = follow(find(rendered[fact["chart"]], kind, name), fact["path"])
+    values = follow(find(rendered[fact["chart"]], kind, name), fact["path"])
     if "has" in fact:
-        assert fact["has"] in found
+        assert fact["has"] in values
     elif "lacks" in fact:
-        assert fact["lacks"] not in found
+        assert fact["lacks"] not in values
     elif "last" in fact:
-        assert found[-1]["name"] == fact["last"]
+        assert values[-1]["name"] == fact["last"]
     elif "length" in fact:
-        assert len(found) == fact["length"]
+        assert len(values) == fact["length"]
     elif isinstance(fact["value"], dict) and fact["value"]:
-        assert {key: found.get(key) for key in fact["value"]} == fact["value"]
+        assert {key: values.get(key) for key in fact["value"]} == fact["value"]
     elif isinstance(fact["value"], str) and fact["value"].startswith("$"):
-        assert found == follow(chart_values(fact["chart"]), fact["value"][1:])
+        assert values == follow(chart_values(fact["chart"]), fact["value"][1:])
     else:
-        assert found == fact["value"]
+        assert values == fact["value"]
 
 
 @pytest.mark.parametrize("fact", FACTS, ids=lambda fact: f"{fact['object']} {fact['path']}")

@@ -54,12 +54,12 @@ def test_a_node_that_stays_away_is_an_error_with_a_remedy(
     leader: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cordon, "_READY_S", 0)
-    for answer, why in (
+    for answer, reason in (
         ("old True all is well", "its kubelet has not reported since"),
         ("new False container runtime is down", "container runtime is down"),
         ("", "the cluster has no such node"),
     ):
-        with pytest.raises(RemoteError, match=f"after its reboot: {why}\n    remedy: see"):
+        with pytest.raises(RemoteError, match=f"after its reboot: {reason}\n    remedy: see"):
             wait_until_rejoined(cast(Host, leader(answer)), "gpu1", "new")
 
 
@@ -68,14 +68,14 @@ class Shells:
 
     def __init__(self, node: str = "gpu1", cordoned: bool = False, mark: bool = False) -> None:
         self.node, self.cordoned, self.mark = node, cordoned, mark
-        self.told: list[str] = []
+        self.commands: list[str] = []
 
     def run(self, host: object, command: str, stdin: str = "") -> str:
         if "unschedulable" in command:
             return f"{self.node} {'true' if self.cordoned else ''}"
         if command.startswith("test ! -e"):
             return "ours" if self.mark else ""
-        self.told.append(f"{host}: {command.replace(KUBECTL, 'kubectl')}")
+        self.commands.append(f"{host}: {command.replace(KUBECTL, 'kubectl')}")
         return ""
 
 
@@ -85,7 +85,7 @@ END = ["cp1: kubectl uncordon gpu1", "gpu1: rm -f /etc/gpuboot/cordoned"]
 
 
 @pytest.mark.parametrize(
-    ("shells", "told"),
+    ("shells", "expected_commands"),
     [
         (Shells(), BEGIN),
         (Shells(cordoned=True, mark=True), BEGIN),  # by a run that was killed
@@ -94,10 +94,10 @@ END = ["cp1: kubectl uncordon gpu1", "gpu1: rm -f /etc/gpuboot/cordoned"]
     ],
 )
 def test_only_what_gpuboot_cordoned_is_let_in_again(
-    monkeypatch: pytest.MonkeyPatch, shells: Shells, told: list[str]
+    monkeypatch: pytest.MonkeyPatch, shells: Shells, expected_commands: list[str]
 ) -> None:
     monkeypatch.setattr(cordon, "run", shells.run)
-    assert cordon.cordon(cast(Host, "cp1"), "gpu1", cast(Host, "gpu1")) is bool(told)
-    assert shells.told == told
+    assert cordon.cordon(cast(Host, "cp1"), "gpu1", cast(Host, "gpu1")) is bool(expected_commands)
+    assert shells.commands == expected_commands
     cordon.uncordon(cast(Host, "cp1"), "gpu1", cast(Host, "gpu1"))
-    assert shells.told == [*told, *END]
+    assert shells.commands == [*expected_commands, *END]

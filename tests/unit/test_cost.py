@@ -18,25 +18,27 @@ from gpuboot.usage.cost.report import Report, check, report
 from gpuboot.usage.cost.teams import UNOWNED, read_mapping
 from gpuboot.usage.series import History, StepSeries
 from gpuboot.usage.shares import mig_profile, share
-from tests.unit.made_cluster import A100, H100, WHOLE, MadeCluster, MadeNode, MadePod
+from tests.unit.made_cluster import A100, GPU_RESOURCE, H100, MadeCluster, MadeNode, MadePod
 
 PRICES = Prices("EUR", {H100: 2.5})
 HOURS = 4
 NODE = MadeNode("gpu1", 4)
-TRAIN = MadePod("ml", "train", "gpu1", WHOLE, 2, range(120), 0.5)
-WEB = MadePod("web", "serve", "gpu1", WHOLE, 1, range(60, 240), 0.1)
+TRAIN = MadePod("ml", "train", "gpu1", GPU_RESOURCE, 2, range(120), 0.5)
+WEB = MadePod("web", "serve", "gpu1", GPU_RESOURCE, 1, range(60, 240), 0.1)
 
 
-def answers(*nodes: MadeNode, pods: tuple[MadePod, ...] = (TRAIN, WEB), **more: object) -> History:
+def answers(
+    *nodes: MadeNode, pods: tuple[MadePod, ...] = (TRAIN, WEB), **options: object
+) -> History:
     """With the label `team` on the namespace ml alone."""
-    history = MadeCluster(nodes or (NODE,), pods, HOURS, **more).history()  # type: ignore[arg-type]
+    history = MadeCluster(nodes or (NODE,), pods, HOURS, **options).history()  # type: ignore[arg-type]
     label = StepSeries(
         {"namespace": "ml", "label_team": "research"}, dict.fromkeys(history.window.steps, 60.0)
     )
-    return History(history.window, {**history.series, "teams": (label,)}, history.about)
+    return History(history.window, {**history.series, "teams": (label,)}, history.metadata)
 
 
-def made(
+def make_report(
     history: History | None = None,
     prices: Prices = PRICES,
     shared: Shared | None = None,
@@ -47,30 +49,30 @@ def made(
     return report(history, period, prices, shared or Shared(), mapping or {})
 
 
-def hours(done: Report, *by: str) -> dict[tuple[str, ...], float]:
-    return {name: round(sums.hours, 6) for name, sums in grouped(done.lines, by).items()}
+def hours(cost_report: Report, *by: str) -> dict[tuple[str, ...], float]:
+    return {name: round(sums.hours, 6) for name, sums in grouped(cost_report.lines, by).items()}
 
 
 def test_hours_are_held_hours_and_used_is_what_worked() -> None:
-    done = made()
-    assert hours(done, "team", "namespace", "pod") == {
+    cost_report = make_report()
+    assert hours(cost_report, "team", "namespace", "pod") == {
         ("tenant", "research", "ml", "train"): 4.0,
         ("tenant", UNOWNED, "web", "serve"): 3.0,
         ("unallocated", "", "", ""): 9.0,
     }
-    train = grouped(done.lines, ["pod"])["tenant", "train"]
+    train = grouped(cost_report.lines, ["pod"])["tenant", "train"]
     assert (train.used, train.idle, train.unmeasured) == (2.0, 2.0, 0.0)
     assert (train.sm, train.efficiency) == (1.5, 0.5)
     assert train.gpu_cost == 10.0
-    whole = total(done.lines.values())
-    assert whole.efficiency == pytest.approx((2.0 + 0.3) / 7), "of what was held, not of all"
-    assert total(done.lines.values()).gpu_cost == pytest.approx(16 * 2.5)
-    assert f"{UNOWNED}: namespaces without label" in " ".join(done.notes)
+    sums = total(cost_report.lines.values())
+    assert sums.efficiency == pytest.approx((2.0 + 0.3) / 7), "of what was held, not of all"
+    assert total(cost_report.lines.values()).gpu_cost == pytest.approx(16 * 2.5)
+    assert f"{UNOWNED}: namespaces without label" in " ".join(cost_report.notes)
 
 
 def test_a_mapping_wins_over_labels() -> None:
-    done = made(mapping={"web": "shop", "ml": "labs"})
-    assert {key.team for key in done.lines if key.kind == "tenant"} == {"shop", "labs"}
+    cost_report = make_report(mapping={"web": "shop", "ml": "labs"})
+    assert {key.team for key in cost_report.lines if key.kind == "tenant"} == {"shop", "labs"}
 
 
 def test_a_namespace_that_changes_its_team() -> None:
@@ -80,8 +82,12 @@ def test_a_namespace_that_changes_its_team() -> None:
         StepSeries({"namespace": "ml", "label_team": "a"}, {first: 60.0}),
         StepSeries({"namespace": "ml", "label_team": "b"}, dict.fromkeys(later, 60.0)),
     )
-    done = made(History(history.window, {**history.series, "teams": teams}))
-    assert hours(done, "team")["tenant", "a"] == hours(done, "team")["tenant", "b"] == 2.0
+    cost_report = make_report(History(history.window, {**history.series, "teams": teams}))
+    assert (
+        hours(cost_report, "team")["tenant", "a"]
+        == hours(cost_report, "team")["tenant", "b"]
+        == 2.0
+    )
 
 
 @pytest.mark.parametrize(
@@ -89,12 +95,12 @@ def test_a_namespace_that_changes_its_team() -> None:
     [("even", 4.5, 4.5), ("allocated", 9 * 4 / 7, 9 * 3 / 7), ("none", 0, 0)],
 )
 def test_who_bears_what_nobody_held(policy: str, train: float, serve: float) -> None:
-    done = made(shared=Shared(unallocated=policy))
-    pods = grouped(done.lines, ["pod"])
+    cost_report = make_report(shared=Shared(unallocated=policy))
+    pods = grouped(cost_report.lines, ["pod"])
     assert pods["tenant", "train"].shared_hours == pytest.approx(train)
     assert pods["tenant", "serve"].shared_hours == pytest.approx(serve)
     assert pods["tenant", "train"].total_cost == pytest.approx((4 + train) * 2.5)
-    assert total(done.lines.values()).total_cost == pytest.approx(40)
+    assert total(cost_report.lines.values()).total_cost == pytest.approx(40)
 
 
 def test_by_quota_bears_also_who_held_nothing() -> None:
@@ -107,8 +113,10 @@ def test_by_quota_bears_also_who_held_nothing() -> None:
             ("lazy", "requests.nvidia.com/mig-3g.40gb", 2),
         )
     )
-    done = made(History(history.window, {**history.series, "quota": quota}), shared=Shared("quota"))
-    spaces = grouped(done.lines, ["namespace"])
+    cost_report = make_report(
+        History(history.window, {**history.series, "quota": quota}), shared=Shared("quota")
+    )
+    spaces = grouped(cost_report.lines, ["namespace"])
     assert spaces["tenant", "ml"].shared_hours == pytest.approx(6)
     assert spaces["tenant", "lazy"].shared_hours == pytest.approx(3)
     assert spaces["tenant", "web"].shared_hours == 0
@@ -117,112 +125,112 @@ def test_by_quota_bears_also_who_held_nothing() -> None:
 
 def test_gaps_are_unknown_and_broken_or_closed_is_unavailable() -> None:
     node = MadeNode("gpu1", 4, cordoned=range(180, 240), broken=range(120, 180))
-    done = made(answers(node, gaps=frozenset(range(60))))
-    assert done.reasons == pytest.approx(
+    cost_report = make_report(answers(node, gaps=frozenset(range(60))))
+    assert cost_report.reasons == pytest.approx(
         {"free": 1 + 2, "closed": 3, "unhealthy": 1, "unknown": 4, "stranded": 0, "missing": 0}
     )
-    assert done.whole.tenants == pytest.approx(2 + 3)
-    assert any("4.00 GPU hours are unknown" in note for note in done.notes)
+    assert cost_report.total_proof.tenants == pytest.approx(2 + 3)
+    assert any("4.00 GPU hours are unknown" in note for note in cost_report.notes)
 
 
 def test_a_lost_node_stays_installed_by_the_inventory_s_promise() -> None:
     other = MadeNode("gpu2", 8)
     history = answers(NODE, other)
-    lost = history.window.start + 3600
-    told = ("reported", "capacity", "free", "closed", "cards", "devices", "seen")
+    lost_from = history.window.start + 3600
+    query_names = ("reported", "capacity", "free", "closed", "cards", "devices", "seen")
     series = dict(history.series)
-    for name in told:
+    for name in query_names:
         series[name] = tuple(
-            StepSeries(one.labels, {s: v for s, v in one.values.items()
-                                    if one.labels["node"] == "gpu1" or s < lost})
-            for one in history.of(name)
+            StepSeries(step_series.labels, {s: v for s, v in step_series.values.items()
+                                    if step_series.labels["node"] == "gpu1" or s < lost_from})
+            for step_series in history.of(name)
         )  # fmt: skip
-    done = made(History(history.window, series))
-    assert done.whole.installed == pytest.approx(12 * HOURS)
-    assert done.reasons["unknown"] == pytest.approx(8 * 3)
+    cost_report = make_report(History(history.window, series))
+    assert cost_report.total_proof.installed == pytest.approx(12 * HOURS)
+    assert cost_report.reasons["unknown"] == pytest.approx(8 * 3)
 
 
 def test_a_gpu_that_vanished_from_the_exporter_makes_no_time_slices_of_the_others() -> None:
     """The kubelet goes on to offer two, and the exporter shows one."""
-    pair = MadeNode("gpu1", 2, lost=range(60, 240), broken=range(60, 240))
-    pods = (MadePod("ml", "train", "gpu1", WHOLE, 1, range(240)),)
-    done = made(answers(pair, pods=pods))
-    assert done.whole.tenants == pytest.approx(4)
-    assert done.reasons["unhealthy"] == pytest.approx(3)
+    pair = MadeNode("gpu1", 2, card_lost=range(60, 240), broken=range(60, 240))
+    pods = (MadePod("ml", "train", "gpu1", GPU_RESOURCE, 1, range(240)),)
+    cost_report = make_report(answers(pair, pods=pods))
+    assert cost_report.total_proof.tenants == pytest.approx(4)
+    assert cost_report.reasons["unhealthy"] == pytest.approx(3)
 
 
 def test_other_models_have_other_prices_or_none() -> None:
     swapped = MadeNode("gpu1", 4, swapped=120)
-    done = made(answers(swapped), Prices("EUR", {H100: 2.5, "*": 1.0}))
-    assert [one.model for one in done.proofs] == [A100, H100]
-    assert total(done.lines.values()).gpu_cost == pytest.approx(8 * 2.5 + 8 * 1.0)
-    done = made(answers(swapped))
-    assert total(done.lines.values()).unpriced == pytest.approx(8)
-    assert f"8.00 GPU hours cost nothing: no price for {A100}" in done.notes
-    done = made(prices=Prices())
-    assert "there are hours and no money" in " ".join(done.notes)
+    cost_report = make_report(answers(swapped), Prices("EUR", {H100: 2.5, "*": 1.0}))
+    assert [proof.model for proof in cost_report.proofs] == [A100, H100]
+    assert total(cost_report.lines.values()).gpu_cost == pytest.approx(8 * 2.5 + 8 * 1.0)
+    cost_report = make_report(answers(swapped))
+    assert total(cost_report.lines.values()).unpriced == pytest.approx(8)
+    assert f"8.00 GPU hours cost nothing: no price for {A100}" in cost_report.notes
+    cost_report = make_report(prices=Prices())
+    assert "there are hours and no money" in " ".join(cost_report.notes)
 
 
 def test_energy_is_the_counters_and_goes_to_who_held_the_gpus() -> None:
-    done = made(prices=Prices("EUR", {}, 0.5, 2.0))
-    pods = grouped(done.lines, ["pod"])
+    cost_report = make_report(prices=Prices("EUR", {}, 0.5, 2.0))
+    pods = grouped(cost_report.lines, ["pod"])
     assert pods["tenant", "train"].kwh == pytest.approx(0.4)
     assert pods["tenant", "serve"].kwh == pytest.approx(0.3)
-    assert total(done.lines.values()).kwh == pytest.approx(1.6)
+    assert total(cost_report.lines.values()).kwh == pytest.approx(1.6)
     assert pods["tenant", "train"].energy_cost == pytest.approx(0.4 * 2 * 0.5)
 
 
 def test_activity_that_nobody_measured_is_neither_used_nor_idle() -> None:
-    done = made(answers(blind=frozenset(range(60))))
-    train = grouped(done.lines, ["pod"])["tenant", "train"]
+    cost_report = make_report(answers(blind=frozenset(range(60))))
+    train = grouped(cost_report.lines, ["pod"])["tenant", "train"]
     assert (train.used, train.idle, train.unmeasured) == pytest.approx((1, 1, 2))
-    assert any("nobody measured them" in note for note in done.notes)
+    assert any("nobody measured them" in note for note in cost_report.notes)
 
 
 def test_more_held_than_there_is_for_long_is_an_error_with_a_remedy() -> None:
     history = answers()
 
     def tripled(steps: int) -> History:
-        held = tuple(
+        held_series = tuple(
             StepSeries(
-                one.labels,
+                step_series.labels,
                 {step: value * (3 if place < steps else 1)
-                 for place, (step, value) in enumerate(one.values.items())},
+                 for place, (step, value) in enumerate(step_series.values.items())},
             )
-            for one in history.of("held")
+            for step_series in history.of("held")
         )  # fmt: skip
-        return History(history.window, {**history.series, "held": held})
+        return History(history.window, {**history.series, "held": held_series})
 
-    with pytest.raises(ConservationError, match=r"gpu1: .* more are held or offered") as caught:
-        made(tripled(4))
-    assert "correct `gpus` of the node" in str(caught.value)
+    with pytest.raises(ConservationError, match=r"gpu1: .* more are held or offered") as error:
+        make_report(tripled(4))
+    assert "correct `gpus` of the node" in str(error.value)
 
 
 def test_a_moment_in_which_two_pods_hold_one_gpu_is_a_note() -> None:
-    after = MadePod("ml", "next", "gpu1", WHOLE, 4, range(119, 180))
-    done = made(answers(pods=(TRAIN, after)))
-    assert any("counted together for a moment" in note for note in done.notes)
-    assert done.whole.holds
+    after = MadePod("ml", "next", "gpu1", GPU_RESOURCE, 4, range(119, 180))
+    cost_report = make_report(answers(pods=(TRAIN, after)))
+    assert any("counted together for a moment" in note for note in cost_report.notes)
+    assert cost_report.total_proof.holds
 
 
 def test_a_report_that_does_not_add_up_is_none() -> None:
     history = answers()
     book = ledger(history)
-    done = made(history)
-    check(done, book)
-    next(iter(done.lines.values())).hours += 0.001
+    cost_report = make_report(history)
+    check(cost_report, book)
+    next(iter(cost_report.lines.values())).hours += 0.001
     with pytest.raises(ConservationError, match="does not add up"):
-        check(done, book)
-    next(iter(done.lines.values())).hours -= 0.001
-    done.lines[next(iter(done.lines))].add(Sums(shared_cost=0.01))
+        check(cost_report, book)
+    next(iter(cost_report.lines.values())).hours -= 0.001
+    cost_report.lines[next(iter(cost_report.lines))].add(Sums(shared_cost=0.01))
     with pytest.raises(ConservationError, match="shared cost"):
-        check(done, book)
+        check(cost_report, book)
 
 
 def test_no_gpu_is_no_report() -> None:
     empty = History(answers().window, {})
     with pytest.raises(CostError, match="no GPU is known"):
-        made(empty)
+        make_report(empty)
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,9 @@ def run(*arguments: str | Path) -> Result:
 
 
 def document(*arguments: str | Path) -> Any:
-    done = run(*arguments)
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+    result = run(*arguments)
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
 
 
 def test_the_page_shows_what_the_command_prints(recorded: Path, tmp_path: Path) -> None:
@@ -52,37 +52,37 @@ def test_the_page_shows_what_the_command_prints(recorded: Path, tmp_path: Path) 
         ["--by", "team", *PRICE],
         ["--by", "day,namespace", "--unallocated", "allocated", *PRICE],
     ):
-        done = run("--from", recorded, *arguments)
-        assert done.exit_code == 0, done.output
-        assert f"```text\n{done.stdout}```\n" in page
+        result = run("--from", recorded, *arguments)
+        assert result.exit_code == 0, result.output
+        assert f"```text\n{result.stdout}```\n" in page
 
 
 @pytest.mark.parametrize("by", ["namespace", "pod", "model,day"])
 def test_notes_are_about_rows_that_exist(recorded: Path, by: str) -> None:
     for form in ("table", "markdown", "csv", "json"):
-        done = run("--from", recorded, "--by", by, "--format", form, *PRICE)
-        assert "__unowned__" not in done.output
+        result = run("--from", recorded, "--by", by, "--format", form, *PRICE)
+        assert "__unowned__" not in result.output
     assert "__unowned__: namespaces" in run("--from", recorded, "--by", f"{by},team").output
 
 
 def test_json_has_rows_sums_and_the_proof(recorded: Path) -> None:
-    found = document("--from", recorded, "--by", "namespace", "--format", "json", *PRICE)
-    assert sum(row["gpu_hours"] for row in found["rows"]) == pytest.approx(
-        found["total"]["gpu_hours"]
+    report = document("--from", recorded, "--by", "namespace", "--format", "json", *PRICE)
+    assert sum(row["gpu_hours"] for row in report["rows"]) == pytest.approx(
+        report["total"]["gpu_hours"]
     )
-    assert all(abs(one["difference"]) < 1e-6 for one in found["conservation"])
-    assert found["resolution_s"] == 60
+    assert all(abs(entry["difference"]) < 1e-6 for entry in report["conservation"])
+    assert report["resolution_s"] == 60
     bare = document("--from", recorded, "--format", "json")
     assert "gpu_cost" not in bare["total"]
     assert "no money" in " ".join(bare["notes"])
 
 
 def test_csv_has_rows_alone_and_the_proof_is_on_stderr(recorded: Path) -> None:
-    done = run("--from", recorded, "--by", "day,team,model", "--format", "csv", *PRICE)
-    rows = list(csv.DictReader(StringIO(done.stdout)))
+    result = run("--from", recorded, "--by", "day,team,model", "--format", "csv", *PRICE)
+    rows = list(csv.DictReader(StringIO(result.stdout)))
     assert list(rows[0])[:5] == ["day", "team", "model", "kind", "gpu_hours"]
     assert {row["team"] for row in rows} >= {"research", "__unowned__", "__unallocated__"}
-    assert "(difference 0.0e+00)" in done.stderr or "e-" in done.stderr
+    assert "(difference 0.0e+00)" in result.stderr or "e-" in result.stderr
 
 
 def test_markdown(recorded: Path) -> None:
@@ -92,8 +92,8 @@ def test_markdown(recorded: Path) -> None:
 
 
 def test_opencost_s_names(recorded: Path) -> None:
-    found = document("--from", recorded, "--by", "namespace", "--format", "opencost", *PRICE)
-    (allocations,) = found["data"]
+    report = document("--from", recorded, "--by", "namespace", "--format", "opencost", *PRICE)
+    (allocations,) = report["data"]
     assert set(allocations) == {"ml", "web", "__idle__", "__unavailable__"}
     ml = allocations["ml"]
     assert ml["properties"] == {"cluster": "example", "namespace": "ml"}
@@ -108,13 +108,13 @@ def test_opencost_s_names(recorded: Path) -> None:
 
 
 def test_focus_columns(recorded: Path) -> None:
-    done = run("--from", recorded, "--format", "focus", "--unallocated", "even", *PRICE,
+    result = run("--from", recorded, "--format", "focus", "--unallocated", "even", *PRICE,
                "--energy-price", "0.3")  # fmt: skip
-    rows = list(csv.DictReader(StringIO(done.stdout)))
+    rows = list(csv.DictReader(StringIO(result.stdout)))
     assert tuple(rows[0]) == FOCUS
-    whole = document("--from", recorded, "--format", "json", "--energy-price", "0.3", *PRICE)
+    full_report = document("--from", recorded, "--format", "json", "--energy-price", "0.3", *PRICE)
     assert sum(float(row["BilledCost"]) for row in rows) == pytest.approx(
-        whole["total"]["total_cost"]
+        full_report["total"]["total_cost"]
     )
     assert {row["ConsumedUnit"] for row in rows} == {"GPU-Hours", "kWh"}
     assert {row["ChargeCategory"] for row in rows} == {"Usage"}
@@ -134,23 +134,23 @@ def test_csv_is_read_as_well(tmp_path: Path) -> None:
         "2026-10-05T10:00Z,free,180,gpu1,,,nvidia_com_gpu,\n"
         "2026-10-05T10:00Z,held,60,gpu1,ml,train,nvidia_com_gpu,\n"
     )
-    found = document("--from", path, "--format", "json")
-    assert found["conservation"][-1]["tenant_gpu_hours"] == 1
-    assert found["conservation"][-1]["unallocated_gpu_hours"] == 3
+    report = document("--from", path, "--format", "json")
+    assert report["conservation"][-1]["tenant_gpu_hours"] == 1
+    assert report["conservation"][-1]["unallocated_gpu_hours"] == 3
 
 
 def test_a_part_of_what_was_recorded(recorded: Path) -> None:
     window = example().window
-    found = document("--from", recorded, "--since", "2h", "--until", "2026-10-25T06:00",
+    report = document("--from", recorded, "--since", "2h", "--until", "2026-10-25T06:00",
                      "--time-zone", "UTC", "--format", "json")  # fmt: skip
-    assert found["total"]["gpu_hours"] == pytest.approx(2 * 12)
+    assert report["total"]["gpu_hours"] == pytest.approx(2 * 12)
     outside = run("--from", recorded, "--since", "2026-10-01", "--until", "2026-10-02")
     assert "is not all in the recorded answers" in outside.stderr
     assert window.step == 3600
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ([], "where from?"),
         (["i.py", "--url", "http://p"], "where from?"),
@@ -168,15 +168,15 @@ def test_a_part_of_what_was_recorded(recorded: Path) -> None:
     ],
 )
 def test_what_is_refused(
-    recorded: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(recorded.parent)
     recorded.rename("here.json")
     Path("wrong.json").write_text("{}")
-    done = run(*arguments)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert not done.stdout
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert not result.stdout
 
 
 def test_the_leader_is_asked_with_the_site_s_settings(
@@ -184,45 +184,45 @@ def test_the_leader_is_asked_with_the_site_s_settings(
 ) -> None:
     answer = example()
     cost = parse_settings({"cost": {"gpu_hour": {"*": 2.0}, "unallocated": "even"}}).cost
-    about = {**answer.about, "cost": cost.model_dump(mode="json"), "retention": "15d"}
-    asked: list[str] = []
+    metadata = {**answer.metadata, "cost": cost.model_dump(mode="json"), "retention": "15d"}
+    question_texts: list[str] = []
 
-    def pyinfra(*given: Any, **_: Any) -> runs.Ended:
-        asked.append(given[3]["GPUBOOT_QUESTION"])
-        text = to_json(History(answer.window, answer.series, about))
-        if len(asked) > 1:
+    def pyinfra(*arguments: Any, **_: Any) -> runs.PyinfraResult:
+        question_texts.append(arguments[3]["GPUBOOT_QUESTION"])
+        text = to_json(History(answer.window, answer.series, metadata))
+        if len(question_texts) > 1:
             text = RangeQuestion({}, answer.window).no_answer("forgotten\n    remedy: x")
-        return runs.Ended(0, text, "")
+        return runs.PyinfraResult(0, text, "")
 
     monkeypatch.setattr(runs, "pyinfra", pyinfra)
     clock = SimpleNamespace(time=lambda: answer.window.end + 60)
     monkeypatch.setattr(sys.modules["gpuboot.cli.cost"], "time", clock)
-    kept = tmp_path / "kept.json"
+    saved_file = tmp_path / "kept.json"
     span = f"{len(answer.window.steps)}h"
-    found = document("i.py", "--since", span, "--format", "json", "--save", kept)
-    assert found["prices"] == {"*": 2.0}
-    assert found["unallocated_policy"] == "even"
-    assert document("--from", kept, "--format", "json")["total"] == found["total"]
-    question = questions.from_json(asked[0]).within(parse_settings({}))
+    report = document("i.py", "--since", span, "--format", "json", "--save", saved_file)
+    assert report["prices"] == {"*": 2.0}
+    assert report["unallocated_policy"] == "even"
+    assert document("--from", saved_file, "--format", "json")["total"] == report["total"]
+    question = questions.from_json(question_texts[0]).within(parse_settings({}))
     assert isinstance(question, RangeQuestion)
     assert question.window == answer.window
     assert set(question.queries) == set(queries(3600))
-    refused = run("i.py")
-    assert refused.stderr.strip() == "forgotten\n    remedy: x"
+    refusal = run("i.py")
+    assert refusal.stderr.strip() == "forgotten\n    remedy: x"
 
 
 def test_a_question_knows_the_settings_of_its_site() -> None:
     now = 1_793_000_000
-    asked = CostQuestion("2d", "", "", "", now)
+    question = CostQuestion("2d", "", "", "", now)
     site = parse_settings(
         {"cost": {"time_zone": "Asia/Kolkata"}, "monitoring": {"retention": "3d"}}
     )
-    assert asked.within(site).window.step == 1800
-    assert asked.within(parse_settings({})).window.step == 3600
+    assert question.within(site).window.step == 1800
+    assert question.within(parse_settings({})).window.step == 3600
     with pytest.raises(CostError, match="Prometheus keeps 3d"):
         CostQuestion("4d", "", "", "", now).within(site)
     plain = RangeQuestion({"up": "up"}, Window(0, 60, 60)).within(site)
-    assert plain.known["cost"]["time_zone"] == "Asia/Kolkata"
+    assert plain.site_metadata["cost"]["time_zone"] == "Asia/Kolkata"
 
 
 @pytest.mark.parametrize(

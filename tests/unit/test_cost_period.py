@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gpuboot.usage.cost.errors import CostError
-from gpuboot.usage.cost.period import Period, check_kept, days_fit, kept, period, time_zone
+from gpuboot.usage.cost.period import Period, check_kept, days_fit, period, retention_s, time_zone
 
 NOW = int(datetime(2026, 11, 10, 12, 34, 56, tzinfo=UTC).timestamp())
 BERLIN = time_zone("Europe/Berlin")
@@ -15,16 +15,16 @@ BERLIN = time_zone("Europe/Berlin")
 
 def window(since: str = "", until: str = "", month: str = "", zone: str = "UTC") -> tuple[str, ...]:
     """Beginning and end in UTC, and the step."""
-    found = period(since, until, month, time_zone(zone), NOW).window
+    bounds = period(since, until, month, time_zone(zone), NOW).window
     first, last = (
         datetime.fromtimestamp(moment, UTC).strftime("%m-%dT%H:%M")
-        for moment in (found.start, found.end)
+        for moment in (bounds.start, bounds.end)
     )
-    return first, last, str(found.step)
+    return first, last, str(bounds.step)
 
 
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("arguments", "expected"),
     [
         ({}, ("11-03T12:00", "11-10T12:00", "3600")),
         ({"since": "24h"}, ("11-09T12:00", "11-10T12:00", "3600")),
@@ -36,12 +36,12 @@ def window(since: str = "", until: str = "", month: str = "", zone: str = "UTC")
         ({"since": "2026-11-10T11:45+01:00"}, ("11-10T10:45", "11-10T12:00", "900")),
     ],
 )
-def test_times_that_people_give(asked: dict[str, str], found: tuple[str, ...]) -> None:
-    assert window(**asked) == found
+def test_times_that_people_give(arguments: dict[str, str], expected: tuple[str, ...]) -> None:
+    assert window(**arguments) == expected
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("arguments", "message"),
     [
         ({"since": "2026-11-05", "until": "2026-11-04"}, "begins .* when it has ended"),
         ({"since": "2026-11-20"}, "begins .* when it has ended"),
@@ -54,18 +54,18 @@ def test_times_that_people_give(asked: dict[str, str], found: tuple[str, ...]) -
         ({"zone": "Europe/Atlantis"}, "no time zone 'Europe/Atlantis'"),
     ],
 )
-def test_times_that_are_none(asked: dict[str, str], said: str) -> None:
-    with pytest.raises(CostError, match=said) as caught:
-        window(**asked)
-    assert "remedy: " in str(caught.value)
+def test_times_that_are_none(arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(CostError, match=message) as error:
+        window(**arguments)
+    assert "remedy: " in str(error.value)
 
 
 def test_days_of_a_zone() -> None:
-    found = period("", "", "2026-10", BERLIN, NOW)
-    days = [found.day(step) for step in found.window.steps]
+    result = period("", "", "2026-10", BERLIN, NOW)
+    days = [result.day(step) for step in result.window.steps]
     assert (days[0], days[-1]) == ("2026-10-01", "2026-10-31")
     assert days.count("2026-10-25") == 25
-    first, last = found.ends_of("2026-10-25")
+    first, last = result.ends_of("2026-10-25")
     assert last - first == 25 * 3600
 
 
@@ -84,14 +84,14 @@ def test_recorded_steps_and_the_days_of_another_zone() -> None:
      ("1y", 365 * 86400)],
 )  # fmt: skip
 def test_retention(text: str, seconds: int | None) -> None:
-    assert kept(text) == seconds
+    assert retention_s(text) == seconds
 
 
 def test_a_time_that_prometheus_has_forgotten() -> None:
-    asked = period("20d", "", "", UTC, NOW)
-    check_kept(asked, "30d", NOW)
-    check_kept(asked, "", NOW)
-    with pytest.raises(CostError, match="keeps 15d or 42GiB, and 2026-10-21") as caught:
-        check_kept(asked, "15d or 42GiB", NOW)
-    assert "--since 2026-10-26T13:00" in str(caught.value)
-    assert "--save FILE" in str(caught.value)
+    requested = period("20d", "", "", UTC, NOW)
+    check_kept(requested, "30d", NOW)
+    check_kept(requested, "", NOW)
+    with pytest.raises(CostError, match="keeps 15d or 42GiB, and 2026-10-21") as error:
+        check_kept(requested, "15d or 42GiB", NOW)
+    assert "--since 2026-10-26T13:00" in str(error.value)
+    assert "--save FILE" in str(error.value)

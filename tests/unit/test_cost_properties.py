@@ -17,9 +17,9 @@ from gpuboot.usage.cost.report import Report, report
 from gpuboot.usage.series import History
 from tests.unit.made_cluster import (
     A100,
+    GPU_RESOURCE,
     H100,
     SHARED,
-    WHOLE,
     MadeCluster,
     MadeNode,
     MadePod,
@@ -42,7 +42,7 @@ few = settings(
 )  # fmt: skip
 
 
-def made(history: History, shared: Shared | None = None) -> Report:
+def make_report(history: History, shared: Shared | None = None) -> Report:
     return report(history, Period(history.window, UTC), PRICES, shared or Shared(), {})
 
 
@@ -55,8 +55,8 @@ spans = st.tuples(st.integers(0, HOURS * 60), st.integers(0, 90)).map(
 def nodes(draw: st.DrawFn, name: str) -> MadeNode:
     kind = draw(st.sampled_from(["whole", "slices", "mig", "single"]))
     cards = draw(st.integers(1, 4))
-    down, cordoned, broken, lost = (draw(st.just(range(0)) | spans) for _ in range(4))
-    plain = MadeNode(name, cards, down=down, cordoned=cordoned, broken=broken, lost=lost)
+    down, cordoned, broken, card_lost = (draw(st.just(range(0)) | spans) for _ in range(4))
+    plain = MadeNode(name, cards, down=down, cordoned=cordoned, broken=broken, card_lost=card_lost)
     if kind == "slices":
         return replace(plain, slices=draw(st.integers(2, 5)))
     if kind == "whole":
@@ -71,19 +71,19 @@ def nodes(draw: st.DrawFn, name: str) -> MadeNode:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> MadeCluster:
-    found = tuple(draw(nodes(f"gpu{number}")) for number in range(draw(st.integers(1, 2))))
+    drawn_nodes = tuple(draw(nodes(f"gpu{number}")) for number in range(draw(st.integers(1, 2))))
     pods: list[MadePod] = []
     for number in range(draw(st.integers(0, 6))):
-        node = draw(st.sampled_from(found))
+        node = draw(st.sampled_from(drawn_nodes))
         resource = draw(st.sampled_from(sorted(node.resources())))
         units = node.resources()[resource][0]
         pod = MadePod(
             draw(st.sampled_from(["ml", "web"])), f"pod-{number}", node.name, resource,
             draw(st.integers(1, units)), draw(spans), draw(st.floats(0, 1)),
         )  # fmt: skip
-        others = MadeCluster(found, tuple(pods))
+        base = MadeCluster(drawn_nodes, tuple(pods))
         fits = all(
-            others.units_held(node, resource, minute) + pod.units <= units
+            base.units_held(node, resource, minute) + pod.units <= units
             for minute in {*pod.minutes[:1], *(other.minutes[0] for other in pods)}
             if minute in pod.minutes
         )  # fmt: skip
@@ -95,24 +95,24 @@ def clusters(draw: st.DrawFn) -> MadeCluster:
     )
     if len(gaps) == HOURS * 60:
         gaps = frozenset()
-    return MadeCluster(found, tuple(pods), HOURS, gaps=gaps, silent=silent, blind=blind)
+    return MadeCluster(drawn_nodes, tuple(pods), HOURS, gaps=gaps, silent=silent, blind=blind)
 
 
-def shown(cluster: MadeCluster, node: MadeNode) -> bool:
+def is_visible(cluster: MadeCluster, node: MadeNode) -> bool:
     """Whether exporter and kube-state-metrics told of a node in one hour."""
     dark = cluster.blind | cluster.gaps | set(node.down)
     if node.cards == 1:
-        dark |= set(node.lost)
+        dark |= set(node.card_lost)
     hours = [range(60 * hour, 60 * hour + 60) for hour in range(cluster.hours)]
     return any(
-        any(cluster.told(minute) for minute in hour) and not dark.issuperset(hour)
+        any(cluster.is_scraped(minute) for minute in hour) and not dark.issuperset(hour)
         for hour in hours
     )  # fmt: skip
 
 
-def _with_a_lost_card(layout: int, lost: range) -> MadeCluster:
+def _with_a_lost_card(layout: int, card_lost: range) -> MadeCluster:
     """A node with one card in instances and one whole card, of which the exporter loses one."""
-    node = MadeNode("gpu1", 2, instances=dict(LAYOUTS[layout]), cut=1, lost=lost)
+    node = MadeNode("gpu1", 2, instances=dict(LAYOUTS[layout]), cut=1, card_lost=card_lost)
     resource = min(node.resources())
     return MadeCluster((node,), (MadePod("ml", "pod-0", "gpu1", resource, 1, range(1)),), HOURS)
 
@@ -124,7 +124,7 @@ def _with_a_lost_card(layout: int, lost: range) -> MadeCluster:
 def test_every_gpu_hour_is_somewhere_and_nowhere_twice(cluster: MadeCluster, policy: str) -> None:
     """One cluster is made for all of it: to make one takes longer than to report on it."""
     history = cluster.history()
-    plain, shared = (made(history, Shared(name, name)) for name in ("none", policy))
+    plain, shared = (make_report(history, Shared(name, name)) for name in ("none", policy))
     adds_up(cluster, plain)
     pods_pay_for_what_they_held(cluster, plain)
     nothing_is_free_that_nobody_saw_free(cluster, plain)
@@ -132,43 +132,43 @@ def test_every_gpu_hour_is_somewhere_and_nowhere_twice(cluster: MadeCluster, pol
     sharing_out_makes_nothing(plain, shared)
 
 
-def adds_up(cluster: MadeCluster, done: Report) -> None:
-    whole = done.whole
-    assert whole.installed == pytest.approx(cluster.installed(), abs=1e-6)
-    somewhere = whole.tenants + whole.unallocated + whole.unavailable
+def adds_up(cluster: MadeCluster, cost_report: Report) -> None:
+    summary = cost_report.total_proof
+    assert summary.installed == pytest.approx(cluster.installed(), abs=1e-6)
+    somewhere = summary.tenants + summary.unallocated + summary.unavailable
     assert somewhere == pytest.approx(cluster.installed(), abs=1e-6)
-    for key, sums in done.lines.items():
+    for key, sums in cost_report.lines.items():
         assert sums.hours >= 0
         if key.kind == "tenant":
             assert sums.used + sums.idle + sums.unmeasured == pytest.approx(sums.hours, abs=1e-9)
             assert min(sums.used, sums.idle, sums.unmeasured) >= 0
 
 
-def pods_pay_for_what_they_held(cluster: MadeCluster, done: Report) -> None:
-    pods = grouped(done.lines, ["namespace", "pod"])
+def pods_pay_for_what_they_held(cluster: MadeCluster, cost_report: Report) -> None:
+    pods = grouped(cost_report.lines, ["namespace", "pod"])
     for pod in cluster.pods:
         node = cluster.node(pod.node)
-        if node.instances and not shown(cluster, node):
+        if node.instances and not is_visible(cluster, node):
             continue  # without an exporter nobody knows how cards are cut
         hours = pods.get(("tenant", pod.namespace, pod.name), Sums()).hours
-        assert hours == pytest.approx(cluster.held(pod), abs=1e-6), pod
+        assert hours == pytest.approx(cluster.held_hours(pod), abs=1e-6), pod
 
 
-def nothing_is_free_that_nobody_saw_free(cluster: MadeCluster, done: Report) -> None:
-    assert done.reasons["free"] <= cluster.free() + 1e-6
+def nothing_is_free_that_nobody_saw_free(cluster: MadeCluster, cost_report: Report) -> None:
+    assert cost_report.reasons["free"] <= cluster.free() + 1e-6
     dark = len(cluster.gaps | cluster.silent) / 60 * sum(node.cards for node in cluster.nodes)
     if not cluster.pods:
-        assert done.whole.unavailable >= dark - 1e-6
+        assert cost_report.total_proof.unavailable >= dark - 1e-6
 
 
-def energy_is_given_to_somebody_and_once(cluster: MadeCluster, done: Report) -> None:
+def energy_is_given_to_somebody_and_once(cluster: MadeCluster, cost_report: Report) -> None:
     measured = sum(
         100.0 * node.cards / 60_000
         for node in cluster.nodes for minute in cluster.minutes
         if minute not in cluster.gaps | cluster.blind and minute not in node.down
-        if minute not in node.lost or node.cards > 1
+        if minute not in node.card_lost or node.cards > 1
     )  # fmt: skip
-    assert total(done.lines.values()).kwh == pytest.approx(measured, abs=1e-6)
+    assert total(cost_report.lines.values()).kwh == pytest.approx(measured, abs=1e-6)
 
 
 def sharing_out_makes_nothing(plain: Report, shared: Report) -> None:
@@ -197,13 +197,13 @@ def test_days_are_the_site_s_and_may_have_23_or_25_hours(
     if zone == "Asia/Kolkata":
         start += 1800  # its midnights are at half past in UTC
     node = MadeNode("gpu1", 2)
-    pod = MadePod("ml", "train", "gpu1", WHOLE, 1, range(72 * 60))
+    pod = MadePod("ml", "train", "gpu1", GPU_RESOURCE, 1, range(72 * 60))
     cluster = MadeCluster((node,), (pod,), hours=72, start=start)
     history = cluster.history()
-    done = report(history, Period(history.window, time_zone(zone)), PRICES, Shared(), {})
-    days = grouped(done.lines, ["day"])
+    cost_report = report(history, Period(history.window, time_zone(zone)), PRICES, Shared(), {})
+    days = grouped(cost_report.lines, ["day"])
     assert days["tenant", f"{day:%Y-%m-%d}"].hours == pytest.approx(hours)
-    assert done.whole.installed == pytest.approx(144)
+    assert cost_report.total_proof.installed == pytest.approx(144)
 
 
 def test_time_slices_of_one_gpu_are_parts_of_it() -> None:
@@ -211,6 +211,6 @@ def test_time_slices_of_one_gpu_are_parts_of_it() -> None:
     pods = tuple(
         MadePod("ml", f"pod-{number}", "gpu1", SHARED, 1, range(120)) for number in range(3)
     )
-    done = made(MadeCluster((node,), pods, hours=2).history())
-    assert done.whole.tenants == pytest.approx(3 * 2 / 4)
-    assert done.whole.unallocated == pytest.approx(4 - 1.5)
+    cost_report = make_report(MadeCluster((node,), pods, hours=2).history())
+    assert cost_report.total_proof.tenants == pytest.approx(3 * 2 / 4)
+    assert cost_report.total_proof.unallocated == pytest.approx(4 - 1.5)

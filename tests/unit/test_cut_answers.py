@@ -36,7 +36,7 @@ def with_length(page: bytes, length: int = len(PAGE)) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % length + page
 
 
-WHOLE = {"chunks": chunked(PAGE), "a length": with_length(PAGE)}
+FULL_PAGES = {"chunks": chunked(PAGE), "a length": with_length(PAGE)}
 SHORT = {
     "chunks without the last": chunked(CUT, b""),
     "a chunk that is announced, and nothing in it": chunked(CUT, b"800\r\n"),
@@ -88,17 +88,17 @@ def by_curl(port: int) -> bytes:
         pytest.skip("no curl")
     url = f"http://127.0.0.1:{port}/metrics"
     command = ["curl", "-fsSg", "--noproxy", "*", "--max-time", "10", url]
-    done = subprocess.run(command, capture_output=True)
-    if done.returncode:
-        raise ClusterError(done.stderr.decode())
-    return done.stdout
+    result = subprocess.run(command, capture_output=True)
+    if result.returncode:
+        raise ClusterError(result.stderr.decode())
+    return result.stdout
 
 
 WAYS = pytest.mark.parametrize("read", [by_proxy, by_client, by_curl])
 
 
 @WAYS
-@pytest.mark.parametrize("answer", WHOLE.values(), ids=WHOLE)
+@pytest.mark.parametrize("answer", FULL_PAGES.values(), ids=FULL_PAGES)
 def test_a_whole_page_is_read(read: Callable[[int], bytes], answer: bytes) -> None:
     with server(answer) as port:
         assert read(port) == PAGE

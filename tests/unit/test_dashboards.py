@@ -36,7 +36,7 @@ PANELS = [(uid, panel) for uid, board in BOARDS.items() for panel in panels(boar
 TARGETS = [(uid, panel, target) for uid, panel in PANELS for target in panel["targets"]]
 VALUES = TimeRange(0, 3600, 30).variables(15)
 # What others than our exporter and rules give: kube-state-metrics, node exporter, Prometheus.
-OTHERS = {
+OTHER_METRICS = {
     *("up", "ALERTS", "ALERTS_FOR_STATE", "node_uname_info", "node_cpu_seconds_total"),
     *("node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"),
     *("kube_node_spec_unschedulable", "kube_node_spec_taint", "kube_namespace_labels"),
@@ -63,7 +63,7 @@ def test_panels_have_own_numbers_and_do_not_overlap() -> None:
     for board in BOARDS.values():
         ids = [panel["id"] for panel in board["panels"]]
         assert len(ids) == len(set(ids))
-        taken: set[tuple[int, int]] = set()
+        occupied: set[tuple[int, int]] = set()
         for panel in board["panels"]:
             at = panel["gridPos"]
             cells = set(
@@ -72,8 +72,8 @@ def test_panels_have_own_numbers_and_do_not_overlap() -> None:
                 )
             )
             assert at["x"] + at["w"] <= WIDTH
-            assert not cells & taken, panel["title"]
-            taken |= cells
+            assert not cells & occupied, panel["title"]
+            occupied |= cells
 
 
 @pytest.mark.parametrize(("uid", "panel"), PANELS, ids=IDS)
@@ -90,12 +90,12 @@ def test_panel_is_of_a_kind_that_stays_and_says_how_to_read_it(
 
 @pytest.mark.parametrize(("uid", "panel"), PANELS, ids=IDS)
 def test_every_variable_that_is_used_exists(uid: str, panel: dict[str, Any]) -> None:
-    known = {variable["name"] for variable in BOARDS[uid]["templating"]["list"]}
+    known_names = {variable["name"] for variable in BOARDS[uid]["templating"]["list"]}
     for target in panel["targets"]:
-        assert names(target["expr"]) <= known | VALUES.keys()
+        assert names(target["expr"]) <= known_names | VALUES.keys()
     # links: Grafana's own beside the dashboard's
     text = json.dumps(panel["fieldConfig"])
-    assert names(text) - {"__data", "__url_time_range"} <= known
+    assert names(text) - {"__data", "__url_time_range"} <= known_names
 
 
 def test_every_variable_is_used() -> None:
@@ -110,11 +110,11 @@ def test_every_variable_is_used() -> None:
 
 def test_every_metric_is_collected_recorded_or_kubernetes() -> None:
     recorded = {r.name for group in recordings(SETTINGS, NODES).values() for r in group}
-    known = {field.name for field in choose(())} | recorded | OTHERS
-    asked = set().union(*map(metric_names, exprs()))
-    assert asked - known == set()
+    known_metrics = {field.name for field in choose(())} | recorded | OTHER_METRICS
+    queried = set().union(*map(metric_names, exprs()))
+    assert queried - known_metrics == set()
     # and nothing is allowed that nobody asks for
-    assert OTHERS - asked == set()
+    assert OTHER_METRICS - queried == set()
 
 
 def test_every_series_of_a_variable_exists() -> None:
@@ -129,22 +129,22 @@ def test_every_series_of_a_variable_exists() -> None:
 
 def test_every_query_parses(tmp_path: Path) -> None:
     """By promtool, each as a rule: with everything chosen, and with one of several chosen."""
-    found: list[dict[str, str]] = []
+    rule_list: list[dict[str, str]] = []
     for uid, _, target in TARGETS:
         for values in (defaults(BOARDS[uid]), dict.fromkeys(defaults(BOARDS[uid]), "(a|b-1)")):
             expr = interpolate(target["expr"], {**values, **VALUES})
-            found.append({"record": f"panel:query:{len(found)}", "expr": expr})
+            rule_list.append({"record": f"panel:query:{len(rule_list)}", "expr": expr})
     rules = tmp_path / "rules.yml"
-    rules.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": found}]}))
-    done = subprocess.run(
+    rules.write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rule_list}]}))
+    result = subprocess.run(
         [str(promtool()), "check", "rules", str(rules)], capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(found)} rules found" in done.stdout
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"{len(rule_list)} rules found" in result.stdout
 
 
 # metric's unit in the field table -> (scale that must stand in the query, units it may be shown in)
-SHOWN = {
+UNIT_FORMATS = {
     "ratio": ("", {"percentunit"}),
     "MiB": ("", {"mbytes"}),
     "°C": ("", {"celsius"}),
@@ -155,7 +155,7 @@ SHOWN = {
 }
 
 
-def _shown(uid: str, panel: dict[str, Any]) -> list[tuple[str, str]]:
+def _displayed(uid: str, panel: dict[str, Any]) -> list[tuple[str, str]]:
     """(expression, the unit it is shown in) of each target."""
     headings = {}
     for step in panel.get("transformations", []):
@@ -167,11 +167,11 @@ def _shown(uid: str, panel: dict[str, Any]) -> list[tuple[str, str]]:
         if prop["id"] == "unit"
     }
     default = panel["fieldConfig"]["defaults"]["unit"]
-    several = len(panel["targets"]) > 1
+    is_multi = len(panel["targets"]) > 1
     return [
         (
             target["expr"],
-            units.get(headings.get(f"Value #{target['refId']}" if several else "Value"), default),
+            units.get(headings.get(f"Value #{target['refId']}" if is_multi else "Value"), default),
         )
         for target in panel["targets"]
     ]
@@ -179,13 +179,13 @@ def _shown(uid: str, panel: dict[str, Any]) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("uid", "panel"), PANELS, ids=IDS)
 def test_units_fit_what_is_measured(uid: str, panel: dict[str, Any]) -> None:
-    for expr, unit in _shown(uid, panel):
+    for expr, unit in _displayed(uid, panel):
         metrics = metric_names(expr)
         if "/ 60" in expr or expr.startswith("count"):
             continue  # hours and counts are no longer in the metric's unit
         for field in (BY_NAME[name] for name in metrics if name in BY_NAME):
-            if field.unit in SHOWN and panel["type"] != "state-timeline":
-                scale, allowed = SHOWN[field.unit]
+            if field.unit in UNIT_FORMATS and panel["type"] != "state-timeline":
+                scale, allowed = UNIT_FORMATS[field.unit]
                 assert unit in allowed, (field.name, unit)
                 assert re.search(scale, expr), (field.name, expr)
         if any(re.search(r":(ratio|avg\w*|max1h|ratio5m)$", name) for name in metrics):
@@ -193,13 +193,13 @@ def test_units_fit_what_is_measured(uid: str, panel: dict[str, Any]) -> None:
 
 
 def test_ratios_have_the_ratio_s_unit_wherever_a_recorded_ratio_is_shown() -> None:
-    shown = {
+    units = {
         unit
         for uid, panel in PANELS
-        for expr, unit in _shown(uid, panel)
+        for expr, unit in _displayed(uid, panel)
         if metric_names(expr) <= {"gpu:sm_active:avg5m", "cluster:gpu_allocation:ratio"}
     }
-    assert shown == {"percentunit"}
+    assert units == {"percentunit"}
 
 
 def test_dashboards_lead_to_each_other_with_what_was_chosen() -> None:

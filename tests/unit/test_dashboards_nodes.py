@@ -26,11 +26,11 @@ BOARDS = dashboards(parse_settings({"cost": {"gpu_hour": {"*": 2.5}}}))
 
 def exported(of: Population) -> dict[str, str]:
     """All that the exporter of a population shows, as promtool's series."""
-    found = {}
+    series = {}
     for metric, labels, value in Page(of).samples():
         inside = ",".join(f'{key}="{text}"' for key, text in {**labels, "node": of.node}.items())
-        found[f"{metric}{{{inside}}}"] = f"{value!r}x5"
-    return found
+        series[f"{metric}{{{inside}}}"] = f"{value!r}x5"
+    return series
 
 
 @pytest.mark.parametrize("of", POPULATIONS.values(), ids=str)
@@ -55,17 +55,17 @@ def test_gpus_of_vgpu_guests_have_their_price(tmp_path: Path) -> None:
 
 def nodes(**closed: dict[str, str]) -> dict[str, str]:
     """Three nodes with 8 GPUs, of which 2 are held. + closed: node -> more series"""
-    found: dict[str, str] = {}
+    series: dict[str, str] = {}
     for name in ("a", "b", "c"):
         ready = f'node="{name}",condition="Ready",status="true"'
-        found |= {
+        series |= {
             f'node:gpu_capacity:sum{{node="{name}"}}': "8x5",
             f'node:gpu_allocatable:sum{{node="{name}"}}': "8x5",
             f'node:gpu_requested:sum{{node="{name}"}}': "2x5",
             f'kube_node_spec_unschedulable{{node="{name}"}}': "0x5",
             f"kube_node_status_condition{{{ready}}}": "1x5",
         } | closed.get(name, {})
-    return found
+    return series
 
 
 CLOSED = {
@@ -80,27 +80,33 @@ CLOSED = {
 }
 
 
-@pytest.mark.parametrize("why", CLOSED)
+@pytest.mark.parametrize("reason", CLOSED)
 def test_a_closed_node_stands_among_the_free_gpus_with_none_and_why(
-    why: str, tmp_path: Path
+    reason: str, tmp_path: Path
 ) -> None:
-    shown: dict[str, list[tuple[str, float]]] = {}
+    displayed: dict[str, list[tuple[str, float]]] = {}
     for query in node_states.FREE_BY_NODE.queries:
-        of_b = query.legend == f"{{{{node}}}} ({why})"
-        shown[query.legend] = [('{node="b"}', 0.0)] if of_b else []
-    shown["{{node}}"] = [('{node="a"}', 6.0), ('{node="c"}', 6.0)]
-    assert f"{{{{node}}}} ({why})" in shown
+        of_b = query.legend == f"{{{{node}}}} ({reason})"
+        displayed[query.legend] = [('{node="b"}', 0.0)] if of_b else []
+    displayed["{{node}}"] = [('{node="a"}', 6.0), ('{node="c"}', 6.0)]
+    assert f"{{{{node}}}} ({reason})" in displayed
     for query in node_states.FREE_BY_NODE.queries:
-        ask(tmp_path, query.expr, nodes(b=CLOSED[why]), shown[query.legend], "2m")
+        ask(tmp_path, query.expr, nodes(b=CLOSED[reason]), displayed[query.legend], "2m")
 
 
-@pytest.mark.parametrize("why", CLOSED)
-def test_a_closed_node_is_marked_in_the_table_of_nodes(why: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reason", CLOSED)
+def test_a_closed_node_is_marked_in_the_table_of_nodes(reason: str, tmp_path: Path) -> None:
     (column,) = (c for c in cluster.NODE_TABLE.columns if c.title == "New pods")
-    (state,) = (state for state in column.states if state.text == why)
+    (state,) = (state for state in column.states if state.text == reason)
     expected = [('{node="a"}', 0.0), ('{node="b"}', float(state.value)), ('{node="c"}', 0.0)]
-    ask(tmp_path, column.expr, nodes(b=CLOSED[why]), expected, "2m")
-    ask(tmp_path, node_states.CLOSED_NODES.expressions[0], nodes(b=CLOSED[why]), [("{}", 1)], "2m")
+    ask(tmp_path, column.expr, nodes(b=CLOSED[reason]), expected, "2m")
+    ask(
+        tmp_path,
+        node_states.CLOSED_NODES.expressions[0],
+        nodes(b=CLOSED[reason]),
+        [("{}", 1)],
+        "2m",
+    )
 
 
 def test_a_taint_of_others_closes_no_node(tmp_path: Path) -> None:
@@ -115,12 +121,12 @@ def test_a_taint_of_others_closes_no_node(tmp_path: Path) -> None:
 
 def shares(*gpus: tuple[float, float]) -> dict[str, str]:
     """Engine and SM of the GPUs of a node."""
-    found = {}
+    series = {}
     for number, values in enumerate(gpus):
         labels = f'node="n",UUID="u{number}",gpu="{number}",modelName="m"'
-        for what, value in zip(("engine", "sm"), values, strict=True):
-            found[f"gpu:{what}_active:avg5m{{{labels}}}"] = f"{value}x5"
-    return found
+        for metric, value in zip(("engine", "sm"), values, strict=True):
+            series[f"gpu:{metric}_active:avg5m{{{labels}}}"] = f"{value}x5"
+    return series
 
 
 (SM_NOW,) = (panel for panel in profile.NOW if panel.title == "SM active")
@@ -137,12 +143,12 @@ def test_means_of_gpus_at_work_say_idle_where_none_works() -> None:
     titles = {"SM active", "Occupancy", "Tensor active", "DRAM active"}
     for panel in profile.NOW:
         assert (panel.empty == "idle") == (panel.title in titles)
-    made = {
+    no_values = {
         panel["title"]: panel["fieldConfig"]["defaults"].get("noValue")
         for panel in panels(BOARDS["gpu-profile"])
         if panel["type"] == "stat"
     }
-    assert {title for title, empty in made.items() if empty == "idle"} == titles
+    assert {title for title, empty in no_values.items() if empty == "idle"} == titles
 
 
 def _stats() -> list[tuple[str, Mapping[str, Any]]]:

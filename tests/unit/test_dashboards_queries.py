@@ -42,15 +42,15 @@ def ask(
     }
     path = tmp_path / "test.yml"
     path.write_text(yaml.safe_dump(test))
-    done = subprocess.run(
+    result = subprocess.run(
         [str(promtool()), "test", "rules", str(path)], capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def gpu(**shares: float) -> dict[str, str]:
     """Series of one GPU: recorded means by name, pipes in capitals, throttling by reason."""
-    found = {}
+    series_values = {}
     for name, share in shares.items():
         if name.isupper():
             series = f"DCGM_FI_PROF_PIPE_{name}_ACTIVE{{{GPU}}}"
@@ -58,18 +58,18 @@ def gpu(**shares: float) -> dict[str, str]:
             series = f'gpu:throttle:ratio5m{{node="n",UUID="u",gpu="0",reason="{name}"}}'
         else:
             series = f"gpu:{name}:avg5m{{{GPU}}}"
-        found[series] = f"{share}x20"
-    return found
+        series_values[series] = f"{share}x20"
+    return series_values
 
 
 BUSY = {"TENSOR": 0.6, "FP64": 0.0, "FP32": 0.1, "FP16": 0.0}
-QUIET = dict.fromkeys(BUSY, 0.0)
+ALL_IDLE = dict.fromkeys(BUSY, 0.0)
 
 
 @pytest.mark.parametrize(
     ("expected", "shares"),
     [
-        (classify.IDLE, {"engine_active": 0.01, "sm_active": 0.01, "dram_active": 0, **QUIET}),
+        (classify.IDLE, {"engine_active": 0.01, "sm_active": 0.01, "dram_active": 0, **ALL_IDLE}),
         (
             classify.COMPUTE,
             {"engine_active": 0.98, "sm_active": 0.9, "dram_active": 0.4, **BUSY},
@@ -85,11 +85,11 @@ QUIET = dict.fromkeys(BUSY, 0.0)
         ),
         (
             classify.LATENCY,
-            {"engine_active": 0.95, "sm_active": 0.2, "dram_active": 0.1, **QUIET},
+            {"engine_active": 0.95, "sm_active": 0.2, "dram_active": 0.1, **ALL_IDLE},
         ),
         (
             classify.BALANCED,
-            {"engine_active": 0.6, "sm_active": 0.6, "dram_active": 0.2, **QUIET},
+            {"engine_active": 0.6, "sm_active": 0.6, "dram_active": 0.2, **ALL_IDLE},
         ),
         (
             classify.THROTTLED,
@@ -119,7 +119,7 @@ QUIET = dict.fromkeys(BUSY, 0.0)
                 "engine_active": 0.0,
                 "sm_active": 0.0,
                 "dram_active": 0.0,
-                **QUIET,
+                **ALL_IDLE,
                 "hw_thermal": 0.5,
             },
         ),
@@ -130,7 +130,7 @@ QUIET = dict.fromkeys(BUSY, 0.0)
                 "engine_active": 0.0,
                 "sm_active": 0.0,
                 "dram_active": 0.0,
-                **QUIET,
+                **ALL_IDLE,
                 "power_brake": 0.02,
             },
         ),
@@ -146,7 +146,7 @@ def test_what_limits_a_gpu(expected: State, shares: dict[str, float], tmp_path: 
 
 
 def test_a_full_pcie_link_is_suspected_to_starve_the_gpu(tmp_path: Path) -> None:
-    series = gpu(engine_active=0.6, sm_active=0.6, dram_active=0.2, **QUIET) | {
+    series = gpu(engine_active=0.6, sm_active=0.6, dram_active=0.2, **ALL_IDLE) | {
         f"DCGM_FI_DEV_PCIE_LINK_WIDTH{{{GPU}}}": "16x20",
         f"DCGM_FI_DEV_PCIE_MAX_LINK_GEN{{{GPU}}}": "4x20",
         f"DCGM_FI_PROF_PCIE_RX_BYTES{{{GPU}}}": "20000000000x20",
@@ -180,7 +180,7 @@ def requested(pod: str, resource: str, values: str) -> dict[str, str]:
 def test_hours_are_counted_and_not_a_mean_stretched_over_the_day(tmp_path: Path) -> None:
     """A pod that held two GPUs for ten minutes of the hour held a third of a GPU hour."""
     series = requested("short", "nvidia_com_gpu", "_x30 2x9 stale")
-    ask(tmp_path, gpu_hours.hours(gpu_hours.HELD), series, [("{}", 20 / 60)], "60m")
+    ask(tmp_path, gpu_hours.hours(gpu_hours.HELD_GPUS), series, [("{}", 20 / 60)], "60m")
 
 
 def test_a_mig_instance_counts_as_its_share(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_mig_instance_counts_as_its_share(tmp_path: Path) -> None:
     series = requested("whole", "nvidia_com_gpu", ten_minutes)
     series |= requested("slice", "nvidia_com_mig_1g_10gb", ten_minutes)
     series |= requested("half", "nvidia_com_mig_3g_40gb", ten_minutes)
-    expr = f"round(1000 * {gpu_hours.hours(gpu_hours.HELD, 'namespace')})"
+    expr = f"round(1000 * {gpu_hours.hours(gpu_hours.HELD_GPUS, 'namespace')})"
     expected = round(1000 * (1 + 1 / 7 + 1 / 2) / 6)
     ask(tmp_path, expr, series, [('{namespace="a"}', expected)], "60m")
 
@@ -209,7 +209,7 @@ def test_a_time_slice_is_a_part_of_a_gpu(tmp_path: Path) -> None:
         'node:gpu_capacity:sum{node="n"}': "8x60",
         'node:gpu_visible:count{node="n"}': "2x60",
     }
-    expr = f"round(1000 * {gpu_hours.hours(gpu_hours.HELD)})"
+    expr = f"round(1000 * {gpu_hours.hours(gpu_hours.HELD_GPUS)})"
     ask(tmp_path, expr, series, [("{}", round(1000 / 4 / 6))], "60m")
 
 

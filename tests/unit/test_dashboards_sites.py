@@ -16,33 +16,35 @@ BOARDS = dashboards(SETTINGS)
 VALUES = TimeRange(0, 3600, 30).variables(15)
 
 
-def titled(title: str, made: dict[str, dict[str, Any]] = BOARDS) -> list[dict[str, Any]]:
-    return [panel for board in made.values() for panel in panels(board) if panel["title"] == title]
+def titled(title: str, boards: dict[str, dict[str, Any]] = BOARDS) -> list[dict[str, Any]]:
+    return [
+        panel for board in boards.values() for panel in panels(board) if panel["title"] == title
+    ]
 
 
 def test_on_docker_hosts_nothing_is_asked_that_nobody_could_answer() -> None:
-    made = dashboards(SETTINGS, ON_DOCKER_HOSTS)
-    assert set(made) == set(BOARDS) - {"gpu-namespace", "gpu-applications"}
-    for uid, board in made.items():
+    boards = dashboards(SETTINGS, ON_DOCKER_HOSTS)
+    assert set(boards) == set(BOARDS) - {"gpu-namespace", "gpu-applications"}
+    for uid, board in boards.items():
         exprs = [target["expr"] for panel in panels(board) for target in panel["targets"]]
-        asked = set().union(*map(metric_names, exprs))
-        assert not [name for name in asked if name.startswith("kube_") or "gpu_requested" in name]
+        metrics = set().union(*map(metric_names, exprs))
+        assert not [name for name in metrics if name.startswith("kube_") or "gpu_requested" in name]
         # most of it is about GPUs, and stays
         assert len(panels(board)) > len(panels(BOARDS[uid])) / 2
         assert {name for expr in exprs for name in names(expr)} <= defaults(board).keys() | VALUES
 
 
 def test_on_docker_hosts_choices_of_pods_are_hidden_and_still_defined() -> None:
-    def hidden(made: dict[str, dict[str, Any]]) -> set[tuple[str, str]]:
+    def hidden(boards: dict[str, dict[str, Any]]) -> set[tuple[str, str]]:
         return {
             (uid, variable["name"])
-            for uid, board in made.items()
+            for uid, board in boards.items()
             for variable in board["templating"]["list"]
             if variable.get("hide")
         }
 
-    made = dashboards(SETTINGS, ON_DOCKER_HOSTS)
-    assert hidden(made) == {("gpu-profile", "namespace"), ("gpu-profile", "pod")}
+    boards = dashboards(SETTINGS, ON_DOCKER_HOSTS)
+    assert hidden(boards) == {("gpu-profile", "namespace"), ("gpu-profile", "pod")}
     assert not hidden(BOARDS)
 
 
@@ -58,10 +60,10 @@ def test_prices_bring_cost_and_without_them_there_is_none() -> None:
 
 
 def test_a_currency_without_a_sign_in_grafana_is_written_out() -> None:
-    made = json.dumps(
+    document = json.dumps(
         dashboards(parse_settings({"cost": {"currency": "XDR", "gpu_hour": {"*": 3}}}))
     )
-    assert "currency:XDR" in made
+    assert "currency:XDR" in document
 
 
 def test_a_site_s_xid_classes_are_shown() -> None:
@@ -80,9 +82,9 @@ def test_a_site_s_xid_classes_are_shown() -> None:
 
 
 def test_config_maps_are_what_the_sidecar_looks_for() -> None:
-    made = config_maps(parse_settings({"monitoring": {"namespace": "watch"}}))
-    assert len(made) == len(BOARDS)
-    for item in made:
+    objects = config_maps(parse_settings({"monitoring": {"namespace": "watch"}}))
+    assert len(objects) == len(BOARDS)
+    for item in objects:
         meta = item["metadata"]
         assert meta["namespace"] == "watch"
         assert meta["labels"]["grafana_dashboard"] == "1"
@@ -96,16 +98,16 @@ def test_config_maps_are_what_the_sidecar_looks_for() -> None:
 def test_what_needs_repair_counts_what_is_to_be_replaced() -> None:
     """A GPU to be replaced is among those that need repair: the two come from the same alerts."""
     (repair,), (replaced,) = titled("Need repair"), titled("Replace")
-    asked, least = (panel["targets"][0]["expr"] for panel in (repair, replaced))
+    repair_expr, least = (panel["targets"][0]["expr"] for panel in (repair, replaced))
     assert 'gpu_action=~"replace"' in least
-    assert asked == least.replace('"replace"', '"drain|reset|reboot|replace"')
+    assert repair_expr == least.replace('"replace"', '"drain|reset|reboot|replace"')
 
 
 def test_firing_alerts_tell_the_action_and_lead_to_the_runbook() -> None:
     published = parse_settings({"alerts": {"runbooks": "https://git.example.com/docs/runbooks/"}})
-    found = titled("Firing alerts", dashboards(published))
-    assert len(found) == 3
-    for panel in found:
+    panels = titled("Firing alerts", dashboards(published))
+    assert len(panels) == 3
+    for panel in panels:
         headings = panel["transformations"][-1]["options"]["renameByName"]
         assert headings["gpu_action"] == "Action"
         (link,) = next(

@@ -86,8 +86,10 @@ def test_the_engine_listens_on_the_node_alone() -> None:
 )
 def test_preflight_tells_what_is_in_the_way(changes: dict[str, Any], cause: str | None) -> None:
     settings = parse_settings({**ON, "driver": {"enabled": False}})
-    found = list(dcgm.problems(GPU1, replace(STATE, **changes), settings, versions.lock(settings)))
-    assert [text.startswith(cause or "") for text, _ in found] == ([True] if cause else [])
+    problems = list(
+        dcgm.problems(GPU1, replace(STATE, **changes), settings, versions.lock(settings))
+    )
+    assert [text.startswith(cause or "") for text, _ in problems] == ([True] if cause else [])
 
 
 @pytest.mark.parametrize(("settings", "gpus"), [({}, 1), (ON, 0)])
@@ -97,26 +99,26 @@ def test_where_no_engine_comes_nothing_is_in_its_way(settings: dict[str, Any], g
     assert not list(dcgm.problems(replace(GPU1, gpus=gpus), state, parsed, versions.lock(parsed)))
 
 
-@pytest.mark.parametrize(("settings", "asked"), [(ON, True), ({}, False)])
+@pytest.mark.parametrize(("settings", "requested"), [(ON, True), ({}, False)])
 def test_preflight_looks_for_its_versions_in_the_repository(
-    settings: dict[str, Any], asked: bool
+    settings: dict[str, Any], requested: bool
 ) -> None:
     parsed = parse_settings(settings)
     state = replace(STATE, packages={"datacenter-gpu-manager-4-proprietary": "1:4.6.1-1"})
-    found = {
+    patterns = {
         item.package: item.pattern for item in required(GPU1, state, parsed, versions.lock(parsed))
     }
-    assert "nvidia-open" in found or "cuda-drivers" in found
-    of_dcgm = {name: pattern for name, pattern in found.items() if "gpu-manager" in name}
-    wanted = dcgm.packages(UBUNTU, "4.6.1", "595.91.07")
-    del wanted["datacenter-gpu-manager-4-proprietary"]  # it is there
-    assert of_dcgm == (wanted if asked else {})
+    assert "nvidia-open" in patterns or "cuda-drivers" in patterns
+    of_dcgm = {name: pattern for name, pattern in patterns.items() if "gpu-manager" in name}
+    expected = dcgm.packages(UBUNTU, "4.6.1", "595.91.07")
+    del expected["datacenter-gpu-manager-4-proprietary"]  # it is there
+    assert of_dcgm == (expected if requested else {})
 
 
 def test_a_driver_that_is_too_old_is_another_check_s_to_tell() -> None:
     parsed = parse_settings({**ON, "driver": {"version": "390.157"}})
-    found = required(GPU1, STATE, parsed, versions.lock(parsed))
-    assert not [item for item in found if "gpu-manager" in item.package]
+    required_packages = required(GPU1, STATE, parsed, versions.lock(parsed))
+    assert not [item for item in required_packages if "gpu-manager" in item.package]
 
 
 def test_by_default_the_exporter_has_its_own_engine() -> None:
@@ -129,13 +131,13 @@ def test_by_default_the_exporter_has_its_own_engine() -> None:
 def test_either_exporter_reads_the_host_s_engine(kind: str) -> None:
     settings = parse_settings({**ON, "exporter": {"kind": kind}})
     lock = versions.lock(settings)
-    told = {"name": "DCGM_REMOTE_HOSTENGINE_INFO", "value": "localhost:5555"}
+    variable = {"name": "DCGM_REMOTE_HOSTENGINE_INFO", "value": "localhost:5555"}
     if kind == "operator":
         values = charts.operator_values(settings, lock)["dcgmExporter"]
-        assert told in values["env"]
+        assert variable in values["env"]
     else:
         values = charts.exporter_values(settings, lock)
-        assert told in values["extraEnv"]
+        assert variable in values["extraEnv"]
     assert values["hostNetwork"] is True
 
 
@@ -156,8 +158,8 @@ EXPORTER = "4.5.3-4.8.3-distroless"
 def test_no_exporter_is_older_than_its_engine(
     engine: str, exporter: str, cause: str | None
 ) -> None:
-    chosen = {"dcgm": {"version": engine}, "images": {"dcgm_exporter": exporter}}
-    settings = parse_settings({**ON, "versions": chosen})
+    data = {"dcgm": {"version": engine}, "images": {"dcgm_exporter": exporter}}
+    settings = parse_settings({**ON, "versions": data})
     if cause is None:
         assert versions.lock(settings).dcgm.version == engine
         return
@@ -183,14 +185,14 @@ def test_timers_ask_every_five_minutes_and_every_day() -> None:
 
 
 def test_all_that_is_written_is_known_when_it_has_to_go() -> None:
-    written = {*dcgm.files(), *dcgm.check_files("gpu1", "/metrics"), dcgm.PROGRAM}
-    assert written < set(dcgm.traces("/metrics"))
+    paths = {*dcgm.files(), *dcgm.check_files("gpu1", "/metrics"), dcgm.PROGRAM}
+    assert paths < set(dcgm.traces("/metrics"))
 
 
 def test_only_hosts_with_an_engine_of_their_own_have_its_alerts() -> None:
     def names(settings: dict[str, Any], site: Requirement) -> set[str]:
-        found = rules.loaded_alerts(parse_settings(settings), site)
-        return {alert.name for alert in found.get("dcgm", ())}
+        alerts = rules.loaded_alerts(parse_settings(settings), site)
+        return {alert.name for alert in alerts.get("dcgm", ())}
 
     off = {**ON, "monitoring": {"values": {"nodeExporter": {"enabled": False}}}}
     for site in (IN_CLUSTER, ON_DOCKER_HOSTS):
@@ -204,10 +206,10 @@ def test_node_exporter_of_a_docker_host_reads_what_timers_leave() -> None:
     def arguments(settings: dict[str, Any], nvswitches: bool = False) -> list[str]:
         parsed = parse_settings(settings)
         locked = versions.lock(parsed)
-        found = services.node_exporter(GPU1, parsed, locked, nvswitches)["command"]
-        return [one for one in found if "textfile" in one]
+        command = services.node_exporter(GPU1, parsed, locked, nvswitches)["command"]
+        return [option for option in command if "textfile" in option]
 
-    told = "--collector.textfile.directory=/host/var/lib/node_exporter/textfile_collector"
-    assert arguments(ON) == [told]
+    argument = "--collector.textfile.directory=/host/var/lib/node_exporter/textfile_collector"
+    assert arguments(ON) == [argument]
     assert arguments({}) == []
-    assert arguments({}, nvswitches=True) == [told]
+    assert arguments({}, nvswitches=True) == [argument]

@@ -43,8 +43,8 @@ class Site:
     """A GPU node of two GPUs, and what DCGM says there."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.said = root, root / "said"
-        self.said.mkdir()
+        self.root, self.output_file = root, root / "said"
+        self.output_file.mkdir()
         (root / "dcgmi").write_text(DCGMI)
         (root / "dcgmi").chmod(0o755)
         config = root / "dcgm.conf"
@@ -53,27 +53,27 @@ class Site:
         )
         program = dcgm.program().replace("/etc/gpuboot/dcgm.conf", str(config))
         self.program = re.sub(r"PATH=\S+", f"PATH={root}:/usr/bin:/bin", program, count=1)
-        self.says(discovery=DISCOVERY, watches=watches(), health=healthy())
-        (self.said / "watches-on").write_text(watches())
+        self.provide(discovery=DISCOVERY, watches=watches(), health=healthy())
+        (self.output_file / "watches-on").write_text(watches())
 
-    def says(self, **answers: str) -> None:
+    def provide(self, **answers: str) -> None:
         for name, text in answers.items():
-            (self.said / name).write_text(text)
+            (self.output_file / name).write_text(text)
 
-    def run(self, what: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    def run(self, action: str, status: int = 0) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["sh", "-c", self.program, "gpuboot-dcgm-check", what],
-            env={**os.environ, "SAID": str(self.said), "STATUS": str(status)},
+            ["sh", "-c", self.program, "gpuboot-dcgm-check", action],
+            env={**os.environ, "SAID": str(self.output_file), "STATUS": str(status)},
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
 
     @property
     def calls(self) -> list[str]:
-        return (self.said / "calls").read_text().splitlines()
+        return (self.output_file / "calls").read_text().splitlines()
 
-    def metrics(self, what: str) -> dict[str, float]:
+    def metrics(self, check: str) -> dict[str, float]:
         """Series without node -> value; {} where there are none."""
-        path = self.root / f"metrics/gpuboot_dcgm_{what}.prom"
+        path = self.root / f"metrics/gpuboot_dcgm_{check}.prom"
         if not path.exists():
             return {}
         lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
@@ -81,8 +81,8 @@ class Site:
         assert all('node="gpu1"' in series for series, _, _ in rows)
         return {series.replace('node="gpu1",', ""): float(value) for series, _, value in rows}
 
-    def bad(self, what: str) -> dict[str, float]:
-        values = self.metrics(what).items()
+    def bad(self, check: str) -> dict[str, float]:
+        values = self.metrics(check).items()
         return {name: value for name, value in values if value > 0 and "_timestamp_" not in name}
 
 
@@ -111,17 +111,17 @@ def diag(gpu: int, test: str) -> str:
 
 
 def test_what_is_watched_and_not_named_is_well(site: Site) -> None:
-    done = site.run("health")
-    assert (done.returncode, done.stdout) == (0, "health: all well\n")
-    found = site.metrics("health")
-    assert {name for name, value in found.items() if value == 0} == {
+    completed = site.run("health")
+    assert (completed.returncode, completed.stdout) == (0, "health: all well\n")
+    metrics = site.metrics("health")
+    assert {name for name, value in metrics.items() if value == 0} == {
         health(gpu, watch) for gpu in (0, 1) for watch in WELL
     }
-    assert found['gpuboot_dcgm_health_timestamp_seconds{node="gpu1"}'] > 1.7e9
+    assert metrics['gpuboot_dcgm_health_timestamp_seconds{node="gpu1"}'] > 1.7e9
 
 
 def test_watches_are_set_before_anything_is_asked_of_a_new_engine(site: Site) -> None:
-    site.says(watches=watches(on=False))
+    site.provide(watches=watches(on=False))
     assert site.run("health").returncode == 0
     assert site.calls == [
         "health -f -j", "health -s a", "health -f -j", "discovery -l", "health -c -j",
@@ -137,18 +137,18 @@ def test_watches_are_set_before_anything_is_asked_of_a_new_engine(site: Site) ->
 def test_an_incident_is_told_by_gpu_and_watch_whatever_the_exit_status(
     site: Site, overall: str, verdict: str, value: int, status: int
 ) -> None:
-    site.says(health=incidents(overall, ("GPU", "1", "Memory system", verdict, DBE)))
-    done = site.run("health", status)
-    assert done.returncode == 0
+    site.provide(health=incidents(overall, ("GPU", "1", "Memory system", verdict, DBE)))
+    completed = site.run("health", status)
+    assert completed.returncode == 0
     assert site.bad("health") == {health(1, "MEM", "VOLATILE_DBE_DETECTED"): value}
-    assert f"health: MEM of GPU 1 {UUIDS[1]}: {verdict.lower()}: {DBE}" in done.stdout
+    assert f"health: MEM of GPU 1 {UUIDS[1]}: {verdict.lower()}: {DBE}" in completed.stdout
 
 
 def test_a_verdict_ends_when_dcgm_ends_it(site: Site) -> None:
-    site.says(health=incidents("Failure", ("GPU", "1", "Memory system", "Failure", DBE)))
+    site.provide(health=incidents("Failure", ("GPU", "1", "Memory system", "Failure", DBE)))
     site.run("health")
     assert site.bad("health")
-    site.says(health=healthy())
+    site.provide(health=healthy())
     site.run("health")
     assert not site.bad("health")
 
@@ -169,60 +169,60 @@ NO_HEALTH = {
 @pytest.mark.parametrize("answer", list(NO_HEALTH))
 def test_what_cannot_be_read_is_no_verdict(site: Site, answer: str) -> None:
     """What was known stays, with its age: an alert tells of that."""
-    site.says(health=incidents("Failure", ("GPU", "1", "Memory system", "Failure", DBE)))
+    site.provide(health=incidents("Failure", ("GPU", "1", "Memory system", "Failure", DBE)))
     site.run("health")
     before = site.metrics("health")
-    site.says(health=NO_HEALTH[answer])
-    done = site.run("health")
-    assert done.returncode == 1
-    assert done.stderr.startswith("gpuboot-dcgm-check: dcgmi health")
-    assert len(done.stderr.splitlines()) == 1
+    site.provide(health=NO_HEALTH[answer])
+    completed = site.run("health")
+    assert completed.returncode == 1
+    assert completed.stderr.startswith("gpuboot-dcgm-check: dcgmi health")
+    assert len(completed.stderr.splitlines()) == 1
     assert site.metrics("health") == before
 
 
 @pytest.mark.parametrize("discovery", ["", NO_ENGINE, "0 GPUs found (Active).\n"])
-@pytest.mark.parametrize("what", ["health", "diag"])
-def test_without_gpus_nothing_is_well(site: Site, discovery: str, what: str) -> None:
-    site.says(discovery=discovery, diag=diagnosis(("software", [result(0, "Pass")])))
-    done = site.run(what)
-    assert done.returncode == 1
-    assert "dcgmi discovery lists no GPU" in done.stderr
-    assert site.metrics(what) == {}
+@pytest.mark.parametrize("check", ["health", "diag"])
+def test_without_gpus_nothing_is_well(site: Site, discovery: str, check: str) -> None:
+    site.provide(discovery=discovery, diag=diagnosis(("software", [result(0, "Pass")])))
+    completed = site.run(check)
+    assert completed.returncode == 1
+    assert "dcgmi discovery lists no GPU" in completed.stderr
+    assert site.metrics(check) == {}
 
 
 def test_watches_that_cannot_be_set_end_it(site: Site) -> None:
-    site.says(watches=watches(on=False))
-    (site.said / "watches-on").write_text(watches(on=False))
-    done = site.run("health")
-    assert (done.returncode, site.metrics("health")) == (1, {})
-    assert "DCGM does not watch" in done.stderr
+    site.provide(watches=watches(on=False))
+    (site.output_file / "watches-on").write_text(watches(on=False))
+    completed = site.run("health")
+    assert (completed.returncode, site.metrics("health")) == (1, {})
+    assert "DCGM does not watch" in completed.stderr
 
 
 def test_a_diagnosis_that_passes(site: Site) -> None:
-    site.says(diag=diagnosis(("software", [result(0, "Pass"), result(1, "Pass")])))
-    done = site.run("diag")
-    assert (done.returncode, done.stdout) == (0, "diag: all well\n")
-    found = site.metrics("diag")
-    assert found.pop('gpuboot_dcgm_diag_timestamp_seconds{node="gpu1"}') > 1.7e9
-    assert found == {diag(0, "software"): 0, diag(1, "software"): 0}
+    site.provide(diag=diagnosis(("software", [result(0, "Pass"), result(1, "Pass")])))
+    completed = site.run("diag")
+    assert (completed.returncode, completed.stdout) == (0, "diag: all well\n")
+    metrics = site.metrics("diag")
+    assert metrics.pop('gpuboot_dcgm_diag_timestamp_seconds{node="gpu1"}') > 1.7e9
+    assert metrics == {diag(0, "software"): 0, diag(1, "software"): 0}
 
 
 @pytest.mark.parametrize("status", [0, 226])
 def test_a_gpu_that_fails_a_test(site: Site, status: int) -> None:
     broken = result(1, "Fail", (6, "GPU 1 has a pending row remap.\nReset it."))
-    site.says(
+    site.provide(
         diag=diagnosis(("software", [result(0, "Pass"), broken]), ("other", [result(0, "Skip")]))
     )
-    done = site.run("diag", status)
-    assert done.returncode == 0
+    completed = site.run("diag", status)
+    assert completed.returncode == 0
     assert site.bad("diag") == {diag(1, "software"): 20}
-    assert "GPU 1 has a pending row remap. Reset it." in done.stdout
+    assert "GPU 1 has a pending row remap. Reset it." in completed.stdout
     assert not any("other" in name for name in site.metrics("diag")), "it was not tried"
 
 
 def test_a_mere_setting_of_the_node_is_a_warning(site: Site) -> None:
     off = result(0, "Fail", (5, "Persistence mode for GPU 0 is disabled."))
-    site.says(diag=diagnosis(("software", [off, result(1, "Warn")])))
+    site.provide(diag=diagnosis(("software", [off, result(1, "Warn")])))
     assert site.run("diag").returncode == 0
     assert site.bad("diag") == {diag(0, "software"): 10, diag(1, "software"): 10}
 
@@ -231,12 +231,12 @@ def test_a_summary_alone_and_another_version(site: Site) -> None:
     old = json.loads(diagnosis(("Denylist", []), root="DCGM GPU Diagnostic"))
     test = old["DCGM GPU Diagnostic"]["test_categories"][0]["tests"][0]
     test["results"] = [{"gpu_id": "1", "status": "Fail", "warnings": ["it is denied"]}]
-    site.says(diag=json.dumps(old, indent=1))
+    site.provide(diag=json.dumps(old, indent=1))
     assert site.run("diag").returncode == 0
     assert site.bad("diag") == {diag(1, "Denylist"): 20}
     del test["results"]
     test["test_summary"] = {"status": "Fail"}
-    site.says(diag=json.dumps(old, indent=1))
+    site.provide(diag=json.dumps(old, indent=1))
     assert site.run("diag").returncode == 0
     assert site.bad("diag") == {
         'gpuboot_dcgm_diag{gpu="",UUID="",entity="node",test="Denylist"}': 20
@@ -257,18 +257,18 @@ NO_DIAGNOSIS = {
 
 @pytest.mark.parametrize("answer", list(NO_DIAGNOSIS))
 def test_a_diagnosis_that_cannot_be_read_is_no_verdict(site: Site, answer: str) -> None:
-    site.says(diag=NO_DIAGNOSIS[answer])
-    done = site.run("diag")
-    assert (done.returncode, site.metrics("diag")) == (1, {})
-    assert done.stderr.startswith("gpuboot-dcgm-check: dcgmi diag")
+    site.provide(diag=NO_DIAGNOSIS[answer])
+    completed = site.run("diag")
+    assert (completed.returncode, site.metrics("diag")) == (1, {})
+    assert completed.stderr.startswith("gpuboot-dcgm-check: dcgmi diag")
 
 
 def test_why_it_did_not_run_is_told(site: Site) -> None:
-    site.says(diag=NO_DIAGNOSIS["did not run"])
+    site.provide(diag=NO_DIAGNOSIS["did not run"])
     assert "could not be run while DCGM is paused" in site.run("diag").stderr
 
 
 def test_anything_else_is_refused(site: Site) -> None:
-    done = site.run("policy")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "usage: gpuboot-dcgm-check health|diag" in done.stderr
+    completed = site.run("policy")
+    assert (completed.returncode, completed.stdout) == (1, "")
+    assert "usage: gpuboot-dcgm-check health|diag" in completed.stderr

@@ -7,34 +7,34 @@ import pytest
 from gpuboot.verify.deep import dcgm_diag, load, nccl_tests, nvbandwidth
 from tests.unit import deep_outputs as printed
 
-LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n"
+GPU_LIST = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n"
 
 
 def test_a_table_of_eight_gpus_with_lines_of_mpirun_in_it() -> None:
-    found = nccl_tests.parse(printed.EIGHT)
-    assert [device for _, device in found.ranks] == list(range(8))
-    assert (found.wrong, found.average, found.problems) == (0, 72.7724, ())
-    assert [row.bytes for row in found.rows] == [8, 536870912, 2147483648, 4294967296]
-    assert found.largest == nccl_tests.Row(bytes=4294967296, busbw=232.93, wrong=0)
+    result = nccl_tests.parse(printed.EIGHT)
+    assert [device for _, device in result.ranks] == list(range(8))
+    assert (result.wrong, result.average, result.problems) == (0, 72.7724, ())
+    assert [row.bytes for row in result.rows] == [8, 536870912, 2147483648, 4294967296]
+    assert result.largest == nccl_tests.Row(bytes=4294967296, busbw=232.93, wrong=0)
 
 
 def test_a_table_of_an_old_version_has_errors_instead_of_counts() -> None:
-    found = nccl_tests.parse(printed.OLD)
-    assert found.largest == nccl_tests.Row(bytes=134217728, busbw=21.86, wrong=None)
-    assert found.wrong == 0
+    result = nccl_tests.parse(printed.OLD)
+    assert result.largest == nccl_tests.Row(bytes=134217728, busbw=21.86, wrong=None)
+    assert result.wrong == 0
 
 
 def test_wrong_values_are_counted() -> None:
-    found = nccl_tests.parse(printed.nccl(wrong=25))
-    assert found.wrong == 25
-    assert found.largest is not None
-    assert found.largest.wrong == 50
+    result = nccl_tests.parse(printed.nccl(wrong=25))
+    assert result.wrong == 25
+    assert result.largest is not None
+    assert result.largest.wrong == 50
 
 
 def test_what_nccl_says_went_wrong_is_kept() -> None:
-    found = nccl_tests.parse(printed.NCCL_ERROR)
-    assert found.problems[0].startswith("gpu1: Test NCCL failure common.cu:958 'unhandled system")
-    assert found.largest is None
+    result = nccl_tests.parse(printed.NCCL_ERROR)
+    assert result.problems[0].startswith("gpu1: Test NCCL failure common.cu:958 'unhandled system")
+    assert result.largest is None
 
 
 def test_a_run_that_was_cut_off_has_no_result() -> None:
@@ -51,18 +51,18 @@ def test_no_table_is_an_error(text: str) -> None:
 
 
 def test_nvbandwidth_s_text() -> None:
-    found = nvbandwidth.parse(printed.A6000)
-    assert (found.version, found.error) == ("v0.8", "")
-    assert found.cases[nvbandwidth.HOST_TO_GPU].of(3) == (26.0,)
-    between = found.cases[nvbandwidth.GPU_TO_GPU].of(0)
+    result = nvbandwidth.parse(printed.A6000)
+    assert (result.version, result.error) == ("v0.8", "")
+    assert result.cases[nvbandwidth.HOST_TO_GPU].of(3) == (26.0,)
+    between = result.cases[nvbandwidth.GPU_TO_GPU].of(0)
     assert (len(between), min(between)) == (10, 21.8)
 
 
 def test_nvbandwidth_s_json_behind_other_lines() -> None:
     text = printed.nvbandwidth([55.1, 54.9], [[None, 370.2], [371.0, None]])
-    found = nvbandwidth.parse(f"{LISTED}{text}\ngpuboot: exit 0\n")
-    assert found.cases[nvbandwidth.GPU_TO_HOST].of(1) == (54.9,)
-    assert sorted(found.cases[nvbandwidth.GPU_TO_GPU].of(1)) == [370.2, 371.0]
+    result = nvbandwidth.parse(f"{GPU_LIST}{text}\ngpuboot: exit 0\n")
+    assert result.cases[nvbandwidth.GPU_TO_HOST].of(1) == (54.9,)
+    assert sorted(result.cases[nvbandwidth.GPU_TO_GPU].of(1)) == [370.2, 371.0]
 
 
 def test_copies_between_gpus_are_waived_where_there_is_one() -> None:
@@ -85,7 +85,7 @@ def test_nvbandwidth_that_was_cut_off() -> None:
         nvbandwidth.parse(printed.nvbandwidth([55.1])[:-40])
 
 
-@pytest.mark.parametrize("text", ["", LISTED, '{"nvbandwidth": {"testcases": [{}]}}'])
+@pytest.mark.parametrize("text", ["", GPU_LIST, '{"nvbandwidth": {"testcases": [{}]}}'])
 def test_no_bandwidth_is_an_error(text: str) -> None:
     with pytest.raises(nvbandwidth.BandwidthError):
         nvbandwidth.parse(text)
@@ -96,12 +96,12 @@ def test_diagnoses_of_each_gpu() -> None:
         {"software": ["Pass", "Pass"], "memory": ["Pass", "Fail"], "pcie": ["Skip", "Skip"]},
         warnings={("memory", 1): printed.MEMORY},
     )
-    found = dcgm_diag.parse(f"{LISTED}{text}\ngpuboot: exit 226\n")
-    assert (found.version, found.driver, found.error) == ("4.6.1", "595.91.07", "")
-    assert [(item.test, item.status) for item in found.of(1)] == [
+    diagnosis = dcgm_diag.parse(f"{GPU_LIST}{text}\ngpuboot: exit 226\n")
+    assert (diagnosis.version, diagnosis.driver, diagnosis.error) == ("4.6.1", "595.91.07", "")
+    assert [(item.test, item.status) for item in diagnosis.of(1)] == [
         ("software", "Pass"), ("memory", "Fail"), ("pcie", "Skip")
     ]  # fmt: skip
-    (warning,) = found.of(1)[1].warnings
+    (warning,) = diagnosis.of(1)[1].warnings
     assert not warning.setting
     assert warning.text.startswith("Memory test: detected 1 uncorrectable memory errors on GPU 1")
 
@@ -115,19 +115,19 @@ def test_the_layout_of_dcgm_3() -> None:
     text = """{"DCGM GPU Diagnostic": {"version": "3.3.8", "test_categories": [{"category":
       "Hardware", "tests": [{"name": "GPU Memory", "results": [{"gpu_id": "0", "status": "Skip",
       "warnings": ["not on this GPU"]}]}]}]}}"""
-    found = dcgm_diag.parse(text)
-    assert found.version == "3.3.8"
-    assert (found.results[0].gpu, found.results[0].status) == (0, "Skip")
-    assert found.results[0].warnings[0].text == "not on this GPU"
+    diagnosis = dcgm_diag.parse(text)
+    assert diagnosis.version == "3.3.8"
+    assert (diagnosis.results[0].gpu, diagnosis.results[0].status) == (0, "Skip")
+    assert diagnosis.results[0].warnings[0].text == "not on this GPU"
 
 
 def test_a_diagnosis_that_did_not_run() -> None:
-    found = dcgm_diag.parse(printed.diag({}, runtime_error="Unable to connect to host engine"))
-    assert (found.error, found.results) == ("Unable to connect to host engine", ())
+    diagnosis = dcgm_diag.parse(printed.diag({}, runtime_error="Unable to connect to host engine"))
+    assert (diagnosis.error, diagnosis.results) == ("Unable to connect to host engine", ())
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("", "nothing"),
         ("Error: unable to establish a connection to the specified host", "unable to establish"),
@@ -136,15 +136,15 @@ def test_a_diagnosis_that_did_not_run() -> None:
         ('{"DCGM Diagnostic": {"test_categories": [{}]}}', "another layout"),
     ],
 )
-def test_no_diagnosis_is_an_error(text: str, why: str) -> None:
-    with pytest.raises(dcgm_diag.DiagError, match=why):
+def test_no_diagnosis_is_an_error(text: str, reason: str) -> None:
+    with pytest.raises(dcgm_diag.DiagError, match=reason):
         dcgm_diag.parse(text)
 
 
 def smi(**values: object) -> str:
-    known = {"uuid": "GPU-1", "clock": 1755, "limit": "700.00", "gen": 5, "width": 16,
+    defaults = {"uuid": "GPU-1", "clock": 1755, "limit": "700.00", "gen": 5, "width": 16,
              "reasons": "0x0000000000000004"}  # fmt: skip
-    return printed.SMI.format(**(known | values))
+    return printed.SMI.format(**(defaults | values))
 
 
 def test_values_under_load() -> None:
@@ -184,7 +184,7 @@ def test_a_limit_below_the_model_s_own_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "beside", "told"),
+    ("own", "peer", "expected"),
     [
         ({}, {"clock": 1980}, ""),
         ({"clock": 1500}, {"clock": 1980},
@@ -195,9 +195,9 @@ def test_a_limit_below_the_model_s_own_is_told() -> None:
     ],
 )  # fmt: skip
 def test_gpus_of_a_model_are_compared(
-    own: dict[str, object], beside: dict[str, object], told: str
+    own: dict[str, object], peer: dict[str, object], expected: str
 ) -> None:
-    assert load.apart(load.parse(smi(**own)), load.parse(smi(**beside))) == told
+    assert load.apart(load.parse(smi(**own)), load.parse(smi(**peer))) == expected
 
 
 @pytest.mark.parametrize(

@@ -67,22 +67,31 @@ class FakeSession:
 
 @pytest.mark.parametrize(("parallel", "at_once"), [(1, 1), (2, 1), (4, 2), (64, 3)])
 def test_two_nodes_at_work_for_each_pair(parallel: int, at_once: int) -> None:
-    session, saved = FakeSession(), list[PairAnswer]()
+    session, saved_answers = FakeSession(), list[PairAnswer]()
     deep = {"parallel": parallel, "internode": {"image": "mine/nccl-tests:1"}}
     settings = parse_settings({"verify": {"deep": deep}})
-    chosen = rounds(plans(6))
+    pair_rounds = rounds(plans(6))
     uuids = {f"n{i}": [f"GPU-{i}"] for i in range(6)}
     runner = PairRunner(
-        cast(Session, session), settings, lambda line: None, saved.append, uuids, float("inf")
+        cast(Session, session),
+        settings,
+        lambda line: None,
+        saved_answers.append,
+        uuids,
+        float("inf"),
     )
-    found = runner.run(chosen)
+    answers = runner.run(pair_rounds)
     assert session.at_once == at_once
-    assert saved == found
-    assert {one.nodes for one in found} == {pair.nodes for pairs in chosen for pair in pairs}
-    assert {one.answer.exit for one in found} == {0}
-    assert found[0].uuids == ("GPU-0", "GPU-1")
+    assert saved_answers == answers
+    assert {answer.nodes for answer in answers} == {
+        pair.nodes for pairs in pair_rounds for pair in pairs
+    }
+    assert {answer.answer.exit for answer in answers} == {0}
+    assert answers[0].uuids == ("GPU-0", "GPU-1")
     assert session.running == {}
     assert session.changes.count("+internode-ssh") == 1
-    last_of_first = max(session.changes.index(f"-{p.pod(n)}") for p in chosen[0] for n in p.nodes)
-    first_of_second = min(session.changes.index(f"+{p.pod(p.second.name)}") for p in chosen[1])
+    last_of_first = max(
+        session.changes.index(f"-{p.pod(n)}") for p in pair_rounds[0] for n in p.nodes
+    )
+    first_of_second = min(session.changes.index(f"+{p.pod(p.second.name)}") for p in pair_rounds[1])
     assert last_of_first < first_of_second, "no node is in two pairs at once"

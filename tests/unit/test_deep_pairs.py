@@ -28,7 +28,7 @@ from tests.unit.test_runner import clock
 
 __all__ = ["clock"]
 
-BOTH = ("gpu1", "gpu2")
+PAIR = ("gpu1", "gpu2")
 ADDRESS = "10.244.2.7"
 
 
@@ -81,40 +81,45 @@ class PairCluster(DeepCluster):
 
 def answers_of(
     cluster: PairCluster,
-    chosen: Settings | None = None,
-    kept: DeepAnswers | None = None,
-    saved: list[Any] | None = None,
-    said: list[str] | None = None,
+    configured: Settings | None = None,
+    previous: DeepAnswers | None = None,
+    saved_answers: list[Any] | None = None,
+    messages: list[str] | None = None,
 ) -> DeepAnswers:
     return runner.run_tests(
-        cast(Cluster, cluster), HOSTS, chosen or settings(), ([] if said is None else said).append,
-        lambda name: "", ([] if saved is None else saved).append, kept or DeepAnswers(),
-    )  # fmt: skip
+        cast(Cluster, cluster),
+        HOSTS,
+        configured or settings(),
+        ([] if messages is None else messages).append,
+        lambda name: "",
+        ([] if saved_answers is None else saved_answers).append,
+        previous or DeepAnswers(),
+    )
 
 
-def statuses(found: DeepAnswers, least: float | None = 100.0) -> dict[str, tuple[str, str]]:
+def statuses(answers: DeepAnswers, least: float | None = 100.0) -> dict[str, tuple[str, str]]:
     return {
-        item.node: (item.status, item.detail) for item in internode.evaluate(HOSTS, found, least)
+        item.node: (item.status, item.detail) for item in internode.evaluate(HOSTS, answers, least)
     }
 
 
 def test_two_nodes_are_tried_after_their_own_tests_and_nothing_is_left() -> None:
-    cluster, saved, said = PairCluster(), list[Any](), list[str]()
-    found = answers_of(cluster, saved=saved, said=said)
+    cluster, saved_answers, messages = PairCluster(), list[Any](), list[str]()
+    answers = answers_of(cluster, saved_answers=saved_answers, messages=messages)
     first, second = (pod["metadata"]["name"] for pod in cluster.between())
     assert (first, second) == ("internode-gpu2-0", "internode-gpu1-0"), "the one that waits first"
     assert cluster.created[-2:] == cluster.between()
     assert (cluster.pods, cluster.lease, len(cluster.secrets)) == ({}, None, 1)
-    assert found.pairs[BOTH].answer.exit == 0
-    assert [one.nodes for one in saved if isinstance(one, PairAnswer)] == [BOTH]
-    assert {status for status, _ in statuses(found).values()} == {"pass"}
-    assert "deep: gpu1 and gpu2: internode" in said
+    assert answers.pairs[PAIR].answer.exit == 0
+    assert [answer.nodes for answer in saved_answers if isinstance(answer, PairAnswer)] == [PAIR]
+    assert {status for status, _ in statuses(answers).values()} == {"pass"}
+    assert "deep: gpu1 and gpu2: internode" in messages
 
 
 def test_the_pods_of_a_pair() -> None:
     cluster = PairCluster()
-    more = {"resources": {"rdma/hca": "8"}, "environment": {"NCCL_IB_HCA": "=mlx5_0"}}
-    answers_of(cluster, settings(internode={**more, "host_network": True}))
+    options = {"resources": {"rdma/hca": "8"}, "environment": {"NCCL_IB_HCA": "=mlx5_0"}}
+    answers_of(cluster, settings(internode={**options, "host_network": True}))
     waiting, running = (pod["spec"] for pod in cluster.between())
     (container,) = running["containers"]
     assert container["resources"] == {"limits": {"nvidia.com/gpu": "2", "rdma/hca": "8"}}
@@ -140,11 +145,11 @@ def test_an_image_without_a_program_says_which(tmp_path: Path) -> None:
     cluster = PairCluster()
     answers_of(cluster)
     script = cluster.between()[1]["spec"]["containers"][0]["command"][2]
-    done = subprocess.run(
+    result = subprocess.run(
         ["/bin/sh", "-c", script], env={"PATH": str(tmp_path)}, text=True, capture_output=True,
         timeout=30, check=False,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (127, "gpuboot: this image has no mpirun\n")
+    assert (result.returncode, result.stdout) == (127, "gpuboot: this image has no mpirun\n")
 
 
 def test_the_key_stands_in_a_secret_and_nowhere_else() -> None:
@@ -168,56 +173,56 @@ def test_the_key_stands_in_a_secret_and_nowhere_else() -> None:
 
 def test_a_pair_that_hangs_ends_and_names_both() -> None:
     cluster = PairCluster(hanging={("gpu1", "internode")})
-    found = answers_of(cluster, settings(timeout_s=120))
-    assert 120 <= found.pairs[BOTH].answer.seconds < 130
+    answers = answers_of(cluster, settings(timeout_s=120))
+    assert 120 <= answers.pairs[PAIR].answer.seconds < 130
     assert cluster.pods == {}
-    status, text = statuses(found)["gpu1"]
+    status, text = statuses(answers)["gpu1"]
     assert (status, text) == (
         "fail",
         "with gpu2: it hangs: no answer within 122 s; it is either node, or what lies between",
     )
-    assert statuses(found)["gpu2"][0] == "fail"
+    assert statuses(answers)["gpu2"][0] == "fail"
 
 
-@pytest.mark.parametrize("node", BOTH)
+@pytest.mark.parametrize("node", PAIR)
 def test_a_pod_that_does_not_start_is_named_and_no_failure(node: str) -> None:
-    found = answers_of(PairCluster(unpullable={(node, "internode")}))
-    status, text = statuses(found)["gpu1"]
+    answers = answers_of(PairCluster(unpullable={(node, "internode")}))
+    status, text = statuses(answers)["gpu1"]
     assert status == "unknown"
     assert f"{node}: ErrImagePull in deep: not found" in text
 
 
 def test_a_peer_of_which_gpus_are_missing_is_named() -> None:
-    found = answers_of(PairCluster(ranks={"gpu1": 2, "gpu2": 3}))
-    assert statuses(found)["gpu2"] == (
+    answers = answers_of(PairCluster(ranks={"gpu1": 2, "gpu2": 3}))
+    assert statuses(answers)["gpu2"] == (
         "fail", "with gpu1: not all GPUs took part (gpu2: 3 of 4 GPUs)"
     )  # fmt: skip
-    assert statuses(found)["gpu1"][0] == "not_covered"
+    assert statuses(answers)["gpu1"][0] == "not_covered"
 
 
 def test_the_time_of_all_tests_is_that_of_pairs_too() -> None:
     cluster = PairCluster(hanging={("gpu1", "bandwidth"), ("gpu2", "bandwidth")})
-    found = answers_of(cluster, settings(total_timeout_s=60))
+    answers = answers_of(cluster, settings(total_timeout_s=60))
     assert cluster.between() == []
-    assert statuses(found)["gpu1"] == ("not_covered", "its own tests hang")
+    assert statuses(answers)["gpu1"] == ("not_covered", "its own tests hang")
     late = PairCluster(hanging={("gpu1", "internode")})
     hung = answers_of(late, settings(timeout_s=600, total_timeout_s=60))
-    assert hung.pairs[BOTH].answer.ended == "hung"
-    assert hung.pairs[BOTH].answer.seconds < 80
+    assert hung.pairs[PAIR].answer.ended == "hung"
+    assert hung.pairs[PAIR].answer.seconds < 80
     assert late.pods == {}
 
 
 def test_without_an_image_or_a_free_node_it_says_why() -> None:
     cluster = PairCluster()
-    found = answers_of(cluster, settings(internode={"image": None}))
+    answers = answers_of(cluster, settings(internode={"image": None}))
     assert (cluster.between(), cluster.secrets) == ([], [])
-    assert statuses(found)["gpu1"] == (
+    assert statuses(answers)["gpu1"] == (
         "not_covered", "verify.deep.internode.image names no image with nccl-tests"
     )  # fmt: skip
     busy = PairCluster(gpu_holders={("gpu2", 1): "ml/train-0"})
-    alone = statuses(answers_of(busy))
-    assert alone["gpu1"] == ("not_covered", "no other node was free")
-    assert alone["gpu2"] == ("not_covered", "its GPUs are in use by ml/train-0")
+    busy_statuses = statuses(answers_of(busy))
+    assert busy_statuses["gpu1"] == ("not_covered", "no other node was free")
+    assert busy_statuses["gpu2"] == ("not_covered", "its GPUs are in use by ml/train-0")
 
 
 def test_one_node_has_no_other() -> None:
@@ -227,16 +232,16 @@ def test_one_node_has_no_other() -> None:
 def test_what_was_found_before_is_not_tried_again(tmp_path: Path) -> None:
     first = answers_of(PairCluster())
     files.save_all(first, tmp_path)
-    kept = files.read(tmp_path)
-    assert kept == first
-    again = PairCluster()
-    assert answers_of(again, kept=kept) == first
-    assert again.created == []
-    other = {BOTH: replace(first.pairs[BOTH], uuids=("GPU-old",))}
-    hung = {BOTH: replace(first.pairs[BOTH], answer=Answer(ended="hung"))}
+    previous = files.read(tmp_path)
+    assert previous == first
+    second_cluster = PairCluster()
+    assert answers_of(second_cluster, previous=previous) == first
+    assert second_cluster.created == []
+    other = {PAIR: replace(first.pairs[PAIR], uuids=("GPU-old",))}
+    hung = {PAIR: replace(first.pairs[PAIR], answer=Answer(ended="hung"))}
     for changed in (other, hung):
         retried = PairCluster()
-        answers_of(retried, kept=DeepAnswers(nodes=kept.nodes, pairs=changed))
+        answers_of(retried, previous=DeepAnswers(nodes=previous.nodes, pairs=changed))
         assert len(retried.between()) == 2
         assert len(retried.created) == 2
 
@@ -255,14 +260,14 @@ def plans(count: int) -> list[Plan]:
 
 @pytest.mark.parametrize("count", range(8))
 def test_each_node_is_tried_with_two_others_and_never_twice_at_once(count: int) -> None:
-    found = pairs.rounds(plans(count))
-    tried = Counter(node for pairs_ in found for pair in pairs_ for node in pair.nodes)
+    pair_rounds = pairs.rounds(plans(count))
+    attempts = Counter(node for pairs_ in pair_rounds for pair in pairs_ for node in pair.nodes)
     often = {0: 0, 1: 0, 2: 1}.get(count, 2)
-    assert tried == Counter({f"n{i}": often for i in range(count) if often})
-    for chosen in found:
-        nodes = [node for pair in chosen for node in pair.nodes]
+    assert attempts == Counter({f"n{i}": often for i in range(count) if often})
+    for pair_round in pair_rounds:
+        nodes = [node for pair in pair_round for node in pair.nodes]
         assert len(nodes) == len({*nodes})
-    names = [pair.pod(node) for pairs_ in found for pair in pairs_ for node in pair.nodes]
+    names = [pair.pod(node) for pairs_ in pair_rounds for pair in pairs_ for node in pair.nodes]
     assert len(names) == len({*names}), "a name that comes again would have the old log"
 
 

@@ -14,7 +14,7 @@ from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.deep import files, plan, runner
 from gpuboot.verify.deep.answers import EXIT, Answer, DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.deep.verdicts import evaluate
-from gpuboot.verify.evidence import Host
+from gpuboot.verify.devices import Host
 from tests.unit import deep_outputs as printed
 from tests.unit.evidence import SIZES, host, uuid
 from tests.unit.fake_cluster import FakeCluster
@@ -42,10 +42,10 @@ class DeepCluster(FakeCluster):
     most: int = 0
 
     def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
-        made = super()._create_pod(body)
+        created_pod = super()._create_pod(body)
         self.order.append(self._of(body["metadata"]["name"]))
         self.most = max(self.most, len(self.pods))
-        return made
+        return created_pod
 
     @staticmethod
     def _of(pod: str) -> tuple[str, str]:
@@ -65,61 +65,65 @@ class DeepCluster(FakeCluster):
     def _gpu_log(self, pod: str, container: str) -> str:
         node, step = self._of(pod)
         count = SIZES[node]
-        listed = "".join(
+        gpu_list = "".join(
             f"GPU {i}: NVIDIA H100 80GB HBM3 (UUID: {uuid(node, i)})\n" for i in range(count)
         )
         if (node, step) in self.hanging:
-            return listed
+            return gpu_list
         peers = [[None if i == j else 370.0 for j in range(count)] for i in range(count)]
-        said = {
+        outputs = {
             "diag": printed.diag({"memory": ["Pass"] * count}),
             "bandwidth": printed.nvbandwidth([55.0] * count, peers),
             "collective": printed.nccl(count=count),
         }
-        return f"{listed}{said[step]}\n{EXIT}0\n"
+        return f"{gpu_list}{outputs[step]}\n{EXIT}0\n"
 
 
 def answers_of(
     cluster: FakeCluster,
-    chosen: Settings | None = None,
+    configured: Settings | None = None,
     hosts: Sequence[Host] = HOSTS,
-    kept: DeepAnswers | None = None,
-    saved: list[NodeAnswers | PairAnswer] | None = None,
-    said: list[str] | None = None,
+    previous: DeepAnswers | None = None,
+    saved_answers: list[NodeAnswers | PairAnswer] | None = None,
+    messages: list[str] | None = None,
 ) -> Mapping[str, NodeAnswers]:
-    lines: list[str] = [] if said is None else said
-    keep: list[NodeAnswers | PairAnswer] = [] if saved is None else saved
+    lines: list[str] = [] if messages is None else messages
+    keep: list[NodeAnswers | PairAnswer] = [] if saved_answers is None else saved_answers
     return runner.run_tests(
-        cast(Cluster, cluster), hosts, chosen or settings(), lines.append,
-        lambda name: "", keep.append, kept or DeepAnswers(),
+        cast(Cluster, cluster), hosts, configured or settings(), lines.append,
+        lambda name: "", keep.append, previous or DeepAnswers(),
     ).nodes  # fmt: skip
 
 
 def statuses(answers: NodeAnswers) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for item in evaluate(next(one for one in HOSTS if one.node == answers.node), answers):
-        found.setdefault(item.link, set()).add(item.status)
-    return found
+    statuses_by_link: dict[str, set[str]] = {}
+    for item in evaluate(
+        next(machine for machine in HOSTS if machine.node == answers.node), answers
+    ):
+        statuses_by_link.setdefault(item.link, set()).add(item.status)
+    return statuses_by_link
 
 
 def test_each_node_is_tested_one_test_after_the_other_and_nothing_is_left() -> None:
-    cluster, saved, said = DeepCluster(), list[NodeAnswers | PairAnswer](), list[str]()
-    found = answers_of(cluster, saved=saved, said=said)
+    cluster, saved_answers, messages = DeepCluster(), list[NodeAnswers | PairAnswer](), list[str]()
+    answers_by_node = answers_of(cluster, saved_answers=saved_answers, messages=messages)
     assert [step for node, step in cluster.order if node == "gpu1"] == [
         "diag", "bandwidth", "collective"
     ]  # fmt: skip
     assert cluster.most == len(SIZES)
     assert (cluster.pods, cluster.lease) == ({}, None)
     assert set(cluster.namespaces.values()) == {"Terminating"}
-    assert {one.node for one in saved if isinstance(one, NodeAnswers)} == set(SIZES)
-    for answers in found.values():
-        sure = statuses(answers)
-        assert {link: sure[link] for link in ("diag", "bandwidth", "collective")} == {
+    assert {answer.node for answer in saved_answers if isinstance(answer, NodeAnswers)} == set(
+        SIZES
+    )
+    for answers in answers_by_node.values():
+        node_statuses = statuses(answers)
+        assert {link: node_statuses[link] for link in ("diag", "bandwidth", "collective")} == {
             "diag": {"pass"}, "bandwidth": {"pass"}, "collective": {"pass"}
         }  # fmt: skip
-    assert found["gpu2"].uuids == tuple(uuid("gpu2", i) for i in range(4))
-    assert any(line.startswith("deep: gpu1: diag answered") for line in said)
-    assert any(line.startswith("deep: 0 of 2 nodes ended; at work: gpu1 (") for line in said)
+    assert answers_by_node["gpu2"].uuids == tuple(uuid("gpu2", i) for i in range(4))
+    assert any(line.startswith("deep: gpu1: diag answered") for line in messages)
+    assert any(line.startswith("deep: 0 of 2 nodes ended; at work: gpu1 (") for line in messages)
 
 
 def test_no_more_nodes_at_once_than_are_wanted() -> None:
@@ -142,22 +146,25 @@ def test_a_pod_holds_all_gpus_and_ends_itself() -> None:
 
 def test_images_and_commands_are_those_of_the_settings() -> None:
     cluster = DeepCluster()
-    mine = {"nvbandwidth_image": "mine/nvbandwidth:1", "nccl_command": "all_reduce_perf_mpi"}
-    answers_of(cluster, settings(**mine), hosts=HOSTS[:1])
-    asked = [pod["spec"]["containers"][0] for pod in cluster.created]
-    assert [one["image"] for one in asked[1:]] == ["mine/nvbandwidth:1", NCCL["nccl_image"]]
-    assert "all_reduce_perf_mpi -b 16G -e 16G -g 2 -c 1" in asked[2]["command"][2]
+    custom = {"nvbandwidth_image": "mine/nvbandwidth:1", "nccl_command": "all_reduce_perf_mpi"}
+    answers_of(cluster, settings(**custom), hosts=HOSTS[:1])
+    containers = [pod["spec"]["containers"][0] for pod in cluster.created]
+    assert [container["image"] for container in containers[1:]] == [
+        "mine/nvbandwidth:1",
+        NCCL["nccl_image"],
+    ]
+    assert "all_reduce_perf_mpi -b 16G -e 16G -g 2 -c 1" in containers[2]["command"][2]
 
 
 def test_a_node_that_pods_use_is_left_alone() -> None:
     cluster = DeepCluster(gpu_holders={("gpu2", 1): "ml/train-0"})
-    found = answers_of(cluster)
+    answers_by_node = answers_of(cluster)
     assert {node for node, _ in cluster.order} == {"gpu1"}
-    assert found["gpu2"].skipped == "its GPUs are in use by ml/train-0"
+    assert answers_by_node["gpu2"].skipped == "its GPUs are in use by ml/train-0"
 
 
 def test_what_a_killed_one_left_is_removed_before_nodes_are_chosen() -> None:
-    said, old = list[str](), "gpuboot-verify-old"
+    messages, old = list[str](), "gpuboot-verify-old"
     cluster = DeepCluster(namespaces={old: "Active"}, gpu_holders={("gpu1", 0): f"{old}/diag-gpu1"})
     plain = cluster.send
 
@@ -167,78 +174,78 @@ def test_what_a_killed_one_left_is_removed_before_nodes_are_chosen() -> None:
         return plain(method, path, body, missing_ok)
 
     cluster.send = send  # type: ignore[method-assign]
-    found = answers_of(cluster, said=said)
-    assert f"removing what was left of a killed verification: {old}" in said
-    assert found["gpu1"].skipped == ""
+    answers_by_node = answers_of(cluster, messages=messages)
+    assert f"removing what was left of a killed verification: {old}" in messages
+    assert answers_by_node["gpu1"].skipped == ""
     assert set(cluster.namespaces.values()) == {"Terminating"}
 
 
 def test_a_drained_node_is_tested() -> None:
     cluster = DeepCluster(cordoned={"gpu1"})
-    found = answers_of(cluster)
-    assert statuses(found["gpu1"])["diag"] == {"pass"}
+    answers_by_node = answers_of(cluster)
+    assert statuses(answers_by_node["gpu1"])["diag"] == {"pass"}
 
 
 def test_a_hang_ends_and_fails_and_the_next_test_is_tried() -> None:
     cluster = DeepCluster(hanging={("gpu1", "bandwidth")})
-    found = answers_of(cluster, settings(timeout_s=120))
-    sure = statuses(found["gpu1"])
-    assert (sure["bandwidth"], sure["collective"]) == ({"fail"}, {"pass"})
-    assert 120 <= found["gpu1"].steps["bandwidth"].seconds < 130
+    answers_by_node = answers_of(cluster, settings(timeout_s=120))
+    node_statuses = statuses(answers_by_node["gpu1"])
+    assert (node_statuses["bandwidth"], node_statuses["collective"]) == ({"fail"}, {"pass"})
+    assert 120 <= answers_by_node["gpu1"].steps["bandwidth"].seconds < 130
     assert cluster.pods == {}
 
 
 def test_an_image_that_is_not_there_is_no_fault_of_the_gpu() -> None:
-    found = answers_of(DeepCluster(unpullable={("gpu1", "diag")}))
-    assert statuses(found["gpu1"])["diag"] == {"unknown"}
-    assert "ErrImagePull" in found["gpu1"].steps["diag"].reason
-    assert 30 < found["gpu1"].steps["diag"].seconds < 60
+    answers_by_node = answers_of(DeepCluster(unpullable={("gpu1", "diag")}))
+    assert statuses(answers_by_node["gpu1"])["diag"] == {"unknown"}
+    assert "ErrImagePull" in answers_by_node["gpu1"].steps["diag"].reason
+    assert 30 < answers_by_node["gpu1"].steps["diag"].seconds < 60
 
 
 def test_all_nodes_together_have_a_time() -> None:
     cluster = DeepCluster(hanging={("gpu1", "diag")})
-    found = answers_of(cluster, settings(parallel=1, timeout_s=600, total_timeout_s=60))
-    assert found["gpu1"].steps["diag"].ended == "hung"
-    assert found["gpu1"].steps["bandwidth"].reason == "time was up"
-    assert "was up" in found["gpu2"].skipped
+    answers_by_node = answers_of(cluster, settings(parallel=1, timeout_s=600, total_timeout_s=60))
+    assert answers_by_node["gpu1"].steps["diag"].ended == "hung"
+    assert answers_by_node["gpu1"].steps["bandwidth"].reason == "time was up"
+    assert "was up" in answers_by_node["gpu2"].skipped
     assert cluster.pods == {}
 
 
 def test_without_an_image_nccl_is_left_out_and_said() -> None:
     cluster = DeepCluster()
-    found = answers_of(cluster, settings(nccl_image=None))
+    answers_by_node = answers_of(cluster, settings(nccl_image=None))
     assert {step for _, step in cluster.order} == {"diag", "bandwidth"}
-    assert statuses(found["gpu1"])["collective"] == {"not_covered"}
+    assert statuses(answers_by_node["gpu1"])["collective"] == {"not_covered"}
 
 
 def test_what_was_found_before_is_not_tried_again(tmp_path: Path) -> None:
     first = answers_of(DeepCluster(unpullable={("gpu2", "diag")}))
-    for one in first.values():
-        files.save(one, tmp_path)
+    for node_answers in first.values():
+        files.save(node_answers, tmp_path)
     cluster = DeepCluster()
-    again = answers_of(cluster, kept=files.read(tmp_path))
+    second_answers = answers_of(cluster, previous=files.read(tmp_path))
     assert {node for node, _ in cluster.order} == {"gpu2"}, "its diagnosis never started"
-    assert again["gpu1"] == first["gpu1"]
+    assert second_answers["gpu1"] == first["gpu1"]
 
 
 def test_other_gpus_than_before_are_tested_again() -> None:
     old = replace(answers_of(DeepCluster())["gpu1"], uuids=("GPU-old",))
     cluster = DeepCluster()
-    answers_of(cluster, kept=DeepAnswers(nodes={"gpu1": old}))
+    answers_of(cluster, previous=DeepAnswers(nodes={"gpu1": old}))
     assert "gpu1" in {node for node, _ in cluster.order}
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "reason"),
     [
         ({"error": "cannot be reached"}, "cannot be reached"),
         ({"gpus": (replace(HOSTS[0].gpus[0], mig=True),)}, "MIG is on"),
         ({"gpus": HOSTS[0].gpus[:1]}, "it offers 2 of 1 GPUs"),
     ],
 )
-def test_nodes_that_cannot_be_tested_say_why(change: dict[str, Any], why: str) -> None:
-    found = answers_of(DeepCluster(), hosts=[replace(HOSTS[0], **change)])
-    assert why in found["gpu1"].skipped
+def test_nodes_that_cannot_be_tested_say_why(change: dict[str, Any], reason: str) -> None:
+    answers_by_node = answers_of(DeepCluster(), hosts=[replace(HOSTS[0], **change)])
+    assert reason in answers_by_node["gpu1"].skipped
 
 
 def test_another_verification_is_waited_for_and_then_not_disturbed() -> None:
@@ -246,9 +253,9 @@ def test_another_verification_is_waited_for_and_then_not_disturbed() -> None:
         "spec": {"holderIdentity": "gpuboot-verify-other", "renewTime": "2999-01-01T00:00:00Z"}
     }
     cluster = DeepCluster(lease=other)
-    found = answers_of(cluster)
+    answers_by_node = answers_of(cluster)
     assert cluster.order == []
-    assert "another verification" in found["gpu1"].skipped
+    assert "another verification" in answers_by_node["gpu1"].skipped
 
 
 def test_files_that_are_none_are_named(tmp_path: Path) -> None:
@@ -264,12 +271,12 @@ def test_the_newest_report_of_the_cluster_with_answers_is_gone_on_with(tmp_path:
     names = ("20261121T100000Z-lab", "20261122T100000Z-lab", "20261123T100000Z-lab")
     for name in names:
         (tmp_path / name).mkdir()
-    here = tmp_path / names[2]
-    assert files.newest(here, "lab") is None
+    current_folder = tmp_path / names[2]
+    assert files.newest(current_folder, "lab") is None
     files.save(
         NodeAnswers(node="gpu1", steps={"diag": Answer(ended="answered")}), tmp_path / names[0]
     )
-    assert files.newest(here, "lab") == (tmp_path / names[0]).resolve()
+    assert files.newest(current_folder, "lab") == (tmp_path / names[0]).resolve()
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ def leader(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(waiting, "POLL_S", 0)
     for name in ("CERTAIN_S", "UNCERTAIN_S"):
         monkeypatch.setattr(stuck, name, 0.0)
-    told: list[str] = []
-    monkeypatch.setattr(deployments, "report_failure", lambda _, text: told.append(text))
+    messages: list[str] = []
+    monkeypatch.setattr(deployments, "report_failure", lambda _, text: messages.append(text))
 
     def run(*items: Workload, issues: tuple[PodIssue, ...] = ()) -> tuple[Any, list[str]]:
         state = ClusterState(workloads=items)
@@ -33,7 +33,7 @@ def leader(monkeypatch: pytest.MonkeyPatch) -> Any:
             deployments, "read_fact", lambda _, fact, **__: state if fact is Cluster else issues
         )
         host = cast(Host, SimpleNamespace(print_prefix="", name="cp1"))
-        return deployments._running(cast(State, None), host, "mon/op", 30), told
+        return deployments._running(cast(State, None), host, "mon/op", 30), messages
 
     return run
 
@@ -43,15 +43,15 @@ def test_only_this_one_is_waited_for(leader: Any) -> None:
 
 
 def test_one_that_does_not_exist_ends_the_wait(leader: Any) -> None:
-    done, [said] = leader(OTHER)
-    assert not done
-    assert "mon/op: it does not exist, and nothing makes it" in said
+    completed, [message] = leader(OTHER)
+    assert not completed
+    assert "mon/op: it does not exist, and nothing makes it" in message
 
 
 def test_one_whose_pods_are_refused_ends_the_wait_with_the_event(leader: Any) -> None:
-    why = 'pods "op-1" is forbidden: error looking up service account mon/op: not found'
-    refused = PodIssue("mon", "op-5f7d8c9b6d", "", why, kind="refused")
-    done, [said] = leader(replace(OPERATOR, ready=0, missing=1), issues=(refused,))
-    assert not done
-    assert why in said
-    assert "remedy: correct or remove what refuses them" in said
+    cause = 'pods "op-1" is forbidden: error looking up service account mon/op: not found'
+    refusal = PodIssue("mon", "op-5f7d8c9b6d", "", cause, kind="refused")
+    completed, [message] = leader(replace(OPERATOR, ready=0, missing=1), issues=(refusal,))
+    assert not completed
+    assert cause in message
+    assert "remedy: correct or remove what refuses them" in message

@@ -30,8 +30,8 @@ NAME = re.compile(r"`((?:[A-Z][a-z]+){2,}|[a-z_]+\(\))`")
 def tracked() -> frozenset[str]:
     """Every file of the repository, new ones included."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    return frozenset(name for name in done.stdout.splitlines() if (ROOT / name).exists())
+    result = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return frozenset(name for name in result.stdout.splitlines() if (ROOT / name).exists())
 
 
 def section(title: str) -> str:
@@ -49,13 +49,13 @@ def first_cells(text: str) -> set[str]:
 def folders() -> Iterator[str]:
     """The folders that the map has to name, and gpuboot's loose modules."""
     for name in tracked():
-        top, *rest = name.split("/")
-        if not rest or top.startswith("."):
+        top, *parts = name.split("/")
+        if not parts or top.startswith("."):
             continue
         yield f"{top}/"
-        if top in HOUSES and len(rest) > 1:
-            yield f"{top}/{rest[0]}/"
-        elif top == "gpuboot" and rest[0] != "__init__.py":
+        if top in HOUSES and len(parts) > 1:
+            yield f"{top}/{parts[0]}/"
+        elif top == "gpuboot" and parts[0] != "__init__.py":
             yield name
 
 
@@ -80,7 +80,7 @@ def test_a_name_of_the_page_is_defined(name: str) -> None:
     )
 
 
-def called(deploy: str) -> set[str]:
+def called_phases(deploy: str) -> set[str]:
     """The phases that a deploy calls, one after the other."""
     body = ast.parse((ROOT / "deploys" / deploy).read_text()).body
     calls = (node.value for node in body if isinstance(node, ast.Expr))
@@ -92,15 +92,15 @@ def called(deploy: str) -> set[str]:
 
 
 def test_every_phase_is_described() -> None:
-    phases = called("site.py") | called("standalone.py")
+    phases = called_phases("site.py") | called_phases("standalone.py")
     assert len(phases) > 10
     assert first_cells(section("## How a value flows")) == phases
 
 
 def test_the_host_layers_are_phases_of_the_site() -> None:
-    layers = called("host_layers.py")
+    layers = called_phases("host_layers.py")
     own = {"preflight", "base", "node_upgrades", "drivers", "dcgm", "runtime", "kubernetes"}
-    assert own == layers < called("site.py")
+    assert own == layers < called_phases("site.py")
 
 
 def settings(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -108,12 +108,12 @@ def settings(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, st
     for name, info in model.model_fields.items():
         inner = models(info.annotation)
         yield f"{prefix}{name}", info.description or ("" if prefix else section_meaning(inner))
-        for one in inner:
-            yield from settings(one, f"{prefix}{name}.")
+        for inner_model in inner:
+            yield from settings(inner_model, f"{prefix}{name}.")
 
 
-def section_meaning(found: list[type[BaseModel]]) -> str:
-    return (found[0].__doc__ or "") if found else ""
+def section_meaning(models: list[type[BaseModel]]) -> str:
+    return (models[0].__doc__ or "") if models else ""
 
 
 SETTINGS = dict(settings(Settings))
@@ -181,9 +181,9 @@ def test_recipes_are_there_for_what_people_add() -> None:
 def test_a_test_of_each_kind_can_be_run() -> None:
     commands = re.findall(r"`pytest [^`]*?(tests/[\w./]+)", PAGE)
     assert all((ROOT / path).exists() for path in commands)
-    named = {Path(path).parts[1] for path in commands}
+    named_kinds = {Path(path).parts[1] for path in commands}
     kinds = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("test_*.py"))}
-    assert kinds <= named
+    assert kinds <= named_kinds
 
 
 def test_the_changelog_has_this_version() -> None:

@@ -29,13 +29,13 @@ from tests.unit import (
     diagnose_evidence_gpus,
     diagnose_evidence_hosts,
 )
-from tests.unit.diagnose_judged import Judged
+from tests.unit.diagnose_judged import EvidenceCase
 from tests.unit.diagnose_site import (
     Case,
+    cause_ids,
     cluster,
     control,
     findings,
-    found,
     gpu_host,
     lines,
     pod,
@@ -53,11 +53,11 @@ CASES = (
     *diagnose_cases_images.CASES,
     *diagnose_cases_metrics.CASES,
 )
-JUDGED = (
+EVIDENCE_CASES = (
     *diagnose_evidence_cluster.CASES,
     *diagnose_evidence_hosts.CASES,
     *diagnose_evidence_gpus.CASES,
-    *diagnose_cases_fabric.JUDGED,
+    *diagnose_cases_fabric.EVIDENCE_ROWS,
 )
 BY_ID = {cause.id: cause for cause in TABLE}
 # held by cases alone
@@ -100,20 +100,22 @@ NOT_IN_THE_LAB = {
 
 
 def test_a_sound_site_yields_nothing() -> None:
-    assert found(site()) == []
+    assert cause_ids(site()) == []
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_cause_is_found_and_its_near_miss_is_not(case: Case) -> None:
-    seen = {one.cause.id: one for one in findings(case.broken)}
-    assert case.id in seen
-    evidence = "\n".join(line for one in seen[case.id].sightings for line in one.evidence)
-    assert case.said in evidence
-    assert case.id not in found(case.near)
+    by_cause = {finding.cause.id: finding for finding in findings(case.broken)}
+    assert case.id in by_cause
+    evidence = "\n".join(
+        line for finding in by_cause[case.id].sightings for line in finding.evidence
+    )
+    assert case.message in evidence
+    assert case.id not in cause_ids(case.near)
 
 
-@pytest.mark.parametrize("case", JUDGED, ids=str)
-def test_a_symptom_is_no_certain_cause(case: Judged) -> None:
+@pytest.mark.parametrize("case", EVIDENCE_CASES, ids=str)
+def test_a_symptom_is_no_certain_cause(case: EvidenceCase) -> None:
     """Certain with its own evidence, less where something else explains it, or it is past."""
     confidences = {item.cause.id: item.confidence for item in findings(case.facts)}
     assert confidences.get(case.id) is case.confidence
@@ -121,8 +123,8 @@ def test_a_symptom_is_no_certain_cause(case: Judged) -> None:
 
 
 def test_all_evidence_is_judged_beside_what_looks_like_it() -> None:
-    for name in {case.id for case in JUDGED}:
-        kinds = {case.kind for case in JUDGED if case.id == name}
+    for name in {case.id for case in EVIDENCE_CASES}:
+        kinds = {case.kind for case in EVIDENCE_CASES if case.id == name}
         assert {"present"} < kinds, name
 
 
@@ -135,8 +137,8 @@ def test_every_cause_is_produced_in_the_lab_where_that_can_be() -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_cause_comes_first_or_second_of_what_follows_from_nothing(case: Case) -> None:
-    roots = [one.cause.id for one in findings(case.broken) if not one.follows]
-    assert case.id in roots[:2] or any(case.id in BY_ID[one].explains for one in roots)
+    roots = [finding.cause.id for finding in findings(case.broken) if not finding.follows]
+    assert case.id in roots[:2] or any(case.id in BY_ID[finding].explains for finding in roots)
 
 
 def test_every_cause_has_its_case() -> None:
@@ -154,8 +156,8 @@ def test_a_cause_is_whole(cause: model.Cause) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_its_command_can_be_typed(case: Case) -> None:
-    one = next(item for item in findings(case.broken) if item.cause.id == case.id)
-    for place, command in one.commands("cp1"):
+    finding = next(item for item in findings(case.broken) if item.cause.id == case.id)
+    for place, command in finding.commands("cp1"):
         assert command
         assert place or BY_ID[case.id].on == "node"
         assert "  " not in command
@@ -177,12 +179,12 @@ def test_two_causes_at_once_are_both_named_and_the_root_first() -> None:
             ),
         ),
     )
-    told = findings(broken)
-    assert [one.cause.id for one in told] == [
+    results = findings(broken)
+    assert [finding.cause.id for finding in results] == [
         "kubelet-stopped", "pending-resource", "prometheus-target-down",
     ]  # fmt: skip
-    assert told[2].follows == ("kubelet-stopped",)
-    assert told[1].follows == ()
+    assert results[2].follows == ("kubelet-stopped",)
+    assert results[1].follows == ()
 
 
 def test_it_works_without_the_api_server_and_with_a_silent_host() -> None:
@@ -193,16 +195,16 @@ def test_it_works_without_the_api_server_and_with_a_silent_host() -> None:
         cluster(error="refused", pods=(), nodes=(), workloads=(), targets=None),
     )  # fmt: skip
     off = replace(off, cluster=replace(off.cluster, pods=(), monitors=(), prometheuses=()))
-    assert found(off)[:2] == ["containerd-stopped", "host-silent"]
-    assert "api-server-down" in found(off)
+    assert cause_ids(off)[:2] == ["containerd-stopped", "host-silent"]
+    assert "api-server-down" in cause_ids(off)
     assert report.exit_code(findings(off), off) == 1
     assert "without the cluster" in report.text(findings(off), off, "lab", 3.0)
 
 
 def test_nothing_found_is_not_said_where_nobody_could_look() -> None:
     blind = replace(site(), cluster=cluster(error="no route", pods=()))
-    quiet = replace(blind, cluster=replace(blind.cluster, pods=()))
-    assert report.exit_code((), quiet) == 2
+    without_pods = replace(blind, cluster=replace(blind.cluster, pods=()))
+    assert report.exit_code((), without_pods) == 2
     assert report.exit_code((), site()) == 0
 
 
@@ -212,11 +214,11 @@ def test_only_what_concerns_a_pod_or_node() -> None:
         control("disk\t/ 99 0 4"),
         cluster(pods=(pod("train-0"), waiting("0/2 nodes are available: 2 Insufficient cpu."))),
     )
-    everything = findings(broken)
-    on_node = model.about(everything, broken, "", "gpu1")
-    assert [item.where for one in on_node for item in one.sightings] == ["gpu1"]
-    of_pod = model.about(everything, broken, "ml/train-0", "")
-    assert {one.cause.id for one in of_pod} == {"pending-resource"}
+    all_findings = findings(broken)
+    on_node = model.findings_about(all_findings, broken, "", "gpu1")
+    assert [item.location for finding in on_node for item in finding.sightings] == ["gpu1"]
+    of_pod = model.findings_about(all_findings, broken, "ml/train-0", "")
+    assert {finding.cause.id for finding in of_pod} == {"pending-resource"}
 
 
 def test_the_scheduler_s_words() -> None:
@@ -240,13 +242,15 @@ def test_the_scheduler_s_words() -> None:
 
 
 def test_a_recording_comes_back_as_it_was_and_gives_typed_state() -> None:
-    one = HostRecording(
+    host_recording = HostRecording(
         node="gpu1", host="10.0.0.12", role="worker", gpus=1, began=100.0, ended=105.0,
         before=700.0, after=706.0, parts={"diagnose": tuple(lines())},
     )  # fmt: skip
-    made = Recording(site="lab", leader="cp1", hosts=(one,), cluster=ClusterRecording(error="x"))
-    assert from_json(made.to_json()) == made
-    facts = of(made)
+    recording = Recording(
+        site="lab", leader="cp1", hosts=(host_recording,), cluster=ClusterRecording(error="x")
+    )
+    assert from_json(recording.to_json()) == recording
+    facts = of(recording)
     assert facts.hosts[0].details == details.parse(lines())
     assert facts.hosts[0].skew_s == -600.0
     assert facts.hosts[0].state is None  # the fact is missing: the others tell all the same
@@ -257,32 +261,33 @@ def test_a_recording_comes_back_as_it_was_and_gives_typed_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("began", "ended", "skew"), [(100.0, 105.0, 0.0), (107.0, 112.0, 6.0), (98.0, 103.0, -2.0)]
+    ("started_at", "ended_at", "skew"),
+    [(100.0, 105.0, 0.0), (107.0, 112.0, 6.0), (98.0, 103.0, -2.0)],
 )
 def test_the_skew_of_a_clock_is_what_is_left_beside_the_way(
-    began: float, ended: float, skew: float
+    started_at: float, ended_at: float, skew: float
 ) -> None:
     """The command took 5 s by its own clock and 6 s by ours: it began in the first second."""
-    one = HostRecording(
-        node="a", host="a", role="worker", gpus=0, began=began, ended=ended, before=100.0,
+    host_recording = HostRecording(
+        node="a", host="a", role="worker", gpus=0, began=started_at, ended=ended_at, before=100.0,
         after=106.0,
     )  # fmt: skip
-    assert one.skew_s == skew
+    assert host_recording.skew_s == skew
 
 
 def test_the_document_has_all_that_the_text_has() -> None:
     broken = site(gpu_host("disk\t/var/log 100 0 4"))
     document = json.loads(report.document(findings(broken), broken, "lab", 12.3))
-    [one] = document["causes"]
-    assert (one["id"], one["confidence"]) == ("disk-full", "certain")
-    assert one["seen"][0]["node"] == "gpu1"
-    assert one["commands"][0]["on"] == "gpu1"
-    assert one["page"] == "docs/causes.md#disk-full"
-    told = report.text(findings(broken), broken, "lab", 12.3)
-    assert all(word in told for word in ("gpu1$ sudo du", "certain", "1 cause found in 12 s"))
+    [cause] = document["causes"]
+    assert (cause["id"], cause["confidence"]) == ("disk-full", "certain")
+    assert cause["seen"][0]["node"] == "gpu1"
+    assert cause["commands"][0]["on"] == "gpu1"
+    assert cause["page"] == "docs/causes.md#disk-full"
+    output = report.text(findings(broken), broken, "lab", 12.3)
+    assert all(word in output for word in ("gpu1$ sudo du", "certain", "1 cause found in 12 s"))
 
 
 def test_state_is_read_whatever_is_missing() -> None:
-    assert found(Facts()) == []
+    assert cause_ids(Facts()) == []
     assert state().gpus
     assert details.parse(["end\tok"]) == details.Details()

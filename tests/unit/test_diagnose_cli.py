@@ -23,54 +23,56 @@ runner = CliRunner()
 def diagnosed(
     monkeypatch: pytest.MonkeyPatch, recording: Recording | None, *options: str
 ) -> tuple[int, str]:
-    def pyinfra(*_: Any, **__: Any) -> runs.Ended:
+    def pyinfra(*_: Any, **__: Any) -> runs.PyinfraResult:
         if recording is None:
-            return runs.Ended(1, "", "no such inventory\n    remedy: name one")
-        return runs.Ended(0, recording.to_json(), "")
+            return runs.PyinfraResult(1, "", "no such inventory\n    remedy: name one")
+        return runs.PyinfraResult(0, recording.to_json(), "")
 
     monkeypatch.setattr(runs, "pyinfra", pyinfra)
-    done = runner.invoke(app, ["diagnose", "inventories/x.py", *options])
-    return done.exit_code, done.output
+    result = runner.invoke(app, ["diagnose", "inventories/x.py", *options])
+    return result.exit_code, result.output
 
 
 def test_causes_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     full = replace(SOUND, parts={"diagnose": ("disk\t/ 99 10 1", "end\tok")})
-    code, told = diagnosed(monkeypatch, replace(SITE, hosts=(full,)), "--json")
+    code, output = diagnosed(monkeypatch, replace(SITE, hosts=(full,)), "--json")
     assert code == 1
-    assert [one["id"] for one in json.loads(told)["causes"]] == ["disk-full"]
-    code, told = diagnosed(monkeypatch, replace(SITE, hosts=(full,)), "--node", "gpu1")
+    assert [cause["id"] for cause in json.loads(output)["causes"]] == ["disk-full"]
+    code, output = diagnosed(monkeypatch, replace(SITE, hosts=(full,)), "--node", "gpu1")
     assert code == 1
-    assert "1. disk-full (certain)" in told
+    assert "1. disk-full (certain)" in output
 
 
 def test_nobody_could_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    code, told = diagnosed(monkeypatch, None)
+    code, output = diagnosed(monkeypatch, None)
     assert code == 2
-    assert "remedy: name one" in told
+    assert "remedy: name one" in output
     blind = replace(SITE, cluster=ClusterRecording(error="connection refused"))
-    code, told = diagnosed(monkeypatch, blind)
+    code, output = diagnosed(monkeypatch, blind)
     assert code == 2  # nothing was found, and that tells nothing
-    assert "the cluster could not be asked: connection refused" in told
+    assert "the cluster could not be asked: connection refused" in output
 
 
 def test_what_is_not_there_cannot_be_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    code, told = diagnosed(monkeypatch, SITE, "--pod", "train-0")
+    code, output = diagnosed(monkeypatch, SITE, "--pod", "train-0")
     assert code == 2
-    assert "there is no pod train-0" in told
-    assert "NAMESPACE/NAME" in told
-    code, told = diagnosed(monkeypatch, SITE, "--node", "gpu7")
+    assert "there is no pod train-0" in output
+    assert "NAMESPACE/NAME" in output
+    code, output = diagnosed(monkeypatch, SITE, "--node", "gpu7")
     assert code == 2
-    assert "one of gpu1" in told
+    assert "one of gpu1" in output
     assert diagnosed(monkeypatch, SITE, "--node", "gpu1", "--pod", "a/b")[0] == 2
 
 
 def test_a_silent_host_does_not_take_the_whole_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[str] = []
+    passed_options: list[str] = []
 
-    def pyinfra(_inventory: str, _deploy: str, more: list[str], *_: Any, **__: Any) -> runs.Ended:
-        given.extend(more)
-        return runs.Ended(0, SITE.to_json(), "")
+    def pyinfra(
+        _inventory: str, _deploy: str, options: list[str], *_: Any, **__: Any
+    ) -> runs.PyinfraResult:
+        passed_options.extend(options)
+        return runs.PyinfraResult(0, SITE.to_json(), "")
 
     monkeypatch.setattr(runs, "pyinfra", pyinfra)
     runner.invoke(app, ["diagnose", "inventories/x.py", "--data", "ssh_user=me"])
-    assert given == ["--data", "ssh_connect_retries=1", "--data", "ssh_user=me"]
+    assert passed_options == ["--data", "ssh_connect_retries=1", "--data", "ssh_user=me"]

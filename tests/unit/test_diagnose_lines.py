@@ -27,7 +27,7 @@ GRPC = (
 
 
 @pytest.mark.parametrize(
-    ("text", "second", "rest"),
+    ("text", "second", "remainder"),
     [
         (f"{_AT}Error: x", 38.969339, "Error: x"),
         ("2026-11-25T07:19:24+0000 cp1 kubelet[10651]: E1125 x", 24.0, "E1125 x"),
@@ -36,14 +36,14 @@ GRPC = (
         ("mvcc: database space exceeded", None, "mvcc: database space exceeded"),
     ],
 )
-def test_a_line_and_its_time(text: str, second: float | None, rest: str) -> None:
+def test_a_line_and_its_time(text: str, second: float | None, remainder: str) -> None:
     line = lines.parse(text)
-    assert line == rest
+    assert line == remainder
     assert (None if line.at is None else line.at % 60) == (second and pytest.approx(second))
 
 
 @pytest.mark.parametrize(
-    ("printed", "expected"),
+    ("output", "expected"),
     [
         ((*HELP, f"{_AT}Error: unknown flag: --no-such-flag"), ["unknown flag: --no-such-flag"]),
         (
@@ -79,8 +79,8 @@ def test_a_line_and_its_time(text: str, second: float | None, rest: str) -> None
         ((f'{_AT}{{"level":"warn","msg":"apply request took too long"}}',), []),
     ],
 )
-def test_why_a_program_ended(printed: tuple[str, ...], expected: list[str]) -> None:
-    words = lines.last_words(map(lines.parse, printed))
+def test_why_a_program_ended(output: tuple[str, ...], expected: list[str]) -> None:
+    words = lines.last_words(map(lines.parse, output))
     assert len(words) == len(expected)
     assert all(part in line for part, line in zip(expected, words, strict=True))
 

@@ -87,14 +87,14 @@ def run_function(root: Path, status: str, log: str = "") -> list[str]:
         file.write_text(log)
     function = SCRIPT[SCRIPT.index("dkms_state() {") : SCRIPT.index("#!/bin/sh")]
     script = re.sub(r"(?<![\w/])/var/", f"{root}/var/", function)
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-uc", f"{script}dkms_state"],
         env={"PATH": f"{root}/bin:{os.environ['PATH']}", "LC_ALL": "C"},
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout.replace(f"{root}/", "/").splitlines()
+    return result.stdout.replace(f"{root}/", "/").splitlines()
 
 
 def test_the_log_of_a_build_that_failed(tmp_path: Path) -> None:
@@ -127,8 +127,8 @@ ADDED: dict[str, Any] = {
 def problems(**changes: Any) -> list[tuple[str, str]]:
     parsed = parse_settings({})
     state = replace(CLEAN, **(ADDED | changes))
-    found = evaluate([WORKER], {WORKER.host: state}, parsed, versions.lock(parsed))
-    return [(problem.cause, problem.remedy) for problem in found]
+    reported = evaluate([WORKER], {WORKER.host: state}, parsed, versions.lock(parsed))
+    return [(problem.cause, problem.remedy) for problem in reported]
 
 
 def test_preflight_names_module_log_and_error() -> None:
@@ -172,18 +172,18 @@ def test_a_driver_that_does_not_load_shows_what_dkms_says(tmp_path: Path) -> Non
     (tmp_path / "bin/modprobe").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "bin/modprobe").chmod(0o755)
     command = re.sub(r"(?<![\w/])/var/", f"{tmp_path}/var/", str(load()))
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", command],
         env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 1
-    said = done.stderr.replace(f"{tmp_path}/", "/")
-    assert f"nvidia/{VERSION}: added\n{LOG}:\n" in said
-    assert "error: 'gone' undeclared" in said
-    assert "the NVIDIA kernel module does not load\n    remedy: " in said
+    assert result.returncode == 1
+    message = result.stderr.replace(f"{tmp_path}/", "/")
+    assert f"nvidia/{VERSION}: added\n{LOG}:\n" in message
+    assert "error: 'gone' undeclared" in message
+    assert "the NVIDIA kernel module does not load\n    remedy: " in message
 
 
 def test_an_installation_that_ends_in_dkms() -> None:

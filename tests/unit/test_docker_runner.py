@@ -31,20 +31,20 @@ def test_a_container_that_does_not_end_is_removed(
     monkeypatch.setattr(verify_docker, "_GRACE_S", 1)
     settings = parse_settings({"verify": {"timeout_s": 10}})
     command = verify_docker._command("GPU-1", settings).replace("timeout -k 1 10", "timeout -k 1 1")
-    begun = time.monotonic()
-    done = subprocess.run(
+    started_at = time.monotonic()
+    result = subprocess.run(
         ["sh", "-c", f"PATH={tmp_path}:$PATH; {command}"],
         capture_output=True,
         text=True,
         check=True,
         timeout=20,
     )
-    assert time.monotonic() - begun < 10
-    status, _, output = done.stdout.partition("\n")
+    assert time.monotonic() - started_at < 10
+    status, _, output = result.stdout.partition("\n")
     run, ps, remove = (tmp_path / "docker.log").read_text().splitlines()
     label = next(word for word in run.split() if word.startswith(verify_docker._OWN))
     assert ps == f"ps -q --filter label={label}"
     assert remove == "rm -f 3f4e"
-    found = workload_result("gpu1", "GPU-1", output, int(status), 2.0)
-    assert (found.passed, found.uuids) == (False, ("GPU-1",))
-    assert "ended with 137" in found.error
+    workload = workload_result("gpu1", "GPU-1", output, int(status), 2.0)
+    assert (workload.passed, workload.uuids) == (False, ("GPU-1",))
+    assert "ended with 137" in workload.error

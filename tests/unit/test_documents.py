@@ -22,12 +22,12 @@ from lab.cli import app as lab
 from lab.cli import main
 from tests import tools
 from tests.documents import ROOT, Command, commands, pages, settings, split
-from tests.programs_of_others import OTHERS, check_other, placeholder
+from tests.programs_of_others import OTHER_PROGRAMS, check_other, placeholder
 
 OWN = {"pyinfra", "gpuboot", "cp", "python", "pytest"}
 SCRIPTS = {"scripts/lab", "scripts/bench", "scripts/test", "scripts/setup", "scripts/lint"}
 FILTERS = {"grep", "head", "tail", "sort", "wc"}  # behind a pipe, or found by the reader
-PROGRAMS = OWN | SCRIPTS | {name.split()[0] for name in OTHERS}
+PROGRAMS = OWN | SCRIPTS | {name.split()[0] for name in OTHER_PROGRAMS}
 
 GPUBOOT: Any = typer.main.get_command(gpuboot)
 # program -> its commands, and the one that is meant without any
@@ -35,7 +35,7 @@ TYPERS: dict[str, tuple[Any, str]] = {
     "scripts/lab": (typer.main.get_command(lab), "up"),
     "scripts/bench": (typer.main.get_command(bench), "measure"),
 }
-FOUND = {command.words: command for command in commands(PROGRAMS)}
+COMMANDS = {command.words: command for command in commands(PROGRAMS)}
 
 
 def parsed(command: Any, name: str, words: list[str]) -> dict[str, Any]:
@@ -45,16 +45,16 @@ def parsed(command: Any, name: str, words: list[str]) -> dict[str, Any]:
     """
     try:
         context = command.make_context(name, list(words))
-        rest = [*getattr(context, "_protected_args", []), *context.args]
-        if not (getattr(command, "commands", None) and rest):
+        remaining = [*getattr(context, "_protected_args", []), *context.args]
+        if not (getattr(command, "commands", None) and remaining):
             return dict(context.params)
-        _, found, rest = command.resolve_command(context, rest)
+        _, subcommand, remaining = command.resolve_command(context, remaining)
     except Exception as error:
         # both clicks' UsageError; its text alone says what is wrong
         if not hasattr(error, "format_message"):
             raise
         raise AssertionError(f"{name}: {error.format_message()}") from error
-    return parsed(found, f"{name} {found.name}", rest)
+    return parsed(subcommand, f"{name} {subcommand.name}", remaining)
 
 
 def named_only(group: Any, words: list[str]) -> bool:
@@ -66,22 +66,22 @@ def check_pyinfra(words: list[str]) -> None:
     words = [word for word in words if word != "…"]
     if words[0].startswith("-"):  # an example of options alone
         words = ["INVENTORY", "deploys/site.py", *words]
-    found = parsed(pyinfra, "pyinfra", words)
-    exists(found["inventory"])
-    for operation in found["operations"]:
+    parameters = parsed(pyinfra, "pyinfra", words)
+    exists(parameters["inventory"])
+    for operation in parameters["operations"]:
         exists(operation)
-    for item in found["data"]:
+    for item in parameters["data"]:
         key = item.partition("=")[0]
-        assert key in (ROOT / found["operations"][0]).read_text(), f"nobody reads {key}"
+        assert key in (ROOT / parameters["operations"][0]).read_text(), f"nobody reads {key}"
 
 
 def check_gpuboot(words: list[str]) -> None:
     before = words[: words.index(">")] if ">" in words else words
     if named_only(GPUBOOT, before):
         return
-    found = parsed(GPUBOOT, "gpuboot", before)
-    if found.get("inventory"):
-        exists(str(found["inventory"]))
+    parameters = parsed(GPUBOOT, "gpuboot", before)
+    if parameters.get("inventory"):
+        exists(str(parameters["inventory"]))
 
 
 def check_typer(words: list[str], program: str) -> None:
@@ -107,12 +107,12 @@ def check_cp(words: list[str]) -> None:
 
 def exists(path: str) -> None:
     """The file is here, the reader's own, or made by a `cp` of the pages."""
-    copied = {words[2] for words in FOUND if words[0] == "cp"}
+    copied = {words[2] for words in COMMANDS if words[0] == "cp"}
     site = re.fullmatch(r"inventories/(prod|site)\.py", path)
     assert placeholder(path) or path in copied or site or (ROOT / path).is_file(), path
 
 
-@pytest.mark.parametrize("command", FOUND.values(), ids=str)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=str)
 def test_a_command_of_the_pages_is_one(command: Command) -> None:
     program, *words = command.words
     if program in FILTERS:
@@ -144,28 +144,28 @@ def test_the_workflow_of_a_gpu_runner_is_one_that_runs() -> None:
     lines = [
         line for job in jobs for step in job["steps"] for line in step.get("run", "").splitlines()
     ]
-    ran = 0
+    run_count = 0
     for words in (words for line in lines for words in split(line)):
         program = words[0].removeprefix(".venv/bin/")
         own = words[1 : words.index(">")] if ">" in words else words[1:]
         if program in {"pyinfra", "gpuboot", "scripts/setup"}:
             test_a_command_of_the_pages_is_one(Command("gpu-smoke.yml", (program, *own)))
-            ran += 1
-    assert ran == len(lines) - 1  # python -c looks at the second run's output
+            run_count += 1
+    assert run_count == len(lines) - 1  # python -c looks at the second run's output
     assert f"gpuboot_reset={parse_settings({}).cluster.name}" in text
 
 
 def test_the_lab_s_help_names_the_options_of_its_kinds(capsys: pytest.CaptureFixture[str]) -> None:
-    for arguments, said in (
+    for arguments, parts in (
         (["--help"], ("--single", "--docker", "--previous-release", "--gpus")),
         (["fault", "--help"], ("set GPU KEY VALUE", "docs/lab.md")),
         (["ssh", "--help"], ("Log in to a machine",)),
     ):
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as exit_info:
             main(arguments)
-        assert ended.value.code == 0
+        assert exit_info.value.code == 0
         text = " ".join(capsys.readouterr().out.split())
-        assert all(part in text for part in said), text
+        assert all(part in text for part in parts), text
 
 
 @pytest.mark.parametrize(
@@ -191,26 +191,26 @@ def test_a_wrong_command_would_be_seen(line: str) -> None:
 
 @cache
 def help_of(program: str, words: tuple[str, ...]) -> str:
-    said = subprocess.run([program, *words], capture_output=True, text=True, timeout=30)
-    return said.stdout + said.stderr
+    result = subprocess.run([program, *words], capture_output=True, text=True, timeout=30)
+    return result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("name", [name for name in OTHERS if name.startswith("kubectl ")])
+@pytest.mark.parametrize("name", [name for name in OTHER_PROGRAMS if name.startswith("kubectl ")])
 def test_the_table_s_options_are_kubectl_s(name: str) -> None:
     program = shutil.which("kubectl")
     if program is None:
         pytest.skip("kubectl is not on this machine")
     words = tuple(name.split()[1:])
     text = help_of(program, (*words, "--help")) + help_of(program, ("options",))
-    for option in OTHERS[name].split():
+    for option in OTHER_PROGRAMS[name].split():
         assert re.search(rf"(^|\s){re.escape(option.rstrip('='))}[,= ]", text, re.MULTILINE), option
 
 
-@pytest.mark.parametrize("name", [name for name in OTHERS if name.startswith("amtool ")])
+@pytest.mark.parametrize("name", [name for name in OTHER_PROGRAMS if name.startswith("amtool ")])
 def test_the_table_s_options_are_amtool_s(name: str) -> None:
     text = help_of(str(tools.amtool()), (*name.split()[1:], "--help"))
     assert "unexpected" not in text
-    for option in OTHERS[name].split():
+    for option in OTHER_PROGRAMS[name].split():
         assert option in text, option
 
 
@@ -236,7 +236,9 @@ def test_python_of_the_pages_imports_what_exists() -> None:
 
 
 def test_the_pages_have_commands_and_settings() -> None:
-    assert {"scripts/lab", "pyinfra", "gpuboot", "kubectl", "nvidia-smi"} <= {w[0] for w in FOUND}
+    assert {"scripts/lab", "pyinfra", "gpuboot", "kubectl", "nvidia-smi"} <= {
+        w[0] for w in COMMANDS
+    }
     assert len(settings()) >= 4
 
 

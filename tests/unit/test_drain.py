@@ -15,44 +15,44 @@ from deploys.lib.remote import RemoteError
 from gpuboot.kubernetes import drain, gpu_pods
 from gpuboot.kubernetes.budgets import Budget
 from gpuboot.kubernetes.drain import NodePods, Pod
-from tests.cluster_answers import listed, named, packed
+from tests.cluster_answers import item_list, make_object, packed
 
 Json = dict[str, Any]
-HELD = Budget("ml", "b", 1, 1, "app=web")
+BLOCKING_BUDGET = Budget("ml", "b", 1, 1, "app=web")
 
 
 def owner(kind: str, name: str) -> Json:
     return {"kind": kind, "name": name, "controller": True}
 
 
-def pod(name: str, *owners: Json, **more: Any) -> Json:
-    labels, annotations = more.pop("labels", {}), more.pop("annotations", {})
-    found = named(name, "ml", labels=labels, annotations=annotations)
-    found["metadata"] |= {"ownerReferences": list(owners), **more.pop("meta", {})}
-    spec = {"containers": [{"resources": {"limits": more.get("limits")}}]}
-    ready = {"type": "Ready", "status": "True" if more.get("ready", True) else "False"}
-    status = {"phase": more.get("phase", "Running"), "conditions": [ready]}
-    return {**found, "spec": {**spec, "volumes": more.get("volumes")}, "status": status}
+def pod(name: str, *owners: Json, **fields: Any) -> Json:
+    labels, annotations = fields.pop("labels", {}), fields.pop("annotations", {})
+    manifest = make_object(name, "ml", labels=labels, annotations=annotations)
+    manifest["metadata"] |= {"ownerReferences": list(owners), **fields.pop("meta", {})}
+    spec = {"containers": [{"resources": {"limits": fields.get("limits")}}]}
+    ready = {"type": "Ready", "status": "True" if fields.get("ready", True) else "False"}
+    status = {"phase": fields.get("phase", "Running"), "conditions": [ready]}
+    return {**manifest, "spec": {**spec, "volumes": fields.get("volumes")}, "status": status}
 
 
 def budget(name: str, selector: Json | None, allowed: int, namespace: str = "ml") -> Json:
     status = {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1}
-    return named(name, namespace, spec={"selector": selector}, status=status)
+    return make_object(name, namespace, spec={"selector": selector}, status=status)
 
 
 def node(ready: str = "True") -> Json:
-    return named("gpu1", status={"conditions": [{"type": "Ready", "status": ready}]})
+    return make_object("gpu1", status={"conditions": [{"type": "Ready", "status": ready}]})
 
 
 def state(*pods: Json, budgets: tuple[Json, ...] = (), volumes: tuple[Json, ...] = (),
-          found: Json | None = None) -> NodePods:  # fmt: skip
+          node_answer: Json | None = None) -> NodePods:  # fmt: skip
     paths = drain.paths("gpu1")
-    bodies = (found or node(), listed(*pods), listed(*budgets), listed(*volumes))
+    bodies = (node_answer or node(), item_list(*pods), item_list(*budgets), item_list(*volumes))
     return drain.parse(packed(dict(zip(paths, bodies, strict=True))), "gpu1")
 
 
 def test_daemonsets_and_static_pods_stay() -> None:
-    found = state(
+    node_pods = state(
         pod("exporter", owner("DaemonSet", "exporter")),
         pod("etcd-cp1", owner("Node", "cp1"), annotations={"kubernetes.io/config.mirror": "x"}),
         pod("train-0", owner("StatefulSet", "train"), limits={"nvidia.com/gpu": "2", "cpu": "1"}),
@@ -60,25 +60,25 @@ def test_daemonsets_and_static_pods_stay() -> None:
         pod("old", owner("ReplicaSet", "old")),
         pod("alone", {"kind": "Thing", "name": "x"}),
     )
-    assert [str(item) for item in found.leaving] == [
+    assert [str(item) for item in node_pods.leaving] == [
         "ml/train-0 (StatefulSet train, 2 GPUs)",
         "ml/web-5d-x (Deployment web)",
         "ml/old (ReplicaSet old)",
         "ml/alone (no controller: nothing makes it again)",
     ]
-    assert (found.known, found.ready) == (True, True)
-    assert state(found=node("Unknown")).ready is False
+    assert (node_pods.exists, node_pods.ready) == (True, True)
+    assert state(node_answer=node("Unknown")).ready is False
 
 
 def test_a_node_that_the_cluster_does_not_know() -> None:
     paths = drain.paths("gpu1")
-    lines = packed({paths[0]: None, **{path: listed() for path in paths[1:]}})
+    lines = packed({paths[0]: None, **{path: item_list() for path in paths[1:]}})
     assert drain.parse(lines, "gpu1") == NodePods()
     assert drain.parse(["error\tno route", "end\tok"], "gpu1").error == "no route"
 
 
 @pytest.mark.parametrize(
-    ("selector", "held"),
+    ("selector", "blocked"),
     [
         ({"matchLabels": {"app": "web"}}, True),
         ({"matchLabels": {"app": "web", "tier": "x"}}, False),
@@ -90,13 +90,13 @@ def test_a_node_that_the_cluster_does_not_know() -> None:
         ({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}, False),
     ],
 )
-def test_the_budget_that_keeps_a_pod(selector: Json | None, held: bool) -> None:
+def test_the_budget_that_keeps_a_pod(selector: Json | None, blocked: bool) -> None:
     web = pod("web", owner("StatefulSet", "web"), labels={"app": "web"})
-    [found] = state(web, budgets=(budget("b", selector, 0),)).leaving
-    told = ["PodDisruptionBudget ml/b (1 healthy, 1 needed)"] if held else []
-    assert [str(item) for item in found.held_by] == told
+    [leaving] = state(web, budgets=(budget("b", selector, 0),)).leaving
+    expected = ["PodDisruptionBudget ml/b (1 healthy, 1 needed)"] if blocked else []
+    assert [str(item) for item in leaving.held_by] == expected
     [free] = state(web, budgets=(budget("b", selector, 1),)).leaving
-    assert (free.held_by, free.budgets) == ((), ("b",) if held else ())
+    assert (free.held_by, free.budgets) == ((), ("b",) if blocked else ())
     [other] = state(web, budgets=(budget("b", selector, 0, "else"),)).leaving
     assert other.budgets == ()
 
@@ -107,26 +107,26 @@ def test_what_is_lost_is_named() -> None:
     def volume(name: str, **claim: Any) -> Json:
         terms = [{"matchExpressions": [affinity]}]
         required = {"required": {"nodeSelectorTerms": terms}}
-        return named(name, spec={"nodeAffinity": required, **claim})
+        return make_object(name, spec={"nodeAffinity": required, **claim})
 
-    found = state(
+    node_pods = state(
         pod("alone", volumes=[{"name": "cache", "emptyDir": {}}]),
         pod("shm", owner("Job", "j"), volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}},
                                                {"name": "c", "configMap": {}}]),
         volumes=(volume("pv1", claimRef={"namespace": "ml", "name": "data"}), volume("pv2"),
-                 named("nfs", spec={})),
+                 make_object("nfs", spec={})),
     )  # fmt: skip
-    assert drain.lost(found) == [
+    assert drain.loss_lines(node_pods) == [
         "ml/alone has no controller: nothing makes it again",
         "ml/alone loses what is in emptyDir cache",
         "volume pv1 (ml/data) is on this machine alone",
         "volume pv2 is on this machine alone",
     ]
-    assert len(drain.lost(found, leaves_for_good=False)) == 2
-    assert drain.forbidden(found, empty_dirs=True, unmanaged=True) == []
-    alone = "ml/alone (no controller: nothing makes it again) has"
-    assert drain.forbidden(found, empty_dirs=False, unmanaged=False) == [
-        f"{alone} data in emptyDir cache", f"{alone} nobody who makes it again",
+    assert len(drain.loss_lines(node_pods, leaves_for_good=False)) == 2
+    assert drain.forbidden(node_pods, empty_dirs=True, unmanaged=True) == []
+    prefix = "ml/alone (no controller: nothing makes it again) has"
+    assert drain.forbidden(node_pods, empty_dirs=False, unmanaged=False) == [
+        f"{prefix} data in emptyDir cache", f"{prefix} nobody who makes it again",
     ]  # fmt: skip
 
 
@@ -144,15 +144,15 @@ def test_only_what_may_be_ended_is_told_to_kubectl() -> None:
 
 
 def test_a_pod_that_has_ended_keeps_nobody() -> None:
-    ended = pod("once", phase="Succeeded", volumes=[{"name": "out", "emptyDir": {}}])
-    assert drain.forbidden(state(ended), empty_dirs=False, unmanaged=False) == []
+    ended_pod = pod("once", phase="Succeeded", volumes=[{"name": "out", "emptyDir": {}}])
+    assert drain.forbidden(state(ended_pod), empty_dirs=False, unmanaged=False) == []
 
 
 def test_gpus_are_counted_as_the_scheduler_does() -> None:
     """The sum of the containers, or one init container's where that is more."""
-    one, four = ({"resources": {"limits": {"nvidia.com/gpu": count}}} for count in ("1", "4"))
+    one_gpu, four = ({"resources": {"limits": {"nvidia.com/gpu": count}}} for count in ("1", "4"))
     slices = {"resources": {"limits": {"nvidia.com/mig-1g.10gb": 2, "cpu": "4"}}}
-    spec = {"containers": [one, slices, {"name": "side"}], "initContainers": [one]}
+    spec = {"containers": [one_gpu, slices, {"name": "side"}], "initContainers": [one_gpu]}
     assert gpu_pods.gpus({"spec": spec}) == 3
     assert gpu_pods.gpus({"spec": {**spec, "initContainers": [four]}}) == 4
     assert gpu_pods.gpus({"spec": {"containers": [{"resources": {"limits": None}}]}}) == 0
@@ -172,12 +172,12 @@ def test_pods_hold_gpus_until_their_last_container_has_ended() -> None:
     assert gpu_pods.holding(pods) == ["ml/train", "ml/pulls-its-image", "ml/slice", "ml/shares"]
 
 
-def left(name: str, **more: Any) -> Pod:
-    return Pod(namespace="ml", name=name, owner="Deployment web", **more)
+def left(name: str, **fields: Any) -> Pod:
+    return Pod(namespace="ml", name=name, owner="Deployment web", **fields)
 
 
 def test_progress_names_first_who_is_kept() -> None:
-    pods = (left("a"), left("b", held_by=(HELD,)))
+    pods = (left("a"), left("b", held_by=(BLOCKING_BUDGET,)))
     look = drain.progress(NodePods(leaving=pods), 5, "")
     assert look.text == (
         "3 of 5 pods have left; still there: ml/b (Deployment web) is kept by PodDisruptionBudget "
@@ -195,8 +195,8 @@ def test_progress_names_first_who_is_kept() -> None:
 
 
 def test_the_remedy_is_of_what_keeps_it() -> None:
-    held = NodePods(leaving=(left("a", budgets=("b",), held_by=(HELD,)),))
-    assert "change the budget" in drain.remedy(held, "gpu1")
+    node_pods = NodePods(leaving=(left("a", budgets=("b",), held_by=(BLOCKING_BUDGET,)),))
+    assert "change the budget" in drain.remedy(node_pods, "gpu1")
     waits = drain.remedy(NodePods(leaving=(left("a", ending=True),)), "gpu1")
     assert waits.startswith("see what they wait for")
     assert waits.endswith("kubectl uncordon gpu1")
@@ -206,8 +206,8 @@ def test_the_fact_asks_for_one_node() -> None:
     fact = NodePodsFact()
     command = fact.command("/etc/kubernetes/admin.conf", "gpu1")
     assert "spec.nodeName%3Dgpu1" in command
-    lines = ["node\tgpu1", *packed(dict.fromkeys(drain.paths("gpu1"), listed()))]
-    assert fact.value(lines) == NodePods(known=True)
+    lines = ["node\tgpu1", *packed(dict.fromkeys(drain.paths("gpu1"), item_list()))]
+    assert fact.value(lines) == NodePods(exists=True)
 
 
 class Leader:
@@ -218,10 +218,10 @@ class Leader:
 
     def __init__(self, *states: NodePods, cordoned: bool = False) -> None:
         self.states, self.cordoned = list(states), cordoned
-        self.told: list[str] = []
+        self.commands: list[str] = []
 
     def run(self, host: object, command: str, stdin: str = "") -> str:
-        self.told.append(command)
+        self.commands.append(command)
         if "unschedulable" in command:
             return "true" if self.cordoned else ""
         if " drain " in command and self.states[0].leaving:
@@ -229,7 +229,9 @@ class Leader:
                 "cp1: kubectl drain: error when evicting: global timeout reached: 10s"
             )
         if " get pods " in command:
-            return json.dumps({"items": [named("c", "ml", spec={}, status={"phase": "Pending"})]})
+            return json.dumps(
+                {"items": [make_object("c", "ml", spec={}, status={"phase": "Pending"})]}
+            )
         return ""
 
     def read(self, host: object, fact: object, **arguments: str) -> NodePods:
@@ -251,7 +253,7 @@ def leads(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_drain_goes_on_until_all_pods_have_left(leads: Any) -> None:
     leader = leads(NodePods(leaving=(left("a"),)), NodePods(leaving=(left("a"),)), NodePods())
     moving.drain(cast(Host, leader), "gpu1", 30)
-    look, cordon, *evictions = leader.told
+    look, cordon, *evictions = leader.commands
     assert "unschedulable" in look
     assert cordon.endswith("cordon gpu1")
     assert all(
@@ -262,16 +264,16 @@ def test_a_drain_goes_on_until_all_pods_have_left(leads: Any) -> None:
 
 
 def test_a_drain_that_is_late_names_the_pod_its_owner_and_its_budget(leads: Any) -> None:
-    held = left("a", budgets=("b",), held_by=(HELD,))
-    leader = leads(NodePods(leaving=(held,)))
-    told = (
+    blocked_pod = left("a", budgets=("b",), held_by=(BLOCKING_BUDGET,))
+    leader = leads(NodePods(leaving=(blocked_pod,)))
+    expected = (
         r"(?s)not drained, and stays cordoned: not done after 0 s.*ml/a \(Deployment web\) is kept "
         r"by .*ml/b.*; not Ready of the pods that b counts: c \(on no node\): Pending"
         r".*remedy: .*uncordon gpu1"
     )
-    with pytest.raises(RemoteError, match=told):
+    with pytest.raises(RemoteError, match=expected):
         moving.drain(cast(Host, leader), "gpu1", 0)
-    assert leader.told[-1].endswith("get pods --namespace ml --selector app=web --output json")
+    assert leader.commands[-1].endswith("get pods --namespace ml --selector app=web --output json")
 
 
 @pytest.mark.parametrize("cordoned", [False, True])
@@ -282,7 +284,7 @@ def test_a_node_with_pods_that_may_not_be_ended_is_left_as_it_was(
     leader = leads(NodePods(leaving=(left("a", empty_dirs=("cache",)),)), cordoned=cordoned)
     with pytest.raises(moving.DrainRefusedError, match=r"ml/a .* has data in emptyDir cache"):
         moving.drain(cast(Host, leader), "gpu1", 0, empty_dirs=False)
-    verbs = [command.split()[3] for command in leader.told[1:]]
+    verbs = [command.split()[3] for command in leader.commands[1:]]
     assert verbs == ["cordon", *([] if cordoned else ["uncordon"])]
     with pytest.raises(RemoteError, match="does not answer"):
         moving.drain(cast(Host, leads(NodePods(error="x"))), "gpu1", 0)

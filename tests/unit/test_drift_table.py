@@ -11,7 +11,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.fact_output import Fields
 from gpuboot.hosts import boot, boot_overrides, module_loading
 from gpuboot.kubernetes import in_force, kubelet_in_force, static_pods
-from gpuboot.kubernetes.open_rights import CLUSTER_BINDINGS, MEANT
+from gpuboot.kubernetes.open_rights import CLUSTER_BINDINGS, INTENT_ANNOTATION
 from gpuboot.verify.alert_path import Matcher, parse_silences
 from tests.unit import drift_plants
 from tests.unit.drift_plants import Row
@@ -22,10 +22,10 @@ from tests.unit.test_preflight import CLEAN
 
 @pytest.mark.parametrize("row", [*ROWS, *OBJECT_ROWS], ids=str)
 def test_a_change_is_named(row: Row) -> None:
-    named = row.planted()
-    assert len(named) == 1, named
-    missing = [part for part in row.names if part not in named[0]]
-    assert not missing, named
+    names = row.planted()
+    assert len(names) == 1, names
+    missing = [part for part in row.names if part not in names[0]]
+    assert not missing, names
 
 
 def test_the_table_has_each_change_once() -> None:
@@ -36,9 +36,9 @@ def test_the_table_has_each_change_once() -> None:
 def test_what_nobody_has_touched_is_not_named() -> None:
     assert drift_plants.kubelet() == []
     assert measured("cp1", "gpu1", "gpu2") == []
-    found = in_force.parse(drift_plants.lines()["in_force"])
-    assert sorted(found.kubelets) == ["cp1", "gpu1", "gpu2"]
-    assert (found.rights, found.silences, found.unanswered) == ((), (), {})
+    state = in_force.parse(drift_plants.lines()["in_force"])
+    assert sorted(state.kubelets) == ["cp1", "gpu1", "gpu2"]
+    assert (state.rights, state.silences, state.unanswered) == ((), (), {})
     pods = static_pods.parse(drift_plants.lines()["static_pods"])
     assert (pods.error, static_pods.changed(pods), static_pods.overrides(pods)) == ("", {}, [])
     assert static_pods.is_running(pods)
@@ -72,7 +72,7 @@ def test_what_is_right_is_not_named(row: Row) -> None:
 
 def test_rights_that_a_site_means_are_not_named() -> None:
     item = {
-        "metadata": {"name": "viewers", "annotations": {MEANT: "true"}},
+        "metadata": {"name": "viewers", "annotations": {INTENT_ANNOTATION: "true"}},
         "roleRef": {"kind": "ClusterRole", "name": "view"},
         "subjects": [{"kind": "Group", "name": "system:authenticated"}],
     }
@@ -82,9 +82,9 @@ def test_rights_that_a_site_means_are_not_named() -> None:
 def test_what_files_of_real_hosts_set_is_named() -> None:
     """By /etc/default/kubelet, kubeadm's flags, a drop-in, files of sysctl.d and modprobe.d."""
     planted = drift_plants.lines()["planted"]
-    found = in_force.parse(planted["in_force"])
-    asked = kubelet_in_force.expected(planted["config"])
-    named = []
+    state_in_force = in_force.parse(planted["in_force"])
+    expected = kubelet_in_force.expected(planted["config"])
+    names = []
     for host, lines in planted["hosts"].items():
         fields = Fields(lines)
         state = replace(
@@ -93,10 +93,10 @@ def test_what_files_of_real_hosts_set_is_named() -> None:
             module_loading=module_loading.parse(fields),
             kubeconfigs=drift_plants.JOINED,
         )
-        named += boot_overrides.kept(state)
-        running = found.kubelets[host]
-        named += kubelet_in_force.overrides(running, asked, state.boot.kubelet, pending=True)
-    text = "\n".join(item.what for item in named)
+        names += boot_overrides.decisions(state)
+        running = state_in_force.kubelets[host]
+        names += kubelet_in_force.overrides(running, expected, state.boot.kubelet, pending=True)
+    text = "\n".join(item.what for item in names)
     for part in (
         "maxPods is 20, expected 110 (by /etc/default/kubelet:1",
         "serializeImagePulls is False, expected True (by /etc/systemd/system/kubelet.service.d/20-",
@@ -107,13 +107,13 @@ def test_what_files_of_real_hosts_set_is_named() -> None:
         "overlay is not loaded",
     ):
         assert part in text
-    assert len(named) == 7, text  # what kubeadm's own files say, a run writes again
+    assert len(names) == 7, text  # what kubeadm's own files say, a run writes again
 
 
 def test_rights_manifests_and_silences_of_a_real_cluster_are_named() -> None:
     planted = drift_plants.lines()["planted"]
-    found = in_force.parse(planted["in_force"])
-    assert [item.label for item in found.rights] == [
+    state = in_force.parse(planted["in_force"])
+    assert [item.label for item in state.rights] == [
         "ClusterRoleBinding everyone",
         "ClusterRoleBinding permissive-binding",
         "RoleBinding monitoring/lookers",
@@ -122,6 +122,6 @@ def test_rights_manifests_and_silences_of_a_real_cluster_are_named() -> None:
     pods = static_pods.parse(planted["static_pods"])
     changed = [name.removesuffix(".yaml") for name in static_pods.changed(pods)]
     assert changed == ["etcd", "kube-apiserver", "kube-controller-manager"]
-    silences = parse_silences(found.silences)
+    silences = parse_silences(state.silences)
     rules = alert_rules(Settings(), [])
-    assert len(lasting(silences, rules, "gpuboot", found.clock)) == 2
+    assert len(lasting(silences, rules, "gpuboot", state.clock)) == 2

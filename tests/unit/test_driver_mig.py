@@ -15,7 +15,7 @@ from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import offers
 from tests.unit.test_node_state import ANSWER
-from tests.unit.test_offers import seen
+from tests.unit.test_offers import node_status
 from tests.unit.test_sharing import NODE
 
 GB200, GB300, B300, RTX, PG506, NEW = 0x2941, 0x31C2, 0x3182, 0x2BB5, 0x20B6, 0x3FFF
@@ -79,9 +79,9 @@ def test_layouts_that_are_not_refused(device: int, layout: str, own: dict[str, i
 def test_the_driver_counts_for_more_than_the_table(
     device: int, layout: str, own: dict[str, int], driver: DriverProfiles, words: str
 ) -> None:
-    said = problems(shared(layout, own), device, driver)
-    assert words in said
-    assert bool(said) is bool(words)
+    reported = problems(shared(layout, own), device, driver)
+    assert words in reported
+    assert bool(reported) is bool(words)
 
 
 def test_what_gpuboot_cannot_write_beside_own_layouts_is_named() -> None:
@@ -97,9 +97,9 @@ def test_what_gpuboot_cannot_write_beside_own_layouts_is_named() -> None:
 
 def test_what_a_node_offers_by_its_driver() -> None:
     settings = shared("all-1g.99gb")
-    known = sharing.offer(NODE, settings, (NEW, NEW), FUTURE)
-    assert (dict(known.resources), known.counted) == ({"nvidia.com/mig-1g.99gb": 14}, True)
-    assert sharing.promised(NODE, settings, (NEW, NEW), FUTURE)["layout"] == {"1g.99gb": 14}
+    offer = sharing.offer(NODE, settings, (NEW, NEW), FUTURE)
+    assert (dict(offer.resources), offer.counted) == ({"nvidia.com/mig-1g.99gb": 14}, True)
+    assert sharing.expected_share(NODE, settings, (NEW, NEW), FUTURE)["layout"] == {"1g.99gb": 14}
     balanced = sharing.offer(NODE, shared("all-balanced"), (NEW,), FUTURE)
     assert balanced.resources == {
         "nvidia.com/mig-1g.99gb": 2, "nvidia.com/mig-2g.198gb": 1, "nvidia.com/mig-3g.396gb": 1,
@@ -110,16 +110,18 @@ def test_before_the_driver_runs_any_number_is_right_once_the_layout_is_made() ->
     settings = shared("all-1g.99gb")
     offer = sharing.offer(NODE, settings, (NEW, NEW))
     assert not offer.counted
-    assert sharing.promised(NODE, settings, (NEW, NEW))["layout"] is None
+    assert sharing.expected_share(NODE, settings, (NEW, NEW))["layout"] is None
     labels = {**{name: value for name, value in offer.labels.items() if value}}
-    done = labels | {sharing.MIG_STATE: "success"}
-    assert lacking(offer, labels, {}) == "MIG layout all-1g.99gb: none"
-    assert lacking(offer, done, {"nvidia.com/gpu": "0"}) == "no GPU and no MIG instance"
-    assert lacking(offer, done, {"nvidia.com/mig-1g.99gb": "14"}) == ""
+    ready_labels = labels | {sharing.MIG_STATE: "success"}
+    assert missing_reason(offer, labels, {}) == "MIG layout all-1g.99gb: none"
+    assert (
+        missing_reason(offer, ready_labels, {"nvidia.com/gpu": "0"}) == "no GPU and no MIG instance"
+    )
+    assert missing_reason(offer, ready_labels, {"nvidia.com/mig-1g.99gb": "14"}) == ""
 
 
-def lacking(offer: Offer, labels: dict[str, str], allocatable: dict[str, str]) -> str:
-    return offers.lacking(seen(labels, **allocatable), offer)
+def missing_reason(offer: Offer, labels: dict[str, str], allocatable: dict[str, str]) -> str:
+    return offers.offer_problem(node_status(labels, **allocatable), offer)
 
 
 def test_two_kinds_of_gpus_in_a_host_are_told_apart_by_their_ids() -> None:

@@ -85,10 +85,10 @@ def test_they_hide_no_failure(tmp_path: Path, kind: str) -> None:
 def test_a_run_whose_proof_is_not_covered_ends_like_verify(
     tmp_path: Path, last: str, code: int
 ) -> None:
-    ended, text = run(tmp_path, last, DEPLOY + PROOF)
-    noted = json.loads((tmp_path / "reports/latest/run.json").read_text())
+    exit_code, text = run(tmp_path, last, DEPLOY + PROOF)
+    record = json.loads((tmp_path / "reports/latest/run.json").read_text())
     page = (tmp_path / "reports/latest/run.html").read_text()
-    assert (ended, noted["exit"]) == (code, code)
+    assert (exit_code, record["exit"]) == (code, code)
     assert ("The run is done" in page) is (last == "true")
     assert ("done in" in text) is (last == "true")
 
@@ -103,8 +103,8 @@ def test_a_signal_ends_a_run_in_order(tmp_path: Path, name: str) -> None:
     assert text.count("interrupted: ") == 1
     assert "the run was interrupted during Drivers | Do what" in text
     assert "go on with: pyinfra inventory.py site.py -y" in text
-    noted = json.loads((tmp_path / "reports/latest/run.json").read_text())
-    assert noted["exit"] == number
+    record = json.loads((tmp_path / "reports/latest/run.json").read_text())
+    assert record["exit"] == number
 
 
 def test_a_second_signal_at_once_is_the_same_one(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_whoever_reads_the_output_may_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "expected"),
     [
         (
             [
@@ -151,5 +151,5 @@ def test_whoever_reads_the_output_may_end(tmp_path: Path) -> None:
         ([], "does not answer: it gave no reason"),
     ],
 )
-def test_what_a_host_did_not_tell_and_why(lines: list[str], said: str) -> None:
-    assert cause(lines) == said
+def test_what_a_host_did_not_tell_and_why(lines: list[str], expected: str) -> None:
+    assert cause(lines) == expected

@@ -21,12 +21,12 @@ SCRIPT = Path(node.__file__).with_name("proxies.sh")
 PROXY = "http://proxy.example:3128"
 
 
-def variables(where: str, **values: str) -> tuple[ProxyVariable, ...]:
-    return tuple(ProxyVariable(where, name, value) for name, value in values.items())
+def variables(source: str, **values: str) -> tuple[ProxyVariable, ...]:
+    return tuple(ProxyVariable(source, name, value) for name, value in values.items())
 
 
-def causes(*found: ProxyVariable, **settings: Any) -> list[str]:
-    state = replace(CLEAN, proxy_variables=found)
+def causes(*proxy_variables: ProxyVariable, **settings: Any) -> list[str]:
+    state = replace(CLEAN, proxy_variables=proxy_variables)
     return [
         cause for cause, _ in environment.problems(LEADER, state, parse_settings(dict(settings)))
     ]
@@ -51,32 +51,32 @@ def test_what_login_puts_into_the_environment_reaches_no_command() -> None:
     lines = shell(
         command, HTTP_PROXY=PROXY, https_proxy=PROXY, No_PROXY="", ALL_PROXY=PROXY, no_proxy="a"
     )
-    taken = [line for line in lines if line.partition("=")[0].lower().endswith("_proxy")]
-    assert taken
-    assert [line for line in taken if line.partition("=")[2]] == []
+    proxy_lines = [line for line in lines if line.partition("=")[0].lower().endswith("_proxy")]
+    assert proxy_lines
+    assert [line for line in proxy_lines if line.partition("=")[2]] == []
 
 
 def test_commands_with_a_proxy_of_the_sites_own_env() -> None:
-    found = variables("commands", HTTPS_PROXY=PROXY)
-    [cause] = causes(*found)
+    proxy_variables = variables("commands", HTTPS_PROXY=PROXY)
+    [cause] = causes(*proxy_variables)
     assert "kubeadm copies into the control plane's pods" in cause
     excepted = "gpuboot-api,10.96.0.0/12,10.244.0.0/16"
-    assert causes(*found, *variables("commands", NO_PROXY=excepted)) == []
-    assert causes(*found, *variables("commands", NO_PROXY="gpuboot-api")) != []
+    assert causes(*proxy_variables, *variables("commands", NO_PROXY=excepted)) == []
+    assert causes(*proxy_variables, *variables("commands", NO_PROXY="gpuboot-api")) != []
     assert causes(*variables("commands", no_proxy="localhost")) == []
 
 
-@pytest.mark.parametrize("where", ["systemd", "kubelet", "/etc/default/kubelet"])
-def test_a_kubelet_that_would_ask_a_proxy_for_the_api(where: str) -> None:
-    [cause] = causes(*variables(where, https_proxy=PROXY))
+@pytest.mark.parametrize("source", ["systemd", "kubelet", "/etc/default/kubelet"])
+def test_a_kubelet_that_would_ask_a_proxy_for_the_api(source: str) -> None:
+    [cause] = causes(*variables(source, https_proxy=PROXY))
     assert cause == (
         f"its kubelet would reach the API server (gpuboot-api) through the proxy {PROXY}, by the "
-        f"environment of {where}"
+        f"environment of {source}"
     )
-    assert causes(*variables(where, HTTPS_PROXY=PROXY, NO_PROXY="localhost, gpuboot-api")) == []
+    assert causes(*variables(source, HTTPS_PROXY=PROXY, NO_PROXY="localhost, gpuboot-api")) == []
     own = {"cluster": {"endpoint": "10.0.0.9:6443"}}
-    assert causes(*variables(where, HTTPS_PROXY=PROXY, NO_PROXY="10.0.0.0/8"), **own) == []
-    assert causes(*variables(where, HTTP_PROXY=PROXY)) == [], "the API is asked by https"
+    assert causes(*variables(source, HTTPS_PROXY=PROXY, NO_PROXY="10.0.0.0/8"), **own) == []
+    assert causes(*variables(source, HTTP_PROXY=PROXY)) == [], "the API is asked by https"
 
 
 def test_what_a_unit_says_counts_before_what_systemd_says() -> None:
@@ -90,8 +90,8 @@ def test_a_proxy_that_the_settings_do_not_name_is_told() -> None:
     assert causes(*state.proxy_variables) == [], "no command of ours gets it"
     [line] = environment.warnings([LEADER], {LEADER.host: state}, parse_settings({}))
     assert line.startswith(f"cp1: /etc/environment names the proxy {PROXY}, which gpuboot and")
-    named = parse_settings({"proxy": {"https": PROXY}})
-    assert environment.warnings([LEADER], {LEADER.host: state}, named) == []
+    configured = parse_settings({"proxy": {"https": PROXY}})
+    assert environment.warnings([LEADER], {LEADER.host: state}, configured) == []
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ UUIDS = ("GPU-00000000-0000-4000-8000-000000000001", "GPU-00000000-0000-4000-800
 
 
 @pytest.fixture(autouse=True)
-def beside(monkeypatch: pytest.MonkeyPatch) -> None:
+def module_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """The modules import each other as they lie: side by side."""
     monkeypatch.syspath_prepend(str(FOLDER))
 
@@ -70,11 +70,11 @@ def test_the_page_is_openmetrics_with_its_content_type() -> None:
         server.shutdown()
         server.server_close()
     assert kind == "application/openmetrics-text; version=1.0.0; charset=utf-8"
-    found = {family.name: family for family in families(text)}
-    assert found["ml_tokens"].type == "counter"
-    assert found["ml_tokens"].documentation == 'Tokens, "all" of them\nand \\ more'
-    assert found["ml_step_seconds"].unit == "seconds"
-    [first] = [s for s in found["ml_tokens"].samples if s.labels["phase"] == "prompt"]
+    by_name = {family.name: family for family in families(text)}
+    assert by_name["ml_tokens"].type == "counter"
+    assert by_name["ml_tokens"].documentation == 'Tokens, "all" of them\nand \\ more'
+    assert by_name["ml_step_seconds"].unit == "seconds"
+    [first] = [s for s in by_name["ml_tokens"].samples if s.labels["phase"] == "prompt"]
     assert (first.name, first.value) == ("ml_tokens_total", 3)
     assert first.labels["model"] == 'a "b"\\\n'
     assert text.endswith("# EOF\n")
@@ -103,11 +103,11 @@ def test_training_counts_what_it_does_and_learns(caplog: pytest.LogCaptureFixtur
     metrics = module("telemetry").Metrics()
     caplog.set_level(logging.INFO)
     model = module("training").train(metrics, steps=400, size=16, pause_s=0)
-    found = samples(metrics.text())
-    assert found["ml_samples_total{phase=training}"] == 400 * 16
-    assert found["ml_steps_total"] == 400
-    assert found["ml_step_seconds_total"] > 0
-    assert found["ml_loss"] < 0.01
+    metric_samples = samples(metrics.text())
+    assert metric_samples["ml_samples_total{phase=training}"] == 400 * 16
+    assert metric_samples["ml_steps_total"] == 400
+    assert metric_samples["ml_step_seconds_total"] > 0
+    assert metric_samples["ml_loss"] < 0.01
     assert (model.slope, model.bias) == (pytest.approx(3, abs=0.1), pytest.approx(-1, abs=0.1))
     assert caplog.records[-1].message == "done"
 
@@ -162,11 +162,11 @@ def test_serving_counts_tokens_and_its_queue(served: tuple[int, Slow, Any]) -> N
     for thread in asking:
         thread.join(20)
     assert answers == ["three two one\n"] * 3
-    found = samples(metrics.text())
-    assert found["ml_tokens_total{phase=prompt}"] == 9
-    assert found["ml_tokens_total{phase=generation}"] == 9
-    assert found["ml_requests_total{outcome=success}"] == 3
-    assert found["ml_requests_waiting"] == found["ml_requests_running"] == 0
+    metric_samples = samples(metrics.text())
+    assert metric_samples["ml_tokens_total{phase=prompt}"] == 9
+    assert metric_samples["ml_tokens_total{phase=generation}"] == 9
+    assert metric_samples["ml_requests_total{outcome=success}"] == 3
+    assert metric_samples["ml_requests_waiting"] == metric_samples["ml_requests_running"] == 0
 
 
 def test_a_failed_request_is_counted_and_makes_no_tokens(served: tuple[int, Slow, Any]) -> None:
@@ -174,22 +174,22 @@ def test_a_failed_request_is_counted_and_makes_no_tokens(served: tuple[int, Slow
     model.let.release()
     with pytest.raises(Exception, match="500"):
         got(port, "/generate", b"bad")
-    found = samples(metrics.text())
-    assert found["ml_requests_total{outcome=error}"] == 1
-    assert found["ml_tokens_total{phase=prompt}"] == 0
+    metric_samples = samples(metrics.text())
+    assert metric_samples["ml_requests_total{outcome=error}"] == 1
+    assert metric_samples["ml_tokens_total{phase=prompt}"] == 0
 
 
 def test_a_log_line_is_one_json_object_with_its_place() -> None:
-    where = {"node": "gpu1", "namespace": "ml", "pod": "train-0", "gpu_uuid": ",".join(UUIDS)}
+    place = {"node": "gpu1", "namespace": "ml", "pod": "train-0", "gpu_uuid": ",".join(UUIDS)}
     record = logging.makeLogRecord(
         {"name": "training", "levelname": "WARNING", "msg": "slow %s", "args": ("step",),
          "created": 1763900000.5, "step": 7, "node": "made up"}
     )  # fmt: skip
-    text = module("telemetry").JsonLines(where).format(record)
+    text = module("telemetry").JsonLines(place).format(record)
     assert "\n" not in text
     assert json.loads(text) == {
         "time": "2025-11-23T12:13:20.500Z", "level": "warning", "logger": "training",
-        "message": "slow step", "step": 7, **where,
+        "message": "slow step", "step": 7, **place,
     }  # fmt: skip
 
 
@@ -203,7 +203,7 @@ def test_an_exception_stays_in_its_line() -> None:
     assert "ValueError: no" in json.loads(text)["exception"]
 
 
-SAID = f"""\
+GPU_LIST = f"""\
 GPU 0: NVIDIA H100 80GB HBM3 (UUID: {UUIDS[0]})
   MIG 1g.10gb     Device  0: (UUID: MIG-11111111-1111-5111-8111-111111111111)
 GPU 1: NVIDIA H100 80GB HBM3 (UUID: {UUIDS[1]})
@@ -213,13 +213,13 @@ GPU 1: NVIDIA H100 80GB HBM3 (UUID: {UUIDS[1]})
 def test_the_place_is_what_is_known_and_nothing_else(tmp_path: Path) -> None:
     telemetry = module("telemetry")
     smi = tmp_path / "smi"
-    smi.write_text(f"#!/bin/sh\ncat <<'EOF'\n{SAID}EOF\n")
+    smi.write_text(f"#!/bin/sh\ncat <<'EOF'\n{GPU_LIST}EOF\n")
     smi.chmod(0o755)
     assert telemetry.gpu_uuids((str(smi), "-L")) == list(UUIDS)
     assert telemetry.gpu_uuids((str(tmp_path / "none"), "-L")) == []
     assert telemetry.gpu_uuids(("false",)) == []
-    found = telemetry.place({"NODE_NAME": "gpu1", "POD_NAME": ""})
-    assert found == {"node": "gpu1"}
+    place = telemetry.place({"NODE_NAME": "gpu1", "POD_NAME": ""})
+    assert place == {"node": "gpu1"}
 
 
 def test_the_library_free_example_needs_no_library() -> None:
@@ -236,13 +236,13 @@ def objects(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", ["training.yaml", "serving.yaml"])
 def test_pods_offer_what_the_pod_monitor_looks_for(name: str) -> None:
     [monitor] = objects("podmonitor.yaml")
-    [wanted] = monitor["spec"]["podMetricsEndpoints"]
+    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
     [workload] = [item for item in objects(name) if item["kind"] in ("Deployment", "Job")]
     template = workload["spec"]["template"]
-    chosen = monitor["spec"]["selector"]["matchLabels"]
-    assert chosen.items() <= template["metadata"]["labels"].items()
+    match_labels = monitor["spec"]["selector"]["matchLabels"]
+    assert match_labels.items() <= template["metadata"]["labels"].items()
     [container] = template["spec"]["containers"]
-    assert wanted["port"] in {port["name"] for port in container["ports"]}
+    assert endpoint["port"] in {port["name"] for port in container["ports"]}
     fields = {item["name"]: item["valueFrom"]["fieldRef"]["fieldPath"] for item in container["env"]}
     assert set(module("telemetry").PLACE.values()) == fields.keys()
     assert container["resources"]["limits"]["nvidia.com/gpu"] >= 1
@@ -250,8 +250,8 @@ def test_pods_offer_what_the_pod_monitor_looks_for(name: str) -> None:
 
 def test_programs_say_what_they_take() -> None:
     for name in ("training.py", "serving.py"):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, str(FOLDER / name), "--help"], capture_output=True, text=True
         )
-        assert done.returncode == 0, done.stderr
-        assert "port" in done.stdout
+        assert result.returncode == 0, result.stderr
+        assert "port" in result.stdout

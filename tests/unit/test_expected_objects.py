@@ -7,12 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from gpuboot import monitoring, rules
+from gpuboot import monitoring as monitoring
+from gpuboot import rules
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.manifests import as_owned
 from gpuboot.verify.collector import MetricsCollector
-from gpuboot.verify.evidence import Claim, ExpectedObjects
+from gpuboot.verify.stack_objects import Claim, ExpectedObjects
 from tests.unit.test_checks_monitoring_objects import NODES, RULE, VOLUME
 
 
@@ -21,23 +22,23 @@ def expectation(data: dict[str, Any]) -> ExpectedObjects:
 
 
 def test_what_is_expected_follows_the_settings() -> None:
-    wanted = expectation({"monitoring": {"storage": {"prometheus_size": "7Gi"}}})
-    assert wanted.claims == {
+    expected = expectation({"monitoring": {"storage": {"prometheus_size": "7Gi"}}})
+    assert expected.claims == {
         VOLUME: "7Gi",
         "alertmanager-kube-prometheus-stack-alertmanager-db-": "1Gi",
         "kube-prometheus-stack-grafana": "5Gi",
     }
-    assert RULE in wanted.objects
-    names = [name for group in wanted.groups.values() for name in group]
+    assert RULE in expected.objects
+    names = [name for group in expected.groups.values() for name in group]
     assert "node:gpu_expected:count" in names
     assert len(names) == sum(len(g["rules"]) for g in rules.groups(Settings(), NODES))
-    assert wanted.rules_digest == rules.digest(rules.groups(Settings(), NODES))
-    assert wanted.alertmanager["route"]["receiver"]
-    assert wanted.state_metrics
+    assert expected.rules_digest == rules.digest(rules.groups(Settings(), NODES))
+    assert expected.alertmanager["route"]["receiver"]
+    assert expected.state_metrics
 
 
 def test_what_is_switched_off_is_not_expected() -> None:
-    wanted = expectation(
+    expected = expectation(
         {
             "alerts": {"enabled": False},
             "monitoring": {
@@ -51,9 +52,9 @@ def test_what_is_switched_off_is_not_expected() -> None:
         }
     )
     left = {"static", "gpus", "allocation", "info", "applications"}
-    assert set(wanted.groups) == {f"gpuboot-{name}" for name in left}
-    assert (wanted.alertmanager, wanted.claims) == ({}, {})
-    assert not wanted.state_metrics
+    assert set(expected.groups) == {f"gpuboot-{name}" for name in left}
+    assert (expected.alertmanager, expected.claims) == ({}, {})
+    assert not expected.state_metrics
 
 
 class Api:
@@ -78,8 +79,8 @@ def test_the_clusters_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ClusterError, match="404"):  # a missing kind is no empty list
         gatherer.observed_objects()
     monkeypatch.setattr("gpuboot.verify.collector.PATHS", {"ConfigMap": "/api/v1/configmaps"})
-    found = gatherer.observed_objects()
-    assert found.claims == (Claim(f"{VOLUME}0", "Bound", "50Gi"),)
-    [(key, digest)] = found.objects.items()
+    observed = gatherer.observed_objects()
+    assert observed.claims == (Claim(f"{VOLUME}0", "Bound", "50Gi"),)
+    [(key, digest)] = observed.objects.items()
     assert key == ("ConfigMap", "m", "a")
     assert len(digest) == 64

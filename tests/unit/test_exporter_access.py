@@ -40,9 +40,9 @@ class Site:
     """A cluster whose Secrets are there, behind an SSH server, with one exporter."""
 
     def __init__(
-        self, transport: Any, secrets: dict[str, dict[str, str]], asked: list[str]
+        self, transport: Any, secrets: dict[str, dict[str, str]], requests: list[str]
     ) -> None:
-        self._transport, self._secrets, self._asked = transport, secrets, asked
+        self._transport, self._secrets, self._requests = transport, secrets, requests
 
     def route(self, address: str, port: int) -> Any:
         return route(self._transport, address, port)
@@ -52,7 +52,7 @@ class Site:
             meta = {"name": "dcgm-exporter-x", "namespace": "dcgm-exporter", "uid": "1"}
             status = {"phase": "Running", "podIP": POD}
             return {"items": [{"metadata": meta, "spec": {"nodeName": "gpu1"}, "status": status}]}
-        self._asked.append(path)
+        self._requests.append(path)
         data = self._secrets[path.removeprefix("/api/v1/namespaces/dcgm-exporter/secrets/")]
         return {"data": {k: base64.b64encode(v.encode()).decode() for k, v in data.items()}}
 
@@ -64,10 +64,12 @@ class Exporter(BaseHTTPRequestHandler):
     """exporter-toolkit's handler: 401 where a password is wanted and another one comes."""
 
     protocol_version = "HTTP/1.1"
-    wanted = ""
+    authorization = ""
 
     def do_GET(self) -> None:
-        right = not self.wanted or self.headers.get("Authorization", "") == self.wanted
+        right = (
+            not self.authorization or self.headers.get("Authorization", "") == self.authorization
+        )
         body = PAGE.encode() if right else b"Unauthorized\n"
         self.send_response(200 if right else 401)
         self.send_header("Content-Length", str(len(body)))
@@ -81,15 +83,15 @@ class Exporter(BaseHTTPRequestHandler):
 @contextmanager
 def exporter(folder: Path, settings: Settings) -> Iterator[tuple[int, Secrets]]:
     """Its port, and the site's Secrets."""
-    found: Secrets = {name: {} for name in secrets_needed(settings.exporter)}
+    secret_data: Secrets = {name: {} for name in secrets_needed(settings.exporter)}
 
     class Handler(Exporter):
         pass
 
     if settings.exporter.basic_auth:
         token = base64.b64encode(f"prometheus:{PASSWORD}".encode()).decode()
-        Handler.wanted = f"Basic {token}"
-        found["dcgm-web"] |= {"username": "prometheus", "password": PASSWORD, "web.yml": "-"}
+        Handler.authorization = f"Basic {token}"
+        secret_data["dcgm-web"] |= {"username": "prometheus", "password": PASSWORD, "web.yml": "-"}
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     if settings.exporter.tls_secret:
         authority, files = (
@@ -102,10 +104,10 @@ def exporter(folder: Path, settings: Settings) -> Iterator[tuple[int, Secrets]]:
         server.socket = context.wrap_socket(
             server.socket, server_side=True, do_handshake_on_connect=False
         )
-        found["dcgm-tls"]["ca.crt"] = authority.certificate.read_text()
+        secret_data["dcgm-tls"]["ca.crt"] = authority.certificate.read_text()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield server.server_port, found
+        yield server.server_port, secret_data
     finally:
         server.shutdown()
         server.server_close()
@@ -121,31 +123,31 @@ def settings_of(exporter: dict[str, Any]) -> Settings:
 def test_a_protected_exporter_answers_verification(
     exporter_settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings, asked = settings_of(exporter_settings), list[str]()
+    settings, requests = settings_of(exporter_settings), list[str]()
     with exporter(tmp_path, settings) as (port, secrets), ssh_transport() as transport:
         monkeypatch.setattr(collector, "EXPORTER_PORT", port)
-        site = cast(Cluster, Site(transport, secrets, asked))
+        site = cast(Cluster, Site(transport, secrets, requests))
         [answer] = MetricsCollector(site, settings).exporters()
     assert answer.error == ""
     assert answer.names == {"DCGM_FI_DEV_GPU_TEMP"}
-    assert asked  # the site's Secrets, and nothing through the API server's proxy
+    assert requests  # the site's Secrets, and nothing through the API server's proxy
 
 
-def refused(
+def refusal(
     settings: Settings, folder: Path, change: Mapping[str, dict[str, str]]
 ) -> tuple[int, str]:
     with exporter(folder, settings) as (port, secrets), ssh_transport() as transport:
         for name, data in change.items():
             secrets[name] |= data
         site = cast(Cluster, Site(transport, secrets, []))
-        with pytest.raises(ClusterError) as caught:
+        with pytest.raises(ClusterError) as error_info:
             ExporterClient(site, settings.exporter).metrics(POD, port)
-    return caught.value.status or 0, str(caught.value)
+    return error_info.value.status or 0, str(error_info.value)
 
 
 def test_a_wrong_password_is_named_and_not_shown(tmp_path: Path) -> None:
     wrong = {"dcgm-web": {"password": "forgotten"}}
-    status, text = refused(settings_of(BASIC), tmp_path, wrong)
+    status, text = refusal(settings_of(BASIC), tmp_path, wrong)
     assert status == 401
     assert "`username` and `password` of Secret dcgm-web" in text
     assert "forgotten" not in text
@@ -153,12 +155,12 @@ def test_a_wrong_password_is_named_and_not_shown(tmp_path: Path) -> None:
 
 def test_another_authority_is_refused_as_prometheus_refuses_it(tmp_path: Path) -> None:
     other = CertificateAuthority.ensure(tmp_path / "other").certificate.read_text()
-    _, text = refused(settings_of(TLS), tmp_path, {"dcgm-tls": {"ca.crt": other}})
+    _, text = refusal(settings_of(TLS), tmp_path, {"dcgm-tls": {"ca.crt": other}})
     assert "certificate verify failed" in text
 
 
 def test_a_ca_that_is_none_is_named(tmp_path: Path) -> None:
-    _, text = refused(settings_of(TLS), tmp_path, {"dcgm-tls": {"ca.crt": "no PEM"}})
+    _, text = refusal(settings_of(TLS), tmp_path, {"dcgm-tls": {"ca.crt": "no PEM"}})
     assert "`ca.crt` of exporter.tls_secret holds no certificate" in text
 
 
@@ -168,11 +170,11 @@ def test_an_exporter_without_protection_is_asked_through_the_api_server() -> Non
             return f"/pods/{name}"
 
         def get(self, path: str) -> bytes:
-            self._asked.append(path)
+            self._requests.append(path)
             return PAGE.encode()
 
-    asked: list[str] = []
+    requests: list[str] = []
     [answer] = MetricsCollector(
-        cast(Cluster, Proxied(None, {}, asked)), settings_of({})
+        cast(Cluster, Proxied(None, {}, requests)), settings_of({})
     ).exporters()
-    assert (answer.error, asked) == ("", ["/pods/dcgm-exporter-x/metrics"])
+    assert (answer.error, requests) == ("", ["/pods/dcgm-exporter-x/metrics"])

@@ -41,7 +41,7 @@ def machine(
 
 
 @pytest.mark.parametrize(
-    ("state", "found"),
+    ("state", "expected"),
     [
         (machine(0x20B0, switches=6), "nvswitch"),  # HGX A100
         (machine(0x2330, switches=4), "nvswitch"),  # HGX H100
@@ -57,9 +57,9 @@ def machine(
         (machine(0x2E12, count=1), ""),  # GB10
     ],
 )
-def test_what_a_machine_manages(state: NodeState, found: str) -> None:
-    assert fabric.detected(state) == found
-    assert fabric.managed(state, "auto") == found
+def test_what_a_machine_manages(state: NodeState, expected: str) -> None:
+    assert fabric.detected(state) == expected
+    assert fabric.managed(state, "auto") == expected
     assert fabric.managed(state, "never") == ""
 
 
@@ -74,12 +74,14 @@ def b200(**changes: Any) -> Context:
 
 
 def test_an_hgx_b200_gets_subnet_manager_and_fabric_manager() -> None:
-    assert drivers.beside(b200()).items() >= {"nvlsm": "", "infiniband-diags": ""}.items()
+    assert (
+        drivers.companion_packages(b200()).items() >= {"nvlsm": "", "infiniband-diags": ""}.items()
+    )
     version = b200().lock.driver.version
     assert parts.driver(b200())["nvidia-fabricmanager"] == f"{version}-*"
     assert "nvidia-fabricmanager.service" in drivers.services(b200())
     assert drivers.NVLINK5.splitlines()[1:] == ["mlx5_ib", "ib_umad"]
-    assert "nvlsm" not in drivers.beside(context())
+    assert "nvlsm" not in drivers.companion_packages(context())
 
 
 def causes(state: NodeState) -> list[str]:
@@ -111,13 +113,13 @@ def test_the_fact_finds_bridges_by_their_vpd(tmp_path: Path) -> None:
     part = SCRIPT[start : SCRIPT.index("# --- the NVIDIA driver: loaded")]
     head = 'put() { printf \'%s\\t%s\\n\' "$1" "$2"; }\n'
     script = head + part.replace("/sys/bus/pci/devices", str(tmp_path))
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout == "nvlink_bridge\t0000:0a:00.0\n"
-    assert parse([*ANSWER, done.stdout.strip()]).nvlink_bridges == ("0000:0a:00.0",)
+    result = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert result.stdout == "nvlink_bridge\t0000:0a:00.0\n"
+    assert parse([*ANSWER, result.stdout.strip()]).nvlink_bridges == ("0000:0a:00.0",)
 
 
 @pytest.mark.parametrize(
-    ("said", "outside"),
+    ("state_text", "outside"),
     [
         # captures of nvidia-smi: H100, H200 (590.48.01), RTX 2080 (595.71.05); B200 of the issues
         ("Completed, Success", ""),
@@ -130,12 +132,14 @@ def test_the_fact_finds_bridges_by_their_vpd(tmp_path: Path) -> None:
         ("Completed, Insufficient Resources", "Completed, status Insufficient Resources"),
     ],
 )
-def test_a_gpu_outside_its_fabric_fails_with_the_remedy_of_802(said: str, outside: str) -> None:
+def test_a_gpu_outside_its_fabric_fails_with_the_remedy_of_802(
+    state_text: str, outside: str
+) -> None:
     uuid = evidence.uuid("gpu1", 0)
-    state = parse_gpus([f"fabric\t{uuid}, {said}", *GOOD])
+    state = parse_gpus([f"fabric\t{uuid}, {state_text}", *GOOD])
     assert [gpu.fabric_error for gpu in state.gpus] == [outside, ""]
-    found = operating_system.nvidia_smi(replace(evidence.host(), gpus=state.gpus))
-    failed = [item for item in found if item.status == "fail"]
+    findings = operating_system.nvidia_smi(replace(evidence.host(), gpus=state.gpus))
+    failed = [item for item in findings if item.status == "fail"]
     assert bool(failed) is bool(outside)
     if outside:
         assert f"not in its NVLink fabric ({outside}): CUDA answers 802" in failed[0].detail

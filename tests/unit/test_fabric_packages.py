@@ -36,8 +36,8 @@ def problems(
     """+ packages: installed fabric managers, with what they conflict with"""
     parsed = parse_settings({"driver": driver})
     state = replace(HGX, fabric_managers=packages, holds=frozenset(holds or ()))
-    found = evaluate([NODE], {NODE.host: state}, parsed, versions.lock(parsed))
-    return [(problem.cause, problem.remedy) for problem in found]
+    reported = evaluate([NODE], {NODE.host: state}, parsed, versions.lock(parsed))
+    return [(problem.cause, problem.remedy) for problem in reported]
 
 
 def test_apt_replaces_one_that_conflicts() -> None:

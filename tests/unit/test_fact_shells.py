@@ -22,7 +22,7 @@ from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 
 FACTS = Path(__file__).resolve().parents[1] / "facts"
-OTHERS = [
+OTHER_SHELLS = [
     shell
     for shell in ("bash --posix", "busybox sh", "ksh", "zsh --emulate sh")
     if shutil.which(shell.split()[0])
@@ -32,7 +32,7 @@ WRONG = re.compile(r"syntax error|bad substitution|unexpected|not found: \[\[|il
 
 
 def _cases() -> list[tuple[str, type[Framed[Any]], dict[str, Any]]]:
-    found: list[tuple[str, type[Framed[Any]], dict[str, Any]]] = [
+    cases: list[tuple[str, type[Framed[Any]], dict[str, Any]]] = [
         ("NodeFact", NodeFact, {}),
         ("NvidiaFact", NvidiaFact, {}),
     ]
@@ -42,8 +42,8 @@ def _cases() -> list[tuple[str, type[Framed[Any]], dict[str, Any]]]:
         data = yaml.safe_load(sorted(folder.glob("*.yaml"))[0].read_text())
         arguments = data.get("arg", {})
         if isinstance(arguments, dict):
-            found.append((folder.name, fact, arguments))
-    return found
+            cases.append((folder.name, fact, arguments))
+    return cases
 
 
 def read(command: str, shell: str, language: str = "en") -> tuple[int, list[str], str]:
@@ -54,14 +54,14 @@ def read(command: str, shell: str, language: str = "en") -> tuple[int, list[str]
         "LANG": language,
         "LC_ALL": language,
     }
-    done = subprocess.run(
+    result = subprocess.run(
         [*shell.split(), "-c", command], input="", capture_output=True, text=True,
         env=environment, umask=0o77, timeout=100, errors="replace",
     )  # fmt: skip
-    kinds = {re.split(r"[\t ]", line)[0] for line in done.stdout.splitlines()}
+    kinds = {re.split(r"[\t ]", line)[0] for line in result.stdout.splitlines()}
     # of a moment: numbers, and whether somebody uses the package manager
     kinds = {re.sub(r"\d+", "N", kind) for kind in kinds} - {"package_lock"}
-    return done.returncode, sorted(kinds), done.stderr
+    return result.returncode, sorted(kinds), result.stderr
 
 
 @pytest.mark.skipif(not shutil.which("dash"), reason="there is no dash here")
@@ -72,7 +72,7 @@ def test_every_shell_reads_the_same(fact: type[Framed[Any]], arguments: dict[str
     command = fact().bare_command(arguments)
     code, kinds, complaint = read(command, "dash")
     assert not WRONG.search(complaint), complaint
-    for shell in OTHERS:
+    for shell in OTHER_SHELLS:
         other = read(command, shell, "de")
         assert not WRONG.search(other[2]), f"{shell}: {other[2]}"
         assert other[:2] == (code, kinds), shell

@@ -27,24 +27,24 @@ MEMBER = {"/etc/kubernetes/kubelet.conf": "https://10.0.0.1:6443"}
 DOCKER = Node("d1", "d1", "10.0.0.5", "docker", 1, leader=False)
 
 
-def recorded(name: str, *more: str) -> Folders:
-    return parse(Fields([*RECORDS[name], *more], last=None))
+def recorded(name: str, *extra: str) -> Folders:
+    return parse(Fields([*RECORDS[name], *extra], last=None))
 
 
-def of(kind: str, *more: str, free: int = 400 * GIB, size: int = 800 * GIB, inodes: str = "0 0",
+def of(kind: str, *extra: str, free: int = 400 * GIB, size: int = 800 * GIB, inodes: str = "0 0",
        options: str = "rw,relatime") -> Folders:  # fmt: skip
     """A host whose containerd lies on a file system of its own."""
     line = f"folder\t/var/lib/containerd {size} {free} {inodes} {kind} {options} /data"
-    return parse(Fields([line, *more], last=None))
+    return parse(Fields([line, *extra], last=None))
 
 
 def causes(
     state: Folders, node: Node = WORKER, settings: dict[str, Any] | None = None, **changes: Any
 ) -> list[str]:
     host = replace(CLEAN, folders=state, **changes)
-    found = list(folders.problems(node, host, parse_settings(settings or {})))
-    assert all(remedy for _, remedy in found)
-    return [cause for cause, _ in found]
+    problems = list(folders.problems(node, host, parse_settings(settings or {})))
+    assert all(remedy for _, remedy in problems)
+    return [cause for cause, _ in problems]
 
 
 def test_a_full_disk_of_containerds_is_named_beside_a_large_var() -> None:
@@ -122,7 +122,7 @@ def test_a_file_system_that_is_read_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "more", "part"),
+    ("kind", "extra", "part"),
     [
         ("zfs", ["zfs\t2.1.5-1ubuntu6~22.04.4"], "ZFS 2.1.5-1ubuntu6~22.04.4"),
         ("nfs4", [], "nfs4, which overlayfs cannot work on"),
@@ -132,21 +132,21 @@ def test_a_file_system_that_is_read_only() -> None:
         ("xfs", ["xfs\t/data ftype=0"], "XFS made with ftype=0"),
     ],
 )
-def test_what_images_cannot_lie_on(kind: str, more: list[str], part: str) -> None:
-    [cause] = causes(of(kind, *more))
+def test_what_images_cannot_lie_on(kind: str, extra: list[str], part: str) -> None:
+    [cause] = causes(of(kind, *extra))
     assert cause.startswith("/var/lib/containerd is on ")
     assert part in cause
 
 
 @pytest.mark.parametrize(
-    ("kind", "more"),
+    ("kind", "extra"),
     [
         ("ext4", []), ("btrfs", []), ("tmpfs", []), ("xfs", ["xfs\t/data ftype=1"]), ("xfs", []),
         ("zfs", ["zfs\t2.2.2-0ubuntu9.4"]), ("zfs", ["zfs\t2.3.1-1"]), ("zfs", []),
     ],
 )  # fmt: skip
-def test_what_images_can_lie_on(kind: str, more: list[str]) -> None:
-    assert causes(of(kind, *more)) == []
+def test_what_images_can_lie_on(kind: str, extra: list[str]) -> None:
+    assert causes(of(kind, *extra)) == []
 
 
 def test_an_overlay_is_recorded_as_one_and_a_link_is_followed() -> None:

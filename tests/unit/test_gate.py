@@ -38,15 +38,15 @@ def builder(link: str = "workload") -> FindingBuilder:
 
 BELOW = [builder(link).passed("ok") for link in rules.LINKS if link != "workload"]
 B_PASSED = builder().passed("ok", "GPU-b")
-HELD = builder().not_covered("held by ml/train", "wait", "GPU-b")
+NOT_COVERED = builder().not_covered("held by ml/train", "wait", "GPU-b")
 
 
 @pytest.mark.parametrize(
-    ("findings", "what"),
+    ("findings", "expected"),
     [
         ([builder().passed("ok", "GPU-a"), B_PASSED], "open"),
-        ([builder().passed("ok", "GPU-a"), HELD], "open"),
-        ([HELD], None),
+        ([builder().passed("ok", "GPU-a"), NOT_COVERED], "open"),
+        ([NOT_COVERED], None),
         ([builder().passed("ok", "GPU-a"), builder().failed("wrong", "swap", "GPU-b")], "close"),
         ([builder().passed("ok", "GPU-a"), builder().unknown("no answer")], None),
         ([builder().passed("ok", "GPU-a"), builder("exporter").failed("down", "see")], "open"),
@@ -56,17 +56,17 @@ HELD = builder().not_covered("held by ml/train", "wait", "GPU-b")
         ([FindingBuilder("workload", "x", "gpu2").passed("ok", "GPU-a")], None),
     ],
 )
-def test_what_findings_mean_for_a_node(findings: list[Finding], what: str | None) -> None:
-    found = rules.outcome("gpu1", "b1", "standard", ["GPU-b", "GPU-a"], [*BELOW, *findings])
-    assert (found[0] if found else None) == what
-    if what == "open":
-        assert found is not None
+def test_what_findings_mean_for_a_node(findings: list[Finding], expected: str | None) -> None:
+    outcome = rules.outcome("gpu1", "b1", "standard", ["GPU-b", "GPU-a"], [*BELOW, *findings])
+    assert (outcome[0] if outcome else None) == expected
+    if expected == "open":
+        assert outcome is not None
         proven = "GPU-a" if len(findings) == 1 or findings[1] != B_PASSED else "GPU-a,GPU-b"
-        assert found[:5] == ("open", "gpu1", "b1", "standard", proven)
-    if what == "close":
-        assert found is not None
+        assert outcome[:5] == ("open", "gpu1", "b1", "standard", proven)
+    if expected == "close":
+        assert outcome is not None
         repair = any(item.link == "health" for item in findings)
-        assert found[2] == ("HealthFailed" if repair else "VerifyFailed")
+        assert outcome[2] == ("HealthFailed" if repair else "VerifyFailed")
 
 
 @pytest.mark.parametrize("link", rules.LINKS)
@@ -79,18 +79,18 @@ def test_no_link_below_may_be_missing(link: str) -> None:
 def test_the_proof_of_an_upgraded_node_closes_it_for_a_gpu_that_is_gone() -> None:
     passed = [*BELOW, builder().passed("ok", "GPU-a")]
     assert rules.of_node("gpu1", passed, None)[0][:4] == ("open", "gpu1", "", "node")
-    lost = rules.of_node("gpu1", passed, ("GPU-b is gone", "look"))
-    assert lost == [("close", "gpu1", "ProofFailed", "GPU-b is gone")]
+    outcome = rules.of_node("gpu1", passed, ("GPU-b is gone", "look"))
+    assert outcome == [("close", "gpu1", "ProofFailed", "GPU-b is gone")]
 
 
 def taints(node: Node, **settings: Any) -> Any:
-    made = parse_settings({"gate": {"enabled": True}, **settings})
+    parsed = parse_settings({"gate": {"enabled": True}, **settings})
     if node.leader:
-        text = kubeadm.init_config(made, lock(made), [node, GPU1])
+        text = kubeadm.init_config(parsed, lock(parsed), [node, GPU1])
     else:
-        text = kubeadm.join_config(made, [LEADER, node], node, "sha256:1", "a.b")
-    [found] = [item for item in yaml.safe_load_all(text) if "nodeRegistration" in item]
-    return found["nodeRegistration"].get("taints")
+        text = kubeadm.join_config(parsed, [LEADER, node], node, "sha256:1", "a.b")
+    [document] = [item for item in yaml.safe_load_all(text) if "nodeRegistration" in item]
+    return document["nodeRegistration"].get("taints")
 
 
 def test_new_nodes_are_registered_closed() -> None:
@@ -131,24 +131,24 @@ def test_our_own_pods_come_to_nodes_that_are_not_proven() -> None:
         )
     )
     assert storage.local_path(ON, versions).count(gate.KEY) == 2
-    everything = (
+    all_manifests = (
         operator_values(OFF, versions), monitoring_values(OFF), storage.local_path(OFF, versions)
     )  # fmt: skip
-    assert gate.KEY not in str(everything)
+    assert gate.KEY not in str(all_manifests)
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("data", "message"),
     [
         ({"gpu_operator": {"time_slices": 2}}, "none could be proven"),
         ({"gpu_operator": {"enabled": False}, "exporter": {"kind": "chart"}}, "device plugin"),
     ],
 )
 def test_settings_with_which_nothing_could_be_proven_are_refused(
-    more: dict[str, Any], said: str
+    data: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(SettingsError, match=said):
-        parse_settings({"gate": {"enabled": True, "renew_h": 12}, **more})
+    with pytest.raises(SettingsError, match=message):
+        parse_settings({"gate": {"enabled": True, "renew_h": 12}, **data})
 
 
 def test_the_state_of_a_node() -> None:

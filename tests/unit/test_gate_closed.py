@@ -23,6 +23,6 @@ def test_a_gpu_that_calls_for_a_repair_keeps_its_node_closed_over_a_reboot(site:
     notes = proven()["annotations"] | {gate.CORDON: "b2"}
     node = site.look(proven(boot="b2", annotations=notes, cordoned=True, condition=failed))
     assert (node["taints"], node["cordoned"], site.state["pods"]) == ([gate.KEY], False, [])
-    found = {key: node["condition"][key] for key in ("status", "reason", "message")}
-    assert found == {key: failed[key] for key in found}
+    condition = {key: node["condition"][key] for key in ("status", "reason", "message")}
+    assert condition == {key: failed[key] for key in condition}
     assert site.look(node) == node

@@ -32,7 +32,7 @@ def test_a_run_needs_nothing_of_the_gate_on_the_leader(
     state.write_text(json.dumps({"pods": [], "logs": {}, "nodes": nodes}))
 
     def run(_: Any, command: str, stdin: str = "") -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             [shell, "-c", command],
             env={**os.environ, "STATE": str(state)},
             input=stdin.replace("PATH=", f"PATH={tmp_path}:"),
@@ -40,8 +40,8 @@ def test_a_run_needs_nothing_of_the_gate_on_the_leader(
             text=True,
             timeout=60,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        assert result.returncode == 0, result.stderr
+        return result.stdout
 
     monkeypatch.setattr(sender, "run", run)
     leader: Any = None

@@ -38,7 +38,7 @@ def ago(**past: float) -> str:
     return f"{datetime.now(UTC) - timedelta(**past):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def proven(**more: Any) -> dict[str, Any]:
+def proven(**fields: Any) -> dict[str, Any]:
     """A node that was proven an hour ago, and serves."""
     notes = {
         "gpuboot.io/proven-boot": "b1",
@@ -47,11 +47,11 @@ def proven(**more: Any) -> dict[str, Any]:
         "gpuboot.io/proven-gpus": "GPU-a,GPU-b",
     }
     condition = {"status": "True", "lastTransitionTime": ago(hours=1)}
-    return {"name": "gpu1", "boot": "b1", "annotations": notes, "condition": condition} | more
+    return {"name": "gpu1", "boot": "b1", "annotations": notes, "condition": condition} | fields
 
 
-def closed(**more: Any) -> dict[str, Any]:
-    return {"name": "gpu1", "boot": "b1", "taints": [gate.KEY]} | more
+def closed(**fields: Any) -> dict[str, Any]:
+    return {"name": "gpu1", "boot": "b1", "taints": [gate.KEY]} | fields
 
 
 class Site:
@@ -72,29 +72,29 @@ class Site:
             target.write_text(text)
 
     def run(
-        self, script: str, *arguments: str, given: str = "", **state: Any
+        self, script: str, *arguments: str, stdin: str = "", **state: Any
     ) -> subprocess.CompletedProcess[str]:
         self.path.write_text(json.dumps({"pods": [], "logs": {"gpu1": PASSED}, **state}))
         script = script.replace("/etc/gpuboot", f"{self.root}/etc/gpuboot")
         script = script.replace("PATH=", f"PATH={self.root}/bin:").replace("sleep 1\n", ":\n")
-        done = subprocess.run(
+        result = subprocess.run(
             ["sh", "-c", script, "gpuboot-gate", *arguments],
             env={**os.environ, "STATE": str(self.path)},
-            input=given,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=60,
         )
         self.state = json.loads(self.path.read_text())
-        return done
+        return result
 
     def look(self, node: dict[str, Any], **state: Any) -> dict[str, Any]:
         """The node after a look of the timer."""
-        done = self.run(gate.program(), "look", nodes=[node], **state)
-        assert done.returncode == 0, done.stderr
-        self.said = done.stdout + done.stderr
-        found: dict[str, Any] = self.state["nodes"][0]
-        return found
+        result = self.run(gate.program(), "look", nodes=[node], **state)
+        assert result.returncode == 0, result.stderr
+        self.output = result.stdout + result.stderr
+        updated_node: dict[str, Any] = self.state["nodes"][0]
+        return updated_node
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_node_that_rebooted_is_closed_before_it_is_proven_again(site: Site) ->
     node = site.look(proven(boot="b2"), logs={})
     assert node["taints"] == [gate.KEY]
     assert node["condition"]["status"] == "False"
-    assert "gpu1 is closed: Rebooted: it rebooted after its GPUs were proven" in site.said
+    assert "gpu1 is closed: Rebooted: it rebooted after its GPUs were proven" in site.output
 
 
 def test_the_node_s_own_cordon_becomes_a_taint_and_goes(site: Site) -> None:
@@ -160,7 +160,7 @@ def test_a_person_s_cordon_stays_and_nothing_is_proven_meanwhile(site: Site) -> 
 
 
 @pytest.mark.parametrize(
-    ("log", "phase", "why"),
+    ("log", "phase", "reason"),
     [
         (WRONG, "Succeeded", "vectorAdd: GPU-b: Result verification failed at element 7!"),
         (PASSED.replace("GPU-b: exit 0\n", ""), "Succeeded", "1 of 2 devices computed"),
@@ -169,12 +169,12 @@ def test_a_person_s_cordon_stays_and_nothing_is_proven_meanwhile(site: Site) -> 
     ],
 )
 def test_a_gpu_that_fails_keeps_its_node_closed_with_the_reason(
-    site: Site, log: str, phase: str, why: str
+    site: Site, log: str, phase: str, reason: str
 ) -> None:
     node = site.look(closed(), logs={"gpu1": log}, phases={"gpu1": phase})
     assert node["taints"] == [gate.KEY]
     assert (node["condition"]["status"], node["condition"]["reason"]) == ("False", "ProofFailed")
-    assert why in node["condition"]["message"]
+    assert reason in node["condition"]["message"]
 
 
 def test_a_gpu_that_hangs_fails_when_time_is_up(site: Site) -> None:
@@ -192,15 +192,15 @@ def test_a_pod_that_did_not_start_proves_nothing(site: Site) -> None:
     assert node["condition"]["status"] == "Unknown"
 
 
-@pytest.mark.parametrize(("seen", "tried"), [({"minutes": 5}, False), ({"minutes": 11}, True)])
+@pytest.mark.parametrize(("age", "retried"), [({"minutes": 5}, False), ({"minutes": 11}, True)])
 def test_a_proof_that_failed_is_tried_again_after_ten_minutes(
-    site: Site, seen: dict[str, float], tried: bool
+    site: Site, age: dict[str, float], retried: bool
 ) -> None:
     failed = {
-        "status": "False", "lastTransitionTime": ago(hours=2), "lastHeartbeatTime": ago(**seen)
+        "status": "False", "lastTransitionTime": ago(hours=2), "lastHeartbeatTime": ago(**age)
     }  # fmt: skip
     node = site.look(closed(condition=failed))
-    assert (node["taints"] == []) is tried
+    assert (node["taints"] == []) is retried
 
 
 @pytest.mark.parametrize(("log", "taints"), [(PASSED, []), (WRONG, [gate.KEY])])
@@ -238,20 +238,20 @@ def test_another_verification_goes_on(site: Site, age: int, waits: bool) -> None
 
 def test_what_a_verification_found_is_recorded(site: Site) -> None:
     nodes = [closed(), closed(name="gpu2"), proven(name="gpu3"), closed(name="gpu4")]
-    told = gate.lines(
+    recorded_lines = gate.lines(
         [
             ("open", "gpu1", "b1", "standard", "GPU-a", "vectorAdd passed on 1 of 1 GPUs"),
             ("open", "gpu2", "b0", "standard", "GPU-a", "before it rebooted"),
             ("close", "gpu3", "ProofFailed", 'driver "x"\nis\tgone'),
         ]
     )
-    done = site.run(gate.program(), "record", "1.2.3", given=told, nodes=nodes)
-    assert done.returncode == 0, done.stderr
+    result = site.run(gate.program(), "record", "1.2.3", stdin=recorded_lines, nodes=nodes)
+    assert result.returncode == 0, result.stderr
     first, second, third, fourth = site.state["nodes"]
     assert first["taints"] == []
     assert first["condition"]["message"] == "vectorAdd passed on 1 of 1 GPUs"
     assert second["taints"] == [gate.KEY]
-    assert "gpu2 stays closed: it rebooted while it was proven" in done.stdout
+    assert "gpu2 stays closed: it rebooted while it was proven" in result.stdout
     assert third["taints"] == [gate.KEY]
     assert third["condition"]["message"] == 'driver "x" is gone'
     assert fourth == closed(name="gpu4")
@@ -274,16 +274,16 @@ def test_a_node_cordons_itself_when_it_boots(
     site: Site, node: dict[str, Any], arguments: tuple[str, ...], cordoned: bool
 ) -> None:
     nodes = [{"name": "gpu1", **node}]
-    done = site.run(gate.boot_program(), "gpu1", *arguments, nodes=nodes, away=3)
-    assert done.returncode == 0, done.stderr
-    [found] = site.state["nodes"]
-    assert found.get("cordoned", False) is cordoned
-    assert (found.get("annotations", {}).get(gate.CORDON) == BOOT) is cordoned
-    assert "connection refused" in done.stderr
+    result = site.run(gate.boot_program(), "gpu1", *arguments, nodes=nodes, away=3)
+    assert result.returncode == 0, result.stderr
+    [node_state] = site.state["nodes"]
+    assert node_state.get("cordoned", False) is cordoned
+    assert (node_state.get("annotations", {}).get(gate.CORDON) == BOOT) is cordoned
+    assert "connection refused" in result.stderr
 
 
 def test_at_boot_a_person_s_cordon_stays_the_person_s(site: Site) -> None:
     node = {"name": "gpu1", "boot": "before", "cordoned": True}
-    done = site.run(gate.boot_program(), "gpu1", nodes=[node])
-    assert done.returncode == 0, done.stderr
+    result = site.run(gate.boot_program(), "gpu1", nodes=[node])
+    assert result.returncode == 0, result.stderr
     assert site.state["nodes"] == [node]

@@ -38,7 +38,9 @@ def evaluated(node: Node, state: NodeState) -> list[Problem]:
     return evaluate([node], {node.host: state}, SETTINGS, LOCK)
 
 
-def chosen(*pci: PciDevice, driver: Any = LOCK.driver, names: tuple[str, ...] = ()) -> NodeState:
+def chosen_state(
+    *pci: PciDevice, driver: Any = LOCK.driver, names: tuple[str, ...] = ()
+) -> NodeState:
     node = Node("gpu1", "gpu1", "10.0.0.5", "worker", len(pci), False, cluster_gpus=names)
     return choose(node, replace(CLEAN, pci=pci), driver)
 
@@ -58,18 +60,18 @@ def chosen(*pci: PciDevice, driver: Any = LOCK.driver, names: tuple[str, ...] = 
 def test_what_is_not_for_pods_is_named_and_left_alone(
     other: PciDevice, driver: Any, reason: str
 ) -> None:
-    result = chosen(*H100, other, driver=driver)
+    result = chosen_state(*H100, other, driver=driver)
     assert result.gpus == H100
     assert len(result.all_gpus) == 3
     assert [reason in line and other.slot in line for line in gpu_choice.ignored(result)] == [True]
 
 
 def test_an_old_card_counts_where_the_driver_still_supports_it() -> None:
-    assert chosen(*H100, P400, driver=R580).gpus == (*H100, P400)
+    assert chosen_state(*H100, P400, driver=R580).gpus == (*H100, P400)
 
 
 def test_old_cards_alone_are_the_cluster_s_so_that_the_driver_is_refused() -> None:
-    assert chosen(P400).gpus == (P400,)
+    assert chosen_state(P400).gpus == (P400,)
 
 
 @pytest.mark.parametrize(
@@ -84,20 +86,20 @@ def test_old_cards_alone_are_the_cluster_s_so_that_the_driver_is_refused() -> No
     ],
 )
 def test_the_host_s_data_names_the_cluster_s_gpus(names: tuple[str, ...]) -> None:
-    named = tuple(replace(gpu, uuid=f"GPU-{n}") for gpu, n in zip(H100, "ab", strict=True))
-    result = chosen(*named, replace(T400, uuid="GPU-c"), names=names)
+    named_gpus = tuple(replace(gpu, uuid=f"GPU-{n}") for gpu, n in zip(H100, "ab", strict=True))
+    result = chosen_state(*named_gpus, replace(T400, uuid="GPU-c"), names=names)
     assert [gpu.slot for gpu in result.gpus] == [gpu.slot for gpu in H100]
     assert "not named in cluster_gpus" in gpu_choice.ignored(result)[0]
 
 
 def test_an_address_is_that_of_its_domain() -> None:
     far = replace(H100[0], slot="0001:17:00.0")
-    assert chosen(far, H100[0], names=("17:00.0",)).gpus == (H100[0],)
-    assert chosen(far, H100[0], names=("00000001:17:00.0",)).gpus == (far,)
+    assert chosen_state(far, H100[0], names=("17:00.0",)).gpus == (H100[0],)
+    assert chosen_state(far, H100[0], names=("00000001:17:00.0",)).gpus == (far,)
 
 
 def test_uuids_are_compared_once_a_driver_knows_them() -> None:
-    result = chosen(*H100, T400, names=("GPU-a", "GPU-b"))
+    result = chosen_state(*H100, T400, names=("GPU-a", "GPU-b"))
     node = Node("gpu1", "gpu1", "10.0.0.5", "worker", 2, False, cluster_gpus=("GPU-a", "GPU-b"))
     assert result.ignored_gpus == {}
     assert gpu_choice.unmatched(node, result) == []

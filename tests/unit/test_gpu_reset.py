@@ -32,7 +32,7 @@ STARTED = "systemctl start nvidia-persistenced nvidia-dcgm kubelet"
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
     """A folder with programs that stand in for those of a node."""
-    for name, more in (
+    for name, body in (
         ("systemctl", SYSTEMCTL),
         ("crictl", CRICTL),
         ("nvidia-smi", SMI),
@@ -40,7 +40,7 @@ def programs(tmp_path: Path) -> Path:
         ("find", ""),
     ):
         path = tmp_path / name
-        path.write_text(PROGRAM + more)
+        path.write_text(PROGRAM + body)
         path.chmod(0o755)
     return tmp_path
 
@@ -48,7 +48,7 @@ def programs(tmp_path: Path) -> Path:
 def reset(programs: Path, gpus: str) -> tuple[list[str], list[str]]:
     """The answer, and what was done."""
     notes = programs / "notes"
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", f"gpus='{gpus}'; folder={programs}; socket=unix:///run/c.sock\n{RESET}"],
         env={"PATH": f"{programs}:{os.environ['PATH']}", "NOTES": str(notes)},
         capture_output=True,
@@ -57,28 +57,28 @@ def reset(programs: Path, gpus: str) -> tuple[list[str], list[str]]:
         check=True,
     )
     looks = ("systemctl is-", "sleep", "find")
-    told = [line for line in notes.read_text().splitlines() if not line.startswith(looks)]
-    return done.stdout.splitlines()[-1].split("\t"), told
+    calls = [line for line in notes.read_text().splitlines() if not line.startswith(looks)]
+    return result.stdout.splitlines()[-1].split("\t"), calls
 
 
 def test_what_watches_gpus_ends_before_and_starts_after(programs: Path) -> None:
-    answer, told = reset(programs, "GPU-a GPU-b")
+    answer, calls = reset(programs, "GPU-a GPU-b")
     assert answer == ["done", "GPU-a GPU-b"]
     stops = [
-        line.partition("stop ")[2] for line in told if line.startswith("crictl") and "stop" in line
+        line.partition("stop ")[2] for line in calls if line.startswith("crictl") and "stop" in line
     ]
     assert stops == ["--timeout 10 c1 c2", "--timeout 10 c3"]
     resets = ["nvidia-smi --gpu-reset -i GPU-a", "nvidia-smi --gpu-reset -i GPU-b"]
-    ours = [line for line in told if not line.startswith("crictl")]
-    assert ours == [*STOPPED, *resets, STARTED, STARTED]
-    assert told.index(resets[0]) > max(at for at, line in enumerate(told) if "stop --" in line)
+    own_calls = [line for line in calls if not line.startswith("crictl")]
+    assert own_calls == [*STOPPED, *resets, STARTED, STARTED]
+    assert calls.index(resets[0]) > max(at for at, line in enumerate(calls) if "stop --" in line)
 
 
 def test_a_gpu_that_is_not_reset_is_named_and_all_starts_again(programs: Path) -> None:
-    answer, told = reset(programs, "GPU-lost GPU-b")
+    answer, calls = reset(programs, "GPU-lost GPU-b")
     assert answer == ["failed", "GPU-lost: GPU is lost All done."]
-    assert "nvidia-smi --gpu-reset -i GPU-b" not in told
-    assert told[-1] == STARTED
+    assert "nvidia-smi --gpu-reset -i GPU-b" not in calls
+    assert calls[-1] == STARTED
 
 
 def test_a_warning_of_nvidia_smi_is_no_failure(programs: Path) -> None:
@@ -89,8 +89,8 @@ def test_a_warning_of_nvidia_smi_is_no_failure(programs: Path) -> None:
 def test_a_program_that_is_not_ours_keeps_its_gpu(programs: Path) -> None:
     find = programs / "find"
     find.write_text(f"#!/bin/sh\necho /proc/{os.getpid()}/fd/7\n")
-    answer, told = reset(programs, "GPU-a")
+    answer, calls = reset(programs, "GPU-a")
     name = Path("/proc/self/comm").read_text().strip()
     assert answer == ["busy", f"GPUs are used by {name} (process {os.getpid()})"]
-    assert not any("gpu-reset" in line for line in told)
-    assert told[-1] == STARTED
+    assert not any("gpu-reset" in line for line in calls)
+    assert calls[-1] == STARTED

@@ -11,7 +11,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.fact_output import FactOutputError
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.pci import PciDevice
-from gpuboot.verify.evidence import Gpu
+from gpuboot.verify.devices import Gpu
 from gpuboot.verify.gpu_state import host, parse, sysfs_address, unreachable_host
 from tests.unit.evidence import uuid
 
@@ -34,7 +34,7 @@ GOOD = [
     f"cri\t{CRI}",
     "end\tok",
 ]
-LOST = [
+LOST_LINES = [
     *GOOD[:3],
     "smi_error\tUnable to determine the device handle for GPU00000000:1C:00.0: GPU is lost.",
     GOOD[3],
@@ -56,9 +56,9 @@ def machine(**other: Any) -> NodeState:
 
 
 def test_a_sound_machine() -> None:
-    found = parse(GOOD)
-    assert [gpu.index for gpu in found.gpus] == [0, 1]
-    assert found.gpus[0] == Gpu(
+    parsed = parse(GOOD)
+    assert [gpu.index for gpu in parsed.gpus] == [0, 1]
+    assert parsed.gpus[0] == Gpu(
         pci="0000:10:00.0",
         uuid=uuid("gpu1", 0),
         index=0,
@@ -66,35 +66,37 @@ def test_a_sound_machine() -> None:
         memory_mib=81559,
         sensors=("temperature", "power", "memory"),
     )
-    assert found.default_runtime == "nvidia"
-    assert found.runtime_handlers == ("nvidia", "runc")
-    assert found.cdi_devices == (f"nvidia.com/gpu={uuid('gpu1', 0)}", "nvidia.com/gpu=all")
-    made = host(NODE, machine(), found, "595.91.07")
-    assert made.uuids == {uuid("gpu1", 0), uuid("gpu1", 1)}
-    assert (made.expected_gpus, made.driver_installed, made.driver_loaded) == (
+    assert parsed.default_runtime == "nvidia"
+    assert parsed.runtime_handlers == ("nvidia", "runc")
+    assert parsed.cdi_devices == (f"nvidia.com/gpu={uuid('gpu1', 0)}", "nvidia.com/gpu=all")
+    gpu_host = host(NODE, machine(), parsed, "595.91.07")
+    assert gpu_host.uuids == {uuid("gpu1", 0), uuid("gpu1", 1)}
+    assert (gpu_host.expected_gpus, gpu_host.driver_installed, gpu_host.driver_loaded) == (
         2,
         "595.91.07",
         "595.91.07",
     )
-    assert made.smi_error == ""
+    assert gpu_host.smi_error == ""
 
 
 def test_a_lost_gpu_keeps_the_uuid_that_the_kernel_module_knows() -> None:
-    made = host(NODE, machine(), parse(LOST), None)
-    assert [(gpu.pci, gpu.uuid, gpu.lost) for gpu in made.gpus] == [
+    gpu_host = host(NODE, machine(), parse(LOST_LINES), None)
+    assert [(gpu.pci, gpu.uuid, gpu.is_lost) for gpu in gpu_host.gpus] == [
         ("0000:10:00.0", uuid("gpu1", 0), False),
         ("0000:1c:00.0", uuid("gpu1", 1), True),
     ]
-    assert made.uuids == {uuid("gpu1", 0)}
-    assert "00000000:1C:00.0" in made.smi_error
+    assert gpu_host.uuids == {uuid("gpu1", 0)}
+    assert "00000000:1C:00.0" in gpu_host.smi_error
 
 
 def test_a_machine_without_driver() -> None:
-    made = host(NODE, machine(), parse(["smi_error\tnvidia-smi is not installed", "end\tok"]), None)
-    assert made.working == ()
-    assert [(gpu.uuid, gpu.lost) for gpu in made.gpus] == [("", False), ("", False)]
-    assert made.smi_error == "nvidia-smi is not installed"
-    assert made.cdi_devices is None
+    gpu_host = host(
+        NODE, machine(), parse(["smi_error\tnvidia-smi is not installed", "end\tok"]), None
+    )
+    assert gpu_host.working == ()
+    assert [(gpu.uuid, gpu.is_lost) for gpu in gpu_host.gpus] == [("", False), ("", False)]
+    assert gpu_host.smi_error == "nvidia-smi is not installed"
+    assert gpu_host.cdi_devices is None
 
 
 def test_warnings_and_unknown_uuids_are_no_gpus() -> None:

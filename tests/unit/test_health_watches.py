@@ -15,7 +15,7 @@ __all__ = ["site"]
 
 
 def test_several_incidents_and_other_things_than_gpus(site: Site) -> None:
-    site.says(
+    site.provide(
         health=incidents(
             "Failure",
             (
@@ -86,12 +86,12 @@ JOINED = [
 
 
 @pytest.mark.parametrize(
-    ("group", "text", "codes"), [one[1:] for one in JOINED], ids=[one[0] for one in JOINED]
+    ("group", "text", "codes"), [case[1:] for case in JOINED], ids=[case[0] for case in JOINED]
 )
 def test_each_result_has_its_error_code(
     site: Site, group: str, text: str, codes: dict[str, int]
 ) -> None:
-    site.says(health=incidents("Failure", (group, "0", "NVLINK system", "Failure", text)))
+    site.provide(health=incidents("Failure", (group, "0", "NVLINK system", "Failure", text)))
     assert site.run("health").returncode == 0
     expected = {
         health(0, "NVLINK", code) if group == "GPU" else of("NVLINK", code, entity="None 0"): level
@@ -101,9 +101,9 @@ def test_each_result_has_its_error_code(
 
 
 def test_every_code_of_the_table_has_one_text() -> None:
-    found = [one["code"] for one in health_watches.texts()]
-    assert len(found) == len(set(found))
-    assert set(found) == {one.codes[0] for one in health_watches.MEANINGS}
+    codes = [entry["code"] for entry in health_watches.texts()]
+    assert len(codes) == len(set(codes))
+    assert set(codes) == {entry.codes[0] for entry in health_watches.MEANINGS}
 
 
 H100, A100_PCIE = Card("NVIDIA H100 80GB HBM3", 7), Card("NVIDIA A100 80GB PCIe", 3)
@@ -119,7 +119,7 @@ B200, NEXT = Card("NVIDIA B200", 7), Card("NVIDIA Model Of Next Year", 7)
         ("NVLINK_ERROR_CRITICAL", 20, NEXT, "warning"),
         ("NVLINK_ERROR_CRITICAL", 20, Card(), "warning"),
         ("NVLINK_DOWN", 20, H100, "critical"),
-        ("NVLINK_DOWN", 20, Card(H100.model, beside=0), "info"),
+        ("NVLINK_DOWN", 20, Card(H100.model, other_gpus=0), "info"),
         ("NVLINK_DOWN", 20, A100_PCIE, "info"),
         ("NVLINK_DOWN", 20, Card("NVIDIA H100 NVL", 7), "info"),
         ("IMEX_UNHEALTHY", 20, Card("NVIDIA GB300", 3), "info"),
@@ -156,8 +156,8 @@ def test_an_nvlink_result_is_judged_by_code_level_and_card(
     ],
 )
 def test_a_model_s_name_tells_its_generation_and_board(model: str, expected: set[str]) -> None:
-    beside = Card(model, beside=1)
-    fits = {text for cards, text in health_watches.MODELS.items() if beside.is_one_of(cards)}
+    card = Card(model, other_gpus=1)
+    fits = {text for cards, text in health_watches.MODELS.items() if card.is_one_of(cards)}
     assert fits == expected
 
 
@@ -171,6 +171,6 @@ def test_the_generation_of_every_kind_of_gpu_is_known(population: Population) ->
 
 def test_what_dcgm_makes_of_xids_is_no_sign_beside_an_xid() -> None:
     for watch, code in (("ALL", "FALLEN_OFF_BUS"), ("MEM", "XID_ERROR"), ("ALL", "XID_ERROR")):
-        known = health_watches.meaning(watch, f"DCGM_FR_{code}", H100)
-        assert known is not None
-        assert not known.sign
+        meaning = health_watches.meaning(watch, f"DCGM_FR_{code}", H100)
+        assert meaning is not None
+        assert not meaning.sign

@@ -27,32 +27,32 @@ LONG = parse_settings({"monitoring": {"enabled": False}, "verify": {"timeout_s":
 class Leases:
     """Nodes' Leases, each by its node's own clock.
 
-    + ahead: node -> seconds by which its clock is ahead of the API server's
+    + offsets: node -> seconds by which its clock is ahead of the API server's
     + stopped: node -> when its kubelet stopped
     """
 
-    def __init__(self, ahead: dict[str, float], stopped: dict[str, float]) -> None:
-        self.ahead, self.stopped = ahead, stopped
+    def __init__(self, offsets: dict[str, float], stopped: dict[str, float]) -> None:
+        self.offsets, self.stopped = offsets, stopped
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time.monotonic(), UTC)
 
     def json(self, path: str) -> Any:
         assert path == "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-        return {"items": [self._lease(node) for node in self.ahead]}
+        return {"items": [self._lease(node) for node in self.offsets]}
 
     def _lease(self, node: str) -> dict[str, Any]:
         last = min(time.monotonic(), self.stopped.get(node, float("inf")))
-        renewed = datetime.fromtimestamp(last - last % 10 + self.ahead[node], UTC)
+        renewed = datetime.fromtimestamp(last - last % 10 + self.offsets[node], UTC)
         text = renewed.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return {"metadata": {"name": node}, "spec": {"renewTime": text}}
 
 
 def silent(nodes: list[str], leases: Leases) -> tuple[dict[str, str], float]:
     """What is said of these nodes, and how long that took."""
-    begun = time.monotonic()
-    found = Heartbeats(cast(Cluster, leases)).silent_nodes(nodes, lambda _: None)
-    return found, time.monotonic() - begun
+    started_at = time.monotonic()
+    silent_names = Heartbeats(cast(Cluster, leases)).silent_nodes(nodes, lambda _: None)
+    return silent_names, time.monotonic() - started_at
 
 
 def test_kubelets_that_report_cost_no_time() -> None:
@@ -60,15 +60,15 @@ def test_kubelets_that_report_cost_no_time() -> None:
 
 
 def test_a_stopped_kubelet_is_told_with_the_time_since() -> None:
-    found, spent = silent(["a", "b"], Leases({"a": 0, "b": 0}, {"b": NOW - 40}))
-    assert found == {"b": "the kubelet of b has not reported for 56 s"}
-    assert spent < 20
+    silent_names, elapsed = silent(["a", "b"], Leases({"a": 0, "b": 0}, {"b": NOW - 40}))
+    assert silent_names == {"b": "the kubelet of b has not reported for 56 s"}
+    assert elapsed < 20
 
 
 def test_a_clock_that_is_behind_is_no_stopped_kubelet() -> None:
-    found, spent = silent(["a"], Leases({"a": -3600}, {}))
-    assert found == {}
-    assert 0 < spent <= 12
+    silent_names, elapsed = silent(["a"], Leases({"a": -3600}, {}))
+    assert silent_names == {}
+    assert 0 < elapsed <= 12
 
 
 def test_a_node_without_a_lease_has_never_reported() -> None:
@@ -76,8 +76,8 @@ def test_a_node_without_a_lease_has_never_reported() -> None:
 
 
 def test_no_pod_goes_to_a_node_whose_kubelet_is_down() -> None:
-    cluster, said = FakeCluster(stopped={"gpu2": NOW - 30}), list[str]()
-    findings = list(run(cluster, LONG, said).findings)
+    cluster, messages = FakeCluster(stopped={"gpu2": NOW - 30}), list[str]()
+    findings = list(run(cluster, LONG, messages).findings)
     failed = only(findings, "fail")
     assert (failed.node, failed.link) == ("gpu2", "allocatable")
     assert "the kubelet of gpu2 has not reported" in failed.detail
@@ -86,7 +86,7 @@ def test_no_pod_goes_to_a_node_whose_kubelet_is_down() -> None:
     assert on == {"gpu1"}
     assert {item.detail for item in of(findings, "not_covered", "workload")} == {failed.detail}
     assert time.monotonic() - NOW < 60
-    assert "waiting for the kubelet of gpu2 to report" in said
+    assert "waiting for the kubelet of gpu2 to report" in messages
 
 
 def test_a_kubelet_that_stops_meanwhile_ends_the_wait_for_its_pods() -> None:
@@ -103,9 +103,9 @@ class Dead(FakeCluster):
 
     def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
         self.stopped = {}
-        made = super()._create_pod(body)
+        created_pod = super()._create_pod(body)
         self.stopped = {"gpu2": NOW}
-        return made
+        return created_pod
 
     def _log(self, name: str, container: str) -> str:
         if "gpu2" in name:

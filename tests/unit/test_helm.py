@@ -21,7 +21,7 @@ def test_an_equal_release_needs_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "action", "reason"),
+    ("release", "action", "reason"),
     [
         (Release(), "install", "web 1.0.0 is not there"),
         (Release("web", "1.0.0", "deployed", 1, {"a": {"b": 2}}), "upgrade", "value a.b"),
@@ -39,19 +39,19 @@ def test_an_equal_release_needs_nothing() -> None:
         (Release("web", "1.0.0", "unknown", 2), "unlock", "revision 2 is unknown"),
     ],
 )
-def test_what_differs_is_told(found: Release, action: str, reason: str) -> None:
-    change = evaluate(found, "web", "1.0.0", {"a": {"b": 1}})
+def test_what_differs_is_told(release: Release, action: str, reason: str) -> None:
+    change = evaluate(release, "web", "1.0.0", {"a": {"b": 1}})
     assert change.action == action
-    assert any(said.endswith(reason) for said in change.reasons)
+    assert any(text.endswith(reason) for text in change.reasons)
 
 
 def test_reasons_hold_no_values() -> None:
-    found = Release("web", "1.0.0", "deployed", 1, {"password": "hunter2"})
-    assert evaluate(found, "web", "1.0.0", {"password": "hunter3"}).reasons == ("value password",)
+    release = Release("web", "1.0.0", "deployed", 1, {"password": "hunter2"})
+    assert evaluate(release, "web", "1.0.0", {"password": "hunter3"}).reasons == ("value password",)
 
 
 @pytest.mark.parametrize(
-    ("found", "due"),
+    ("release", "due"),
     [
         (DEPLOYED, False),
         (Release("web", "0.9.0", "deployed", 1), True),
@@ -62,8 +62,8 @@ def test_reasons_hold_no_values() -> None:
         (Release("web", "1.0.0", "pending-upgrade", 2), True),
     ],
 )
-def test_crds_are_applied_until_their_version_is_deployed(found: Release, due: bool) -> None:
-    assert needs_crds(found, "1.0.0") is due
+def test_crds_are_applied_until_their_version_is_deployed(release: Release, due: bool) -> None:
+    assert needs_crds(release, "1.0.0") is due
 
 
 def tarball(folder: Path) -> tuple[str, str]:
@@ -133,8 +133,8 @@ generated: "2026-01-01"
 @pytest.mark.parametrize(("version", "digest"), [("2.0.0", "bbb"), ("1.0.0", "ccc"), ("3", "")])
 def test_digest_of_an_index(version: str, digest: str) -> None:
     command = ["awk", "-v", "chart=web", "-v", f"wanted={version}", downloads.INDEX_DIGEST]
-    found = subprocess.run(command, input=INDEX, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == digest
+    result = subprocess.run(command, input=INDEX, capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == digest
 
 
 def test_environment_of_downloads() -> None:
@@ -143,21 +143,21 @@ def test_environment_of_downloads() -> None:
         {"proxy": {"https": "http://p:3128"}, "mirrors": {"ca_bundle": "/etc/ca.pem"}}
     )
 
-    def shown(mirrored: bool) -> dict[str, str]:
+    def environment_of(mirrored: bool) -> dict[str, str]:
         """What a script sees of it, by the shell."""
-        given = downloads.environment(settings, mirrored)
-        assert given
+        environment = downloads.environment(settings, mirrored)
+        assert environment
         script = downloads.with_environment("env")
-        done = subprocess.run(
+        result = subprocess.run(
             ["sh", "-ec", script],
-            env={"PATH": "/usr/bin:/bin"}, input=given.get_secret_value(),
+            env={"PATH": "/usr/bin:/bin"}, input=environment.get_secret_value(),
             capture_output=True, text=True, check=True,
         )  # fmt: skip
-        found = dict(line.split("=", 1) for line in done.stdout.splitlines())
-        return {key: found[key] for key in found.keys() - {"PATH", "PWD", "_"}}
+        variables = dict(line.split("=", 1) for line in result.stdout.splitlines())
+        return {key: variables[key] for key in variables.keys() - {"PATH", "PWD", "_"}}
 
-    assert shown(mirrored=False) == {"https_proxy": "http://p:3128"}
-    assert shown(mirrored=True)["SSL_CERT_FILE"] == "/etc/ca.pem"
+    assert environment_of(mirrored=False) == {"https_proxy": "http://p:3128"}
+    assert environment_of(mirrored=True)["SSL_CERT_FILE"] == "/etc/ca.pem"
 
 
 def test_helm_comes_from_its_publisher_or_the_mirror() -> None:

@@ -26,15 +26,15 @@ class Shell:
     name, print_prefix, executing_op_hash = "cp1", "", "op"
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.messages: list[str] = []
 
     def run_shell_command(self, command: StringCommand, **_: Any) -> tuple[bool, Any]:
-        done = subprocess.run(command.get_raw_value(), shell=True, capture_output=True, text=True)
-        lines = (done.stdout + done.stderr).splitlines()
-        return done.returncode == 0, SimpleNamespace(output_lines=lines)
+        result = subprocess.run(command.get_raw_value(), shell=True, capture_output=True, text=True)
+        lines = (result.stdout + result.stderr).splitlines()
+        return result.returncode == 0, SimpleNamespace(output_lines=lines)
 
     def log_styled(self, message: str, **_: Any) -> None:
-        self.told.append(message)
+        self.messages.append(message)
 
 
 @pytest.fixture
@@ -69,10 +69,10 @@ def looks(monkeypatch: pytest.MonkeyPatch, *reasons: Stuck) -> None:
 
 def test_helm_is_ended_when_a_hook_cannot_end(host: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     looks(monkeypatch, REASON)
-    began = time.monotonic()
+    started_at = time.monotonic()
     assert not execute(host, "sleep 15 >/dev/null")
-    assert time.monotonic() - began < 10
-    assert host.told == [
+    assert time.monotonic() - started_at < 10
+    assert host.messages == [
         "Helm release gpu-operator: gpu-operator/upgrade-crd-x: ErrImagePull in crds: not found\n"
         "    remedy: pull it; then run again"
     ]
@@ -84,10 +84,10 @@ def test_a_look_that_fails_ends_nothing(host: Shell, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(helm_hooks, "_look", refuse)
     assert execute(host, "sleep 0.3")
-    assert host.told == []
+    assert host.messages == []
 
 
 def test_what_helm_says_is_quoted(host: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     looks(monkeypatch)
     assert not execute(host, "{ echo 'Error: no such chart' >&2; false; }")
-    assert "Helm failed: Error: no such chart" in host.told[0]
+    assert "Helm failed: Error: no such chart" in host.messages[0]

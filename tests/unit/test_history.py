@@ -22,8 +22,8 @@ def sound(day: int = 21) -> Report:
     return replace(report(evidence()), started=f"2026-11-{day}T14:00:00Z", cluster="lab")
 
 
-def kinds(found: dict[str, list[Event]], gpu: str) -> list[str]:
-    return [event.kind for event in found.get(gpu, [])]
+def kinds(events: dict[str, list[Event]], gpu: str) -> list[str]:
+    return [event.kind for event in events.get(gpu, [])]
 
 
 def test_a_gpu_that_stays_well_has_its_first_lines_only(tmp_path: Path) -> None:
@@ -36,20 +36,20 @@ def test_a_gpu_that_stays_well_has_its_first_lines_only(tmp_path: Path) -> None:
 
 
 def test_what_is_handed_on_is_what_the_files_say(tmp_path: Path) -> None:
-    ill = replace(broken(), started="2026-11-22T14:00:00Z")
-    for seen in (sound(), ill, sound(24)):
-        noted = note(seen, tmp_path)
-        assert noted.histories == read(tmp_path)
-        assert noted.strips(seen) == strips_of(seen, tmp_path)
+    faulty = replace(broken(), started="2026-11-22T14:00:00Z")
+    for observed in (sound(), faulty, sound(24)):
+        update = note(observed, tmp_path)
+        assert update.histories == read(tmp_path)
+        assert update.strips(observed) == strips_of(observed, tmp_path)
 
 
 def test_a_fault_is_noted_once_with_its_links_and_its_end(tmp_path: Path) -> None:
     note(sound(), tmp_path)
-    ill = replace(broken(), started="2026-11-22T14:00:00Z")
-    (event,) = note(ill, tmp_path).new[SECOND]
+    faulty = replace(broken(), started="2026-11-22T14:00:00Z")
+    (event,) = note(faulty, tmp_path).new[SECOND]
     assert event.kind == "failed"
     assert "workload" in event.detail
-    assert SECOND not in note(replace(ill, started="2026-11-23T14:00:00Z"), tmp_path).new
+    assert SECOND not in note(replace(faulty, started="2026-11-23T14:00:00Z"), tmp_path).new
     assert kinds(note(sound(24), tmp_path).new, SECOND) == ["proven"]
     assert read(tmp_path)[SECOND].count("failed") == 1
 
@@ -57,43 +57,45 @@ def test_a_fault_is_noted_once_with_its_links_and_its_end(tmp_path: Path) -> Non
 def test_what_could_not_be_tried_is_neither_a_fault_nor_a_proof(tmp_path: Path) -> None:
     busy = sound()
     rows = tuple(replace(row, links={**row.links, "workload": "not_covered"}) for row in busy.gpus)
-    found = note(replace(busy, gpus=rows), tmp_path).new
-    assert kinds(found, FIRST) == ["first seen"]
+    new_events = note(replace(busy, gpus=rows), tmp_path).new
+    assert kinds(new_events, FIRST) == ["first seen"]
     assert read(tmp_path)[FIRST].state is None
 
 
 def test_a_gpu_that_moved_was_lost_and_came_back(tmp_path: Path) -> None:
     note(sound(), tmp_path)
-    here = sound(22)
-    moved = replace(here.gpus[0], node="gpu2", pci="0000:99:00.0")
-    event, after = note(replace(here, gpus=(moved, *here.gpus[1:])), tmp_path).new[FIRST]
+    first_report = sound(22)
+    moved = replace(first_report.gpus[0], node="gpu2", pci="0000:99:00.0")
+    event, after = note(replace(first_report, gpus=(moved, *first_report.gpus[1:])), tmp_path).new[
+        FIRST
+    ]
     assert (event.kind, event.node) == ("moved", "gpu2")
     assert after.kind == "proven", "a proof in another slot says nothing about this one"
-    assert event.detail == f"from gpu1, {here.gpus[0].pci}"
-    without = replace(sound(23), gpus=here.gpus[1:])
+    assert event.detail == f"from gpu1, {first_report.gpus[0].pci}"
+    without = replace(sound(23), gpus=first_report.gpus[1:])
     assert kinds(note(without, tmp_path).new, FIRST) == ["gone"]
     assert note(replace(without, started="2026-11-24T14:00:00Z"), tmp_path).new == {}
-    back = replace(sound(25), gpus=(moved, *here.gpus[1:]))
+    back = replace(sound(25), gpus=(moved, *first_report.gpus[1:]))
     assert kinds(note(back, tmp_path).new, FIRST) == ["back", "proven"]
 
 
 def test_a_replaced_gpu_is_named_by_its_slot(tmp_path: Path) -> None:
     note(sound(), tmp_path)
-    here = sound(22)
+    first_report = sound(22)
     other = "GPU-00000000-0000-0000-0000-000000000001"
-    new = replace(here.gpus[0], uuid=other)
-    found = note(replace(here, gpus=(new, *here.gpus[1:])), tmp_path).new
-    assert found[other][0].detail == f"in the place of {FIRST}"
-    assert kinds(found, FIRST) == ["gone"]
+    new = replace(first_report.gpus[0], uuid=other)
+    new_events = note(replace(first_report, gpus=(new, *first_report.gpus[1:])), tmp_path).new
+    assert new_events[other][0].detail == f"in the place of {FIRST}"
+    assert kinds(new_events, FIRST) == ["gone"]
 
 
 def test_gpus_of_a_node_that_nobody_read_are_not_called_gone(tmp_path: Path) -> None:
     note(sound(), tmp_path)
-    here = sound(22)
+    first_report = sound(22)
     silent = replace(
-        here,
-        gpus=tuple(row for row in here.gpus if row.node != "gpu1"),
-        findings=tuple(item for item in here.findings if item.node != "gpu1"),
+        first_report,
+        gpus=tuple(row for row in first_report.gpus if row.node != "gpu1"),
+        findings=tuple(item for item in first_report.findings if item.node != "gpu1"),
     )
     assert note(silent, tmp_path).new == {}
 
@@ -101,8 +103,11 @@ def test_gpus_of_a_node_that_nobody_read_are_not_called_gone(tmp_path: Path) -> 
 def test_gpus_of_another_cluster_are_left_alone(tmp_path: Path) -> None:
     note(replace(sound(), cluster="other"), tmp_path)
     rows = tuple(replace(row, uuid=f"{row.uuid[:-1]}f") for row in sound().gpus)
-    found = note(replace(sound(22), gpus=rows), tmp_path).new
-    assert {event.kind for events in found.values() for event in events} == {"first seen", "proven"}
+    new_events = note(replace(sound(22), gpus=rows), tmp_path).new
+    assert {event.kind for events in new_events.values() for event in events} == {
+        "first seen",
+        "proven",
+    }
 
 
 def test_the_lines_of_two_merged_branches_are_read_by_their_time(tmp_path: Path) -> None:
@@ -118,28 +123,28 @@ def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / f"{FIRST}.jsonl").write_text(f"{line}\n")
     with pytest.raises(HistoryError, match=f"{FIRST}.jsonl, line 1"):
         read(tmp_path)
-    done = CliRunner().invoke(app, ["history", "--history", str(tmp_path)])
-    assert done.exit_code == 2
-    assert "remedy" in done.output
+    result = CliRunner().invoke(app, ["history", "--history", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "remedy" in result.output
 
 
 def test_the_command_lists_all_and_tells_one(tmp_path: Path) -> None:
     note(sound(), tmp_path)
     note(replace(broken(), started="2026-11-22T14:00:00Z"), tmp_path)
 
-    def said(*arguments: str) -> str:
-        done = CliRunner().invoke(app, ["history", *arguments, "--history", str(tmp_path)])
-        assert done.exit_code == 0, done.output
-        return done.output
+    def run_history(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["history", *arguments, "--history", str(tmp_path)])
+        assert result.exit_code == 0, result.output
+        return result.output
 
-    table = said().splitlines()
+    table = run_history().splitlines()
     assert table[0].split()[:3] == ["GPU", "model", "node"]
     assert len(table) == 1 + len(sound().gpus)
     row = next(line for line in table if line.startswith(SECOND))
     assert "lab/gpu1" in row
     assert row.split()[-5:] == ["failed", "2026-11-22", "2026-11-22", "1", "0"]
-    assert "first seen" in said(SECOND)
-    assert "first seen" not in said("gpu1")
-    assert SECOND in said("--json")
+    assert "first seen" in run_history(SECOND)
+    assert "first seen" not in run_history("gpu1")
+    assert SECOND in run_history("--json")
     none = CliRunner().invoke(app, ["history", "nothing", "--history", str(tmp_path)])
     assert none.exit_code == 2

@@ -12,17 +12,17 @@ import pytest
 from deploys.facts.host_checks import HostChecks
 from gpuboot.fact_output import answer
 from gpuboot.verify.checks import hosts
-from gpuboot.verify.checks.host_check import TIMED_OUT, HostCheck, Printed
+from gpuboot.verify.checks.host_check import TIMED_OUT, CommandOutput, HostCheck
 from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
-from gpuboot.verify.evidence import Gpu, Host
+from gpuboot.verify.devices import Gpu, Host
 from tests.documents import ROOT
-from tests.unit.one_file_checks import KINDS, cases, file_names, parameters, said_with
+from tests.unit.one_file_checks import KINDS, cases, file_names, parameters, run_check_script
 
 CASES = ROOT / "tests/host_checks"
 NOW = 1763870000.0  # when cases are asked
 
 
-def host(models: dict[str, str], printed: dict[str, Printed] | None, count: int = 2) -> Host:
+def host(models: dict[str, str], outputs: dict[str, CommandOutput] | None, count: int = 2) -> Host:
     gpus = tuple(
         Gpu(
             pci=f"0000:0{i}:00.0",
@@ -32,24 +32,24 @@ def host(models: dict[str, str], printed: dict[str, Printed] | None, count: int 
         )
         for i in range(count)
     )
-    return Host(node="gpu1", expected_gpus=count, gpus=gpus, printed=printed)
+    return Host(node="gpu1", expected_gpus=count, gpus=gpus, outputs=outputs)
 
 
 @pytest.mark.parametrize(("check", "case"), parameters(HOST_CHECKS, CASES))
 def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, Any]) -> None:
-    printed = Printed(case["printed"], case.get("exit", 0), asked=NOW, answered=NOW + 1)
-    found = [
+    output = CommandOutput(case["printed"], case.get("exit", 0), requested=NOW, answered=NOW + 1)
+    findings = [
         item
         for item in hosts.evaluate(
-            host(case.get("models", {}), {check.link.name: printed}, case.get("gpus", 2))
+            host(case.get("models", {}), {check.link.name: output}, case.get("gpus", 2))
         )
         if item.link == check.link.name
     ]
-    assert {item.gpu_uuid or "": item.status for item in found} == case["expected"]
-    for item in found:
+    assert {item.gpu_uuid or "": item.status for item in findings} == case["expected"]
+    for item in findings:
         assert item.status == "pass" or item.remedy
         assert item.status != "fail" or item.remedy.startswith(check.link.remedy)
-    assert case.get("says", "") in " ".join(item.detail for item in found)
+    assert case.get("says", "") in " ".join(item.detail for item in findings)
 
 
 @pytest.mark.parametrize("check", HOST_CHECKS, ids=lambda check: check.link.name)
@@ -73,11 +73,11 @@ def test_a_host_that_was_not_asked_says_nothing_and_one_that_is_silent_is_unknow
 def run(script: str, path: Path) -> list[str]:
     """What the fact's command prints on a machine with these programs first."""
     environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", script], env=environment, text=True, capture_output=True, timeout=60,
         check=True,
     )  # fmt: skip
-    return answer(done.stdout.splitlines()).lines
+    return answer(result.stdout.splitlines()).lines
 
 
 def program(path: Path, text: str) -> None:
@@ -89,7 +89,7 @@ def test_the_fact_brings_what_the_commands_print_with_their_exit_status(tmp_path
     program(tmp_path / "nvidia-smi", "printf 'GPU 0: x\\n\\t Link 0: 1 GB/s\\nend'; exit 3\n")
     fact = HostChecks()
     lines = run(fact.command(), tmp_path)
-    assert fact.value(lines)["nvlink"] == Printed("GPU 0: x\n\t Link 0: 1 GB/s\nend", 3)
+    assert fact.value(lines)["nvlink"] == CommandOutput("GPU 0: x\n\t Link 0: 1 GB/s\nend", 3)
     with pytest.raises(Exception, match="cannot be read"):
         fact.value(lines[:-1])
 
@@ -97,23 +97,27 @@ def test_the_fact_brings_what_the_commands_print_with_their_exit_status(tmp_path
 def test_a_command_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "nvidia-smi", "echo begun; exec sleep 30\n")
     monkeypatch.setattr(
-        "deploys.facts.host_checks._ONE",
-        __import__("deploys.facts.host_checks", fromlist=["_ONE"])._ONE.replace("{seconds}", "1"),
+        "deploys.facts.host_checks._CHECK_COMMAND",
+        __import__("deploys.facts.host_checks", fromlist=["_CHECK_COMMAND"])._CHECK_COMMAND.replace(
+            "{seconds}", "1"
+        ),
     )
-    found = HostChecks().value(run(HostChecks().command(), tmp_path))["nvlink"]
-    assert found == Printed("begun\n", TIMED_OUT)
+    output = HostChecks().value(run(HostChecks().command(), tmp_path))["nvlink"]
+    assert output == CommandOutput("begun\n", TIMED_OUT)
 
 
 NEW = """
 from gpuboot.verify.checks.host_check import HostCheck
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 
 def _evaluate(gpus, printed):
     low = [line.split()[0] for line in printed.text.splitlines() if int(line.split()[1]) < 50]
     return [
-        Says(status="fail", detail="its fan stands still", remedy="have the fan mended", uuid=uuid)
-        if uuid in low else Says(status="pass", detail="its fan turns", uuid=uuid)
+        CheckVerdict(
+            status="fail", detail="its fan stands still", remedy="have the fan mended", uuid=uuid
+        )
+        if uuid in low else CheckVerdict(status="pass", detail="its fan turns", uuid=uuid)
         for uuid in gpus
     ]
 
@@ -136,17 +140,17 @@ from deploys.facts.host_checks import HostChecks
 from gpuboot.config.settings import parse_settings
 from gpuboot.docs.checks import checks_markdown
 from gpuboot.verify.checks import chain
-from gpuboot.verify.checks.host_check import Printed
+from gpuboot.verify.checks.host_check import CommandOutput
 from gpuboot.verify.report import build
 from tests.unit.evidence import evidence, host, uuid
 from tests.unit.reports import text
 from gpuboot.verify.report.html import html
 settings = parse_settings({})
 said = "".join(f"{uuid('gpu1', i)} {speed}\\n" for i, speed in enumerate((90, 0)))
-gpu1 = replace(host("gpu1", 2), printed={"fans": Printed(said), "nvlink": Printed()})
+gpu1 = replace(host("gpu1", 2), outputs={"fans": CommandOutput(said), "nvlink": CommandOutput()})
 seen = evidence(hosts=(gpu1,))
 found = chain.evaluate(seen, settings)
-links = chain.demanded(seen, parse_settings({}))
+links = chain.required_links(seen, parse_settings({}))
 report = build("lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found, links)
 print(json.dumps({
     "findings": [(f.link, f.gpu_uuid, f.status) for f in found if f.link == "fans"],
@@ -158,12 +162,12 @@ print(json.dumps({
 
 
 def test_a_new_check_is_one_file(tmp_path: Path) -> None:
-    said = said_with(tmp_path, "fans", NEW, SCRIPT)
-    assert [status for _, _, status in said["findings"]] == ["pass", "fail"]
-    assert said["links"][:4] == ["pci", "driver", "fans", "nvidia-smi"]
-    assert said["verdict"] == "failed"
-    assert "fans: its fan stands still" in said["text"]
-    assert "have the fan mended" in said["text"]
-    assert "its fan stands still" in said["html"]
-    assert "| `fans` | its fan turns | fan-speeds of the host |" in said["docs"]
-    assert "fan-speeds" in said["command"]
+    message = run_check_script(tmp_path, "fans", NEW, SCRIPT)
+    assert [status for _, _, status in message["findings"]] == ["pass", "fail"]
+    assert message["links"][:4] == ["pci", "driver", "fans", "nvidia-smi"]
+    assert message["verdict"] == "failed"
+    assert "fans: its fan stands still" in message["text"]
+    assert "have the fan mended" in message["text"]
+    assert "its fan stands still" in message["html"]
+    assert "| `fans` | its fan turns | fan-speeds of the host |" in message["docs"]
+    assert "fan-speeds" in message["command"]

@@ -14,12 +14,14 @@ import pytest
 
 from tests.unit.test_structure import FINDER, ROOT, modules
 
-OURS = {name: path for name, path in modules().items() if name.startswith(("gpuboot", "deploys"))}
+OWN_MODULES = {
+    name: path for name, path in modules().items() if name.startswith(("gpuboot", "deploys"))
+}
 # pyinfra runs these: to import one is to run it
 DEPLOYS = {f"deploys.{path.stem}" for path in (ROOT / "deploys").glob("*.py")}
-ALONE = sorted(
+STANDALONE = sorted(
     name
-    for name, path in OURS.items()
+    for name, path in OWN_MODULES.items()
     if ".checks.of_" in name or (FINDER in path.read_text() and path.name != "__init__.py")
 )
 IMPORT = """
@@ -35,17 +37,17 @@ for name in sys.argv[1:]:
 def errors(*names: str, folder: Path = ROOT) -> str:
     """What goes wrong when these are imported, one after the other, in a process of their own."""
     command = [sys.executable, "-W", "ignore", "-c", IMPORT, *names]
-    done = subprocess.run(
+    result = subprocess.run(
         command, env={"PYTHONPATH": str(folder)}, text=True, capture_output=True, check=True
     )
-    return done.stdout
+    return result.stdout
 
 
 def test_every_module_can_be_imported() -> None:
-    assert errors(*sorted(set(OURS) - DEPLOYS)) == ""
+    assert errors(*sorted(set(OWN_MODULES) - DEPLOYS)) == ""
 
 
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize("name", STANDALONE)
 def test_what_is_found_by_the_names_of_files_can_be_imported_alone(name: str) -> None:
     assert errors(name) == ""
 

@@ -14,11 +14,11 @@ from deploys.facts.static_pods import StaticPods
 from gpuboot.kubernetes import static_pods
 from gpuboot.kubernetes.in_force import InForce as State
 from gpuboot.kubernetes.open_rights import CLUSTER_BINDINGS, PATHS, ROLES
-from tests.cluster_answers import listed, named, served
+from tests.cluster_answers import item_list, make_object, served
 
 SILENCES = "/api/v1/namespaces/m/services/a:9093/proxy/api/v2/silences"
 RUNNING = {"kubeletconfig": {"maxPods": 20}}
-BINDING = named(
+BINDING = make_object(
     "everyone",
     roleRef={"kind": "ClusterRole", "name": "cluster-admin"},
     subjects=[{"kind": "Group", "name": "system:unauthenticated"}],
@@ -29,16 +29,16 @@ SHELLS = (["dash"], ["busybox", "ash"])
 def answers(**other: Any) -> dict[str, Any]:
     """By path, those of a cluster of two nodes. + other: by path, `_` for its slashes"""
     return {
-        **dict.fromkeys(PATHS[:2], listed()),
-        **{path: named(name) for path, (_, name) in ROLES.items()},
+        **dict.fromkeys(PATHS[:2], item_list()),
+        **{path: make_object(name) for path, (_, name) in ROLES.items()},
         "/api/v1/nodes/cp1/proxy/configz": RUNNING,
         "/api/v1/nodes/gpu1/proxy/configz": RUNNING,
         **other,
     }
 
 
-def read(folder: Path, found: dict[str, Any], silences: str = "") -> State:
-    with served(folder, found) as host:
+def read(folder: Path, responses: dict[str, Any], silences: str = "") -> State:
+    with served(folder, responses) as host:
         state: State = host.read(
             InForce(), kubeconfig=str(host.kubeconfig), nodes=["cp1", "gpu1"], silences=silences
         )
@@ -46,17 +46,17 @@ def read(folder: Path, found: dict[str, Any], silences: str = "") -> State:
 
 
 def test_kubelets_and_rights(tmp_path: Path) -> None:
-    state = read(tmp_path, answers(**{CLUSTER_BINDINGS: listed(BINDING)}))
+    state = read(tmp_path, answers(**{CLUSTER_BINDINGS: item_list(BINDING)}))
     assert state.kubelets == dict.fromkeys(("cp1", "gpu1"), RUNNING["kubeletconfig"])
     assert (state.error, state.unanswered, state.silences) == ("", {}, ())
     assert [item.name for item in state.rights] == ["everyone"]
 
 
 def test_a_kubelet_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
-    refused = {"code": 503, "message": "dial tcp 10.0.0.2:10250: connect: connection refused"}
-    state = read(tmp_path, answers(**{"/api/v1/nodes/gpu1/proxy/configz": refused}))
+    refusal = {"code": 503, "message": "dial tcp 10.0.0.2:10250: connect: connection refused"}
+    state = read(tmp_path, answers(**{"/api/v1/nodes/gpu1/proxy/configz": refusal}))
     assert list(state.kubelets) == ["cp1"]
-    assert state.unanswered == {"gpu1": refused["message"]}
+    assert state.unanswered == {"gpu1": refusal["message"]}
 
 
 def test_an_alertmanager_that_is_not_there_is_unknown(tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_a_role_that_is_gone_is_no_error(tmp_path: Path) -> None:
 def test_no_cluster_and_no_api_server(tmp_path: Path) -> None:
     with served(tmp_path, answers()) as host:
         pass
-    about = {"kubeconfig": str(host.kubeconfig), "nodes": [], "silences": ""}
-    assert "connect" in host.read(InForce(), **about).error
+    arguments = {"kubeconfig": str(host.kubeconfig), "nodes": [], "silences": ""}
+    assert "connect" in host.read(InForce(), **arguments).error
     host.kubeconfig.unlink()
-    assert host.read(InForce(), **about).error == "there is no cluster yet"
+    assert host.read(InForce(), **arguments).error == "there is no cluster yet"
 
 
 class Machine:
@@ -103,14 +103,14 @@ class Machine:
         script = StaticPods().bare_command({"config": "kind: InitConfiguration\n'"})
         for path in ("/etc/kubernetes", "/proc/[", "/run "):
             script = script.replace(path, f"{self.root}{path}")
-        done = subprocess.run(
+        result = subprocess.run(
             [*shell, "-c", script],
             env={**os.environ, "PATH": f"{self.root}/bin:{os.environ['PATH']}"},
             capture_output=True,
             text=True,
         )
-        assert done.returncode == 0, done.stderr
-        return static_pods.parse(done.stdout.splitlines())
+        assert result.returncode == 0, result.stderr
+        return static_pods.parse(result.stdout.splitlines())
 
 
 @pytest.fixture(params=SHELLS, ids=" ".join)

@@ -31,7 +31,7 @@ E: Unable to correct problems, you have held broken packages.
 
 
 @pytest.mark.parametrize(
-    ("said", "cause"),
+    ("output", "cause"),
     [
         (KILLED, "interrupted"),
         (INTERRUPTED, "interrupted"),
@@ -47,11 +47,11 @@ E: Unable to correct problems, you have held broken packages.
         ("E: Failed to fetch https://m/k.deb  Hash Sum mismatch", "not the one in its index"),
     ],
 )
-def test_the_cause(said: str, cause: str) -> None:
-    found = explain(said)
-    assert found is not None
-    assert cause in found.cause
-    assert found.version is cause.startswith(("no such", "no repository"))
+def test_the_cause(output: str, cause: str) -> None:
+    explanation = explain(output)
+    assert explanation is not None
+    assert cause in explanation.cause
+    assert explanation.version is cause.startswith(("no such", "no repository"))
 
 
 def test_other_words_are_not_explained() -> None:

@@ -29,8 +29,8 @@ NONE_SEEN: dict[str, tuple[str, ...]] = {way.name: () for way in ways(uuid("gpu1
 def evaluate(devices: dict[str, tuple[str, ...]], **other: Any) -> Finding:
     """What is found on gpu1 when its pod's containers saw these devices."""
     result = IsolationResult(node="gpu1", pod="isolation-gpu1", devices=devices, **other)
-    seen = evidence(isolation_results=(result,))
-    [finding] = isolation.evaluate(seen.hosts[0], seen)
+    observed = evidence(isolation_results=(result,))
+    [finding] = isolation.evaluate(observed.hosts[0], observed)
     return finding
 
 
@@ -71,36 +71,36 @@ def test_a_pod_without_an_answer_is_unknown_and_one_without_room_not_covered() -
     assert evaluate({}, error="Too many pods", unschedulable=True).status == "not_covered"
 
 
-def manifest(settings: dict[str, Any], refused: tuple[str, ...] = ()) -> dict[str, Any]:
+def manifest(settings: dict[str, Any], refused_fields: tuple[str, ...] = ()) -> dict[str, Any]:
     """The pod that is made on gpu1."""
-    cluster = FakeCluster(refused=refused)
+    cluster = FakeCluster(rejected=refused_fields)
     session = Session(cast(Cluster, cluster), lambda _: None, 1)
     probe = IsolationProbe(session, parse_settings(settings))
     probe.start({"gpu1": node("gpu1", 2)}, [host()])
     [pod] = cluster.pods.values()
-    made = {name: pod[name] for name in ("metadata", "spec")}
-    V1Pod.model_validate(made)
-    return made
+    pod_manifest = {name: pod[name] for name in ("metadata", "spec")}
+    V1Pod.model_validate(pod_manifest)
+    return pod_manifest
 
 
 def test_the_pod_asks_in_every_way_and_has_no_request() -> None:
-    made = manifest({})
+    pod_manifest = manifest({})
     variables = [
         {item["name"]: item["value"] for item in container["env"]}
-        for container in made["spec"]["containers"]
+        for container in pod_manifest["spec"]["containers"]
     ]
     values = [item["NVIDIA_VISIBLE_DEVICES"] for item in variables]
     assert values == [
         "all", "none", "0", "nvidia.com/gpu=all", uuid("gpu1", 0), "all", "void", "void",
     ]  # fmt: skip
     assert variables[5]["NVIDIA_DRIVER_CAPABILITIES"] == "all"
-    assert made["metadata"]["annotations"] == {"cdi.k8s.io/gpuboot": "nvidia.com/gpu=all"}
-    [volume] = made["spec"]["volumes"]
+    assert pod_manifest["metadata"]["annotations"] == {"cdi.k8s.io/gpuboot": "nvidia.com/gpu=all"}
+    [volume] = pod_manifest["spec"]["volumes"]
     assert volume["hostPath"]["path"] == "/dev/null"
-    [mount] = made["spec"]["containers"][-1]["volumeMounts"]
+    [mount] = pod_manifest["spec"]["containers"][-1]["volumeMounts"]
     assert mount["mountPath"] == "/var/run/nvidia-container-devices/all"
-    assert not any("resources" in container for container in made["spec"]["containers"])
-    assert "runtimeClassName" not in made["spec"], "nvidia is the default"
+    assert not any("resources" in container for container in pod_manifest["spec"]["containers"])
+    assert "runtimeClassName" not in pod_manifest["spec"], "nvidia is the default"
 
 
 @pytest.mark.parametrize("mode", ["runtimeclass", "cdi"])
@@ -111,13 +111,13 @@ def test_where_nvidia_is_not_the_default_the_pod_asks_for_it(mode: str) -> None:
         "exporter": {"kind": "chart"},
     }
     assert manifest(settings)["spec"]["runtimeClassName"] == "nvidia"
-    refused = manifest(settings, refused=('"runtimeClassName"',))
-    assert "runtimeClassName" not in refused["spec"]
-    assert "volumes" in refused["spec"]
+    pod_manifest = manifest(settings, refused_fields=('"runtimeClassName"',))
+    assert "runtimeClassName" not in pod_manifest["spec"]
+    assert "volumes" in pod_manifest["spec"]
 
 
 def test_where_admission_refuses_host_paths_the_other_ways_are_tried() -> None:
-    findings = list(run(FakeCluster(refused=("hostPath",))).findings)
+    findings = list(run(FakeCluster(rejected=("hostPath",))).findings)
     assert verdict(findings) == "proven"
     passed = of(findings, "pass", "isolation")
     assert {item.node for item in passed} == set(SIZES)
@@ -126,7 +126,7 @@ def test_where_admission_refuses_host_paths_the_other_ways_are_tried() -> None:
 
 
 def test_a_refused_pod_is_unknown_and_ends_no_verification() -> None:
-    findings = list(run(FakeCluster(refused=("isolation-",))).findings)
+    findings = list(run(FakeCluster(rejected=("isolation-",))).findings)
     unknown = of(findings, "unknown")
     assert {(item.link, item.node) for item in unknown} == {("isolation", name) for name in SIZES}
     assert "forbidden" in unknown[0].detail
@@ -153,8 +153,8 @@ def test_a_container_without_an_answer_does_not_pass(monkeypatch: pytest.MonkeyP
 
 
 def test_busy_and_cordoned_nodes() -> None:
-    held = {("gpu1", index): f"ml/train-{index}" for index in range(2)}
-    findings = list(run(FakeCluster(gpu_holders=held, cordoned={"gpu2"})).findings)
+    holders = {("gpu1", index): f"ml/train-{index}" for index in range(2)}
+    findings = list(run(FakeCluster(gpu_holders=holders, cordoned={"gpu2"})).findings)
     assert [item.node for item in of(findings, "pass", "isolation")] == ["gpu1"]
     assert [item.node for item in of(findings, "not_covered", "isolation")] == ["gpu2"]
 
@@ -173,6 +173,6 @@ def test_the_level_quick_has_no_such_link() -> None:
     ],
 )
 def test_what_a_pod_with_a_request_can_do_about_it(result: dict[str, Any], remedy: str) -> None:
-    seen = evidence(workload_results=(workload_result("gpu1", 0, passed=False, **result),))
-    failed = of(kubernetes.workload(seen.hosts[0], seen, 1), "fail")
+    observed = evidence(workload_results=(workload_result("gpu1", 0, passed=False, **result),))
+    failed = of(kubernetes.workload(observed.hosts[0], observed, 1), "fail")
     assert remedy in failed[0].remedy

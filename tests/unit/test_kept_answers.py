@@ -14,8 +14,8 @@ from deploys.lib import answers
 
 
 class Of(OneLine):
-    def command(self, what: str) -> str:
-        return f"cat {what}"
+    def command(self, path: str) -> str:
+        return f"cat {path}"
 
 
 class OfCluster(Of):
@@ -27,28 +27,28 @@ class World:
 
     def __init__(self) -> None:
         self.host: Any = SimpleNamespace(name="cp1")
-        self.asked: list[Sequence[Request]] = []
+        self.requests: list[Sequence[Request]] = []
         self.meanwhile: Callable[[], object] = list
 
     def ask(self, target: Any, requests: Sequence[Request]) -> dict[Request, Any]:
-        self.asked.append(requests)
+        self.requests.append(requests)
         self.meanwhile()
-        return dict.fromkeys(requests, str(len(self.asked)))
+        return dict.fromkeys(requests, str(len(self.requests)))
 
-    def read(self, fact: type[OneLine] = Of, what: str = "a") -> str:
-        return answers.read_from(self.host, fact, what=what)
+    def read(self, fact: type[OneLine] = Of, path: str = "a") -> str:
+        return answers.read_from(self.host, fact, path=path)
 
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    found = World()
-    inventory = [found.host]
+    fake_world = World()
+    inventory = [fake_world.host]
     running = SimpleNamespace(inventory=inventory, is_executing=True)
     monkeypatch.setattr(answers, "state", running)
-    monkeypatch.setattr(answers, "ask", found.ask)
+    monkeypatch.setattr(answers, "ask", fake_world.ask)
     monkeypatch.setattr(answers, "_hosts", {})
     answers.begin()
-    return found
+    return fake_world
 
 
 def test_nothing_is_asked_twice_while_nothing_changes(world: World) -> None:
@@ -88,21 +88,21 @@ def test_a_wait_asks_each_time(world: World) -> None:
 
 
 def test_what_follows_is_asked_along_with_it_up_to_the_next_change(world: World) -> None:
-    def step(what: str, differs: bool = False) -> answers.Step:
-        request = Request.of(Of, {"what": what})
+    def step(path: str, differs: bool = False) -> answers.Step:
+        request = Request.of(Of, {"path": path})
         assert request
         return answers.Step(differs=differs, requests=[("cp1", request)])
 
-    kept = answers.of(world.host)
-    kept.steps = [step("a", True), step("b"), step("c"), step("d", True), step("e")]
+    cached = answers.of(world.host)
+    cached.steps = [step("a", True), step("b"), step("c"), step("d", True), step("e")]
     answers.reached(world.host, 1)
-    world.read(what="b")
-    [asked] = world.asked
-    assert [dict(request.arguments)["what"] for request in asked] == ["b", "c", "d"]
+    world.read(path="b")
+    [batch] = world.requests
+    assert [dict(request.arguments)["path"] for request in batch] == ["b", "c", "d"]
 
 
 def test_what_could_not_be_answered_is_asked_again(world: World) -> None:
-    request = Request.of(Of, {"what": "a"})
+    request = Request.of(Of, {"path": "a"})
     assert request
     answers.of(world.host).keep({request: Unanswered("its command ended with 1")})
     assert world.read() == "1"

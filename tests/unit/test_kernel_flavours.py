@@ -25,7 +25,7 @@ PVE_8, PVE_7 = "6.8.12-4-pve", "5.15.158-2-pve"
 
 
 def _programs(
-    kernel: str, packages: dict[str, str], offered: tuple[str, ...], index: bool
+    kernel: str, packages: dict[str, str], available: tuple[str, ...], index: bool
 ) -> dict[str, str]:
     table = "".join(f"installed {name} {needs}\n" for name, needs in packages.items())
     return {
@@ -35,7 +35,7 @@ def _programs(
             *) for name in {" ".join(packages) or "''"}; do
               case "$*" in *" $name") printf installed ;; esac
             done ;; esac""",
-        "apt-cache": f"""for name in {" ".join(offered) or "''"}; do
+        "apt-cache": f"""for name in {" ".join(available) or "''"}; do
             test "$2" != "$name" || echo "Package: $name"; done""",
         "ls": ":" if index else "exit 2",
     }
@@ -45,30 +45,30 @@ def read(
     tmp_path: Path,
     kernel: str,
     installed: dict[str, str] | None = None,
-    offered: tuple[str, ...] = (),
+    available: tuple[str, ...] = (),
     index: bool = True,
 ) -> NodeState:
     """What the fact's own script says of headers.
 
     + installed: packages -> what they depend on
-    + offered: what apt knows
+    + available: what apt knows
     + index: apt has read one
     """
-    for name, text in _programs(kernel, installed or {}, offered, index).items():
+    for name, text in _programs(kernel, installed or {}, available, index).items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     head, _, _ = SCRIPT.partition("# --- the kernel: can it do")
     head = head.replace("/lib/modules/", f"{tmp_path}/modules/")
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", head],
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
         capture_output=True,
         text=True,
         check=True,
     )
-    rest = [line for line in ANSWER if not line.startswith(("headers", "kernel\t"))]
-    mine = [line for line in done.stdout.splitlines() if "headers" in line.split("\t")[0]]
-    return parse([*rest[:-1], f"kernel\t{kernel}", *mine, rest[-1]])
+    other_lines = [line for line in ANSWER if not line.startswith(("headers", "kernel\t"))]
+    header_lines = [line for line in result.stdout.splitlines() if "headers" in line.split("\t")[0]]
+    return parse([*other_lines[:-1], f"kernel\t{kernel}", *header_lines, other_lines[-1]])
 
 
 def causes(state: NodeState) -> list[tuple[str, str]]:
@@ -76,8 +76,8 @@ def causes(state: NodeState) -> list[tuple[str, str]]:
         CLEAN, kernel=state.kernel, headers=state.headers, headers_package=state.headers_package
     )
     parsed = parse_settings({})
-    found = evaluate([WORKER], {WORKER.host: of_headers}, parsed, versions.lock(parsed))
-    return [(problem.cause, problem.remedy) for problem in found]
+    reported = evaluate([WORKER], {WORKER.host: of_headers}, parsed, versions.lock(parsed))
+    return [(problem.cause, problem.remedy) for problem in reported]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def causes(state: NodeState) -> list[tuple[str, str]]:
     ],
 )
 def test_headers_that_apt_has(tmp_path: Path, kernel: str, package: str) -> None:
-    state = read(tmp_path, kernel, offered=(package,))
+    state = read(tmp_path, kernel, available=(package,))
     assert (state.headers, state.headers_package) == ("available", package)
     assert kernels.headers(UBUNTU_2404, state) == [package]
     assert causes(state) == []
@@ -145,8 +145,8 @@ def test_the_next_kernels_of_proxmox_come_with_headers(tmp_path: Path) -> None:
         "proxmox-kernel-helper": "proxmox-kernel-helper-base",
         "pve-kernel-5.15": f"pve-firmware, pve-kernel-{PVE_7}",
     }
-    offered = ("proxmox-default-headers", "proxmox-headers-6.8", f"proxmox-headers-{PVE_8}")
-    state = read(tmp_path, PVE_8, installed, offered)
+    available = ("proxmox-default-headers", "proxmox-headers-6.8", f"proxmox-headers-{PVE_8}")
+    state = read(tmp_path, PVE_8, installed, available)
     assert state.kernel_headers == {
         "proxmox-default-headers": "available",
         "proxmox-headers-6.8": "available",

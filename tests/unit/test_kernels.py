@@ -52,21 +52,21 @@ NO_METAPACKAGES = (
 )
 
 
-def told(
+def header_lines(
     tmp_path: Path,
     installed: tuple[tuple[str, str], ...],
-    offered: tuple[str, ...],
-    there: tuple[str, ...] = (),
+    available: tuple[str, ...],
+    present: tuple[str, ...] = (),
 ) -> list[str]:
     """What the fact's own script says of headers, beside the dpkg and apt of some machine."""
     table = "".join(f"installed linux-image-{name} {needs}\n" for name, needs in installed)
     programs = {
         "dpkg-query": f"""case "$*" in
             *'linux-image-*') printf '%s' '{table}' ;;
-            *) for name in {" ".join(there) or "''"}; do
+            *) for name in {" ".join(present) or "''"}; do
               case "$*" in *" $name") printf installed ;; esac
             done ;; esac""",
-        "apt-cache": f"""for name in {" ".join(offered) or "''"}; do
+        "apt-cache": f"""for name in {" ".join(available) or "''"}; do
             test "$2" != "$name" || echo "Package: $name"; done""",
         "ls": ":",  # apt has read an index
     }
@@ -75,33 +75,35 @@ def told(
         (tmp_path / name).chmod(0o755)
     head, _, _ = SCRIPT.partition("# --- the kernel: can it do")
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", head], env=environment, capture_output=True, text=True, check=True
     )
-    return [line for line in done.stdout.splitlines() if "headers" in line.split("\t")[0]]
+    return [line for line in result.stdout.splitlines() if "headers" in line.split("\t")[0]]
 
 
 @pytest.mark.parametrize(("name", "needs"), [*UBUNTU, *DEBIAN])
 def test_every_kernel_metapackage_has_its_headers(tmp_path: Path, name: str, needs: str) -> None:
-    said = told(tmp_path, ((name, needs),), (f"linux-headers-{name}",))
-    assert f"kernel_headers\tlinux-headers-{name} available" in said
-    state = parse([*(line for line in ANSWER if not line.startswith("headers")), *said])
+    lines = header_lines(tmp_path, ((name, needs),), (f"linux-headers-{name}",))
+    assert f"kernel_headers\tlinux-headers-{name} available" in lines
+    state = parse([*(line for line in ANSWER if not line.startswith("headers")), *lines])
     assert f"linux-headers-{name}" in kernels.headers(UBUNTU_2404, state)
 
 
 def test_packages_that_bring_no_new_kernel_need_none(tmp_path: Path) -> None:
-    assert not [line for line in told(tmp_path, NO_METAPACKAGES, ()) if "kernel_headers" in line]
+    assert not [
+        line for line in header_lines(tmp_path, NO_METAPACKAGES, ()) if "kernel_headers" in line
+    ]
 
 
 def test_headers_that_are_installed_and_those_that_apt_lacks(tmp_path: Path) -> None:
-    said = told(tmp_path, (*DEBIAN[:1], ("mine", "linux-image-6.9-mine")), (), (
+    lines = header_lines(tmp_path, (*DEBIAN[:1], ("mine", "linux-image-6.9-mine")), (), (
         "linux-headers-amd64",))  # fmt: skip
-    assert "kernel_headers\tlinux-headers-amd64 installed" in said
-    assert "kernel_headers\tlinux-headers-mine missing" in said
+    assert "kernel_headers\tlinux-headers-amd64 installed" in lines
+    assert "kernel_headers\tlinux-headers-mine missing" in lines
 
 
 @pytest.mark.parametrize(
-    ("there", "offered", "status"),
+    ("present", "available", "status"),
     [
         ((f"linux-headers-{KERNEL}",), (), "installed"),
         ((), (f"linux-headers-{KERNEL}",), "available"),
@@ -109,11 +111,11 @@ def test_headers_that_are_installed_and_those_that_apt_lacks(tmp_path: Path) -> 
     ],
 )
 def test_the_running_kernel(
-    tmp_path: Path, there: tuple[str, ...], offered: tuple[str, ...], status: str
+    tmp_path: Path, present: tuple[str, ...], available: tuple[str, ...], status: str
 ) -> None:
     if Path(f"/lib/modules/{KERNEL}/build/Makefile").exists():
         status = "installed"
-    assert f"headers\t{status}" in told(tmp_path, (), offered, there)
+    assert f"headers\t{status}" in header_lines(tmp_path, (), available, present)
 
 
 OWN = "linux-headers-6.8.0-90-generic"
@@ -158,7 +160,10 @@ def test_a_kernel_that_will_come_without_headers_is_told() -> None:
 
 
 def test_the_driver_is_installed_with_them() -> None:
-    found = drivers.beside(context(kernel_headers={"linux-headers-generic": "available"}))
+    packages = drivers.companion_packages(
+        context(kernel_headers={"linux-headers-generic": "available"})
+    )
     assert (
-        found.items() >= {OWN: "", "linux-headers-generic": "", "nvidia-persistenced": ""}.items()
+        packages.items()
+        >= {OWN: "", "linux-headers-generic": "", "nvidia-persistenced": ""}.items()
     )

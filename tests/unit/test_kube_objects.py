@@ -55,11 +55,11 @@ def test_a_node() -> None:
 
 
 def test_pods_that_hold_gpus() -> None:
-    ended, waiting, plain = pod(phase="Succeeded"), pod(), pod()
+    ended_pod, waiting, plain = pod(phase="Succeeded"), pod(), pod()
     del waiting["spec"]["nodeName"]
     plain["spec"]["containers"] = [{}]
-    (found,) = kube_objects.gpu_pods([pod(), ended, waiting, plain])
-    assert (found.key, found.node, found.gpus) == ("ml/train-0", "gpu1", 2)
+    (gpu_pod,) = kube_objects.gpu_pods([pod(), ended_pod, waiting, plain])
+    assert (gpu_pod.key, gpu_pod.node, gpu_pod.gpus) == ("ml/train-0", "gpu1", 2)
 
 
 def test_an_init_container_counts_where_it_asks_for_more() -> None:
@@ -135,8 +135,8 @@ def test_an_exporter_s_page() -> None:
 
 
 def test_dcgm_s_blank_is_no_value() -> None:
-    blank = f"DCGM_FI_DEV_GPU_TEMP{{{LABELS}}} 9223372036854775794"
-    assert gpu_readings(parse_exposition(blank), "gpu1")[0].temperature is None
+    blank_line = f"DCGM_FI_DEV_GPU_TEMP{{{LABELS}}} 9223372036854775794"
+    assert gpu_readings(parse_exposition(blank_line), "gpu1")[0].temperature is None
 
 
 def test_labels_with_escapes() -> None:
@@ -164,5 +164,5 @@ def test_claims_are_told_by_resource() -> None:
         {"resources": {"limits": {"nvidia.com/mig-1g.10gb": "2", "memory": "1Gi"}}},
         {"resources": {"limits": {"nvidia.com/mig-1g.10gb": "1", "nvidia.com/gpu": "1"}}},
     ]
-    (found,) = kube_objects.gpu_pods([item])
-    assert (found.gpus, found.mig) == (1, {"nvidia.com/mig-1g.10gb": 3})
+    (gpu_pod,) = kube_objects.gpu_pods([item])
+    assert (gpu_pod.gpus, gpu_pod.mig) == (1, {"nvidia.com/mig-1g.10gb": 3})

@@ -195,10 +195,10 @@ def test_each_change_is_named_by_object_field_and_value(
     name: Key, change: Change, field: str, value: Any
 ) -> None:
     [drift] = kubeadm_drift(site(name, change))
-    assert key(drift.wanted) == name
-    [(place, now, then)] = drift.fields
+    assert key(drift.desired) == name
+    [(place, now, expected)] = drift.fields
     assert place.endswith(field)
-    assert now != then
+    assert now != expected
     if value != "shorter":
         assert now == value
 
@@ -209,7 +209,7 @@ def test_each_change_is_named_by_object_field_and_value(
 )
 def test_what_is_deleted_is_named(name: Key) -> None:
     [drift] = kubeadm_drift(site(name))
-    assert key(drift.wanted) == name
+    assert key(drift.desired) == name
     assert drift.live is None
 
 
@@ -268,5 +268,5 @@ def test_answers_are_read_and_what_is_not_there_is_missing() -> None:
     lines = [f"config\t{_packed('a')}", f"addons\t{_packed('b')}", f"answers\t{_packed(answers)}"]
     assert parse([*lines, "end\tok"]) == KubeadmObjects("", "a", "b", (json.loads(live),))
     assert parse(["error\tkubeadm: no such flag", "end\tok"]).error == "kubeadm: no such flag"
-    refused = f"answers\t{_packed(chr(10) + '500 ' + chr(30) + chr(10))}"
-    assert parse([*lines[:2], refused, "end\tok"]).error == "500"
+    refusal = f"answers\t{_packed(chr(10) + '500 ' + chr(30) + chr(10))}"
+    assert parse([*lines[:2], refusal, "end\tok"]).error == "500"

@@ -57,10 +57,10 @@ class Machine:
         monkeypatch.setattr(kubeadm, "read", lambda *_, **__: self.state())
         monkeypatch.setattr(changes, "record", lambda *_: None)
         monkeypatch.setattr(kubeadm_steps, "warn", lambda _: None)
-        monkeypatch.setattr(kubeadm, "host", _Quiet())
+        monkeypatch.setattr(kubeadm, "host", _SilentHost())
 
     def program(self, name: str, text: str) -> None:
-        self.file(f"/bin/{name}", self.here(text)).chmod(0o755)
+        self.file(f"/bin/{name}", self.relocate(text)).chmod(0o755)
 
     def file(self, path: str, text: str = "theirs") -> Path:
         place = self.root / path.lstrip("/")
@@ -68,7 +68,7 @@ class Machine:
         place.write_text(text)
         return place
 
-    def here(self, text: str) -> str:
+    def relocate(self, text: str) -> str:
         for folder in ("/etc/", "/var/", "/sys/", "/proc/", "/run/", "/log"):
             text = text.replace(folder, f"{self.root}{folder}")
         return text
@@ -76,7 +76,7 @@ class Machine:
     def shell(self, text: str, killed: str = "") -> subprocess.CompletedProcess[str]:
         env = {"PATH": f"{self.root}/bin:/usr/bin:/bin", "KILLED": killed}
         return subprocess.run(
-            ["sh", "-c", self.here(text)], env=env, capture_output=True, text=True, timeout=20
+            ["sh", "-c", self.relocate(text)], env=env, capture_output=True, text=True, timeout=20
         )
 
     def state(self) -> KubeadmState:
@@ -89,9 +89,9 @@ class Machine:
             if isinstance(command, FunctionCommand):
                 return "refused"
             assert isinstance(command, StringCommand)
-            done = self.shell(command.get_raw_value(), killed)
-            if done.returncode:
-                return done.stderr or "killed"
+            result = self.shell(command.get_raw_value(), killed)
+            if result.returncode:
+                return result.stderr or "killed"
         return ""
 
     def log(self) -> str:
@@ -102,7 +102,7 @@ class Machine:
         return (self.root / kubeadm_steps.marker(step).lstrip("/")).exists()
 
 
-class _Quiet:
+class _SilentHost:
     def noop(self, _: str) -> None:
         """What pyinfra is told where nothing is to do."""
 

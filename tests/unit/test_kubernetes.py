@@ -27,8 +27,8 @@ def test_init_config() -> None:
     settings = parse_settings(
         {"cluster": {"name": "site", "ignore_preflight_errors": ["SystemVerification"]}}
     )
-    found = documents(settings, CP, GPU)
-    init, cluster = found["InitConfiguration"], found["ClusterConfiguration"]
+    rendered = documents(settings, CP, GPU)
+    init, cluster = rendered["InitConfiguration"], rendered["ClusterConfiguration"]
     assert init["nodeRegistration"]["name"] == "cp1"
     assert init["nodeRegistration"]["kubeletExtraArgs"] == [
         {"name": "node-ip", "value": "10.0.0.1"}
@@ -39,32 +39,32 @@ def test_init_config() -> None:
     assert cluster["networking"]["podSubnet"] == "10.244.0.0/16"
     assert "controlPlaneEndpoint" not in cluster
     assert {"127.0.0.1", "cp1", "10.0.0.1"} <= set(cluster["apiServer"]["certSANs"])
-    kubelet = found["KubeletConfiguration"]
+    kubelet = rendered["KubeletConfiguration"]
     assert (kubelet["cgroupDriver"], kubelet["failCgroupV1"]) == ("systemd", True)
 
 
 def test_metrics_are_reachable_from_prometheus() -> None:
-    found = documents(Settings(), CP)
-    cluster = found["ClusterConfiguration"]
+    rendered = documents(Settings(), CP)
+    cluster = rendered["ClusterConfiguration"]
     bind = [{"name": "bind-address", "value": "0.0.0.0"}]
     assert cluster["controllerManager"]["extraArgs"] == bind
     assert cluster["scheduler"]["extraArgs"] == bind
     etcd = cluster["etcd"]["local"]["extraArgs"]
     assert etcd == [{"name": "listen-metrics-urls", "value": "http://0.0.0.0:2381"}]
-    assert found["KubeProxyConfiguration"]["metricsBindAddress"] == "0.0.0.0:10249"
+    assert rendered["KubeProxyConfiguration"]["metricsBindAddress"] == "0.0.0.0:10249"
 
 
 def test_conntrack_is_only_set_when_asked() -> None:
     assert "conntrack" not in documents(Settings(), CP)["KubeProxyConfiguration"]
-    asked = parse_settings({"cluster": {"conntrack_max_per_core": 0}})
-    assert documents(asked, CP)["KubeProxyConfiguration"]["conntrack"] == {"maxPerCore": 0}
+    configured = parse_settings({"cluster": {"conntrack_max_per_core": 0}})
+    assert documents(configured, CP)["KubeProxyConfiguration"]["conntrack"] == {"maxPerCore": 0}
 
 
 def test_one_node_takes_workloads() -> None:
     assert documents(Settings(), CP)["InitConfiguration"]["nodeRegistration"]["taints"] == []
     assert kubeadm.untainted(Settings().cluster, (CP, GPU)) is False
-    wanted = parse_settings({"cluster": {"schedule_on_control_plane": True}}).cluster
-    assert kubeadm.untainted(wanted, (CP, GPU)) is True
+    configured = parse_settings({"cluster": {"schedule_on_control_plane": True}}).cluster
+    assert kubeadm.untainted(configured, (CP, GPU)) is True
 
 
 def test_several_control_planes() -> None:
@@ -95,11 +95,11 @@ def test_tokens_are_kubernetes_and_do_not_show() -> None:
     assert re.fullmatch(r"[a-z0-9]{6}\.[a-z0-9]{16}", token.value)
     assert token.secret not in repr(token)
     assert token != tokens.new_token()
-    made = json.loads(
+    manifest = json.loads(
         tokens.token_manifest(token, "gpu1", datetime(2026, 1, 1, tzinfo=UTC), minutes=30)
     )
-    assert made["metadata"]["name"] == f"bootstrap-token-{token.id}"
-    assert made["stringData"]["expiration"] == "2026-01-01T00:30:00+00:00"
+    assert manifest["metadata"]["name"] == f"bootstrap-token-{token.id}"
+    assert manifest["stringData"]["expiration"] == "2026-01-01T00:30:00+00:00"
 
 
 API = "10.0.0.1:6443"
@@ -142,9 +142,9 @@ def test_a_stamp_changes_with_the_manifest_and_reaches_the_pods() -> None:
 
 
 def test_packages_take_any_build() -> None:
-    found = kubeadm.packages(lock(Settings()))
-    assert set(found) == {"kubelet", "kubeadm", "kubectl", "kubernetes-cni", "cri-tools"}
-    assert all(version.endswith("-*") for version in found.values())
+    packages = kubeadm.packages(lock(Settings()))
+    assert set(packages) == {"kubelet", "kubeadm", "kubectl", "kubernetes-cni", "cri-tools"}
+    assert all(version.endswith("-*") for version in packages.values())
 
 
 def test_the_digest_follows_what_a_living_cluster_can_change() -> None:

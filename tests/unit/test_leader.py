@@ -61,15 +61,15 @@ def test_the_control_plane_that_led_last_leads(lines: dict[str, list[str]], lead
 
 def test_the_fact_tells_when_a_machine_led(tmp_path: Path) -> None:
     script = resources.files("deploys.facts").joinpath("node.sh").read_text()
-    [line] = [one for one in script.splitlines() if "put led_at" in one]
+    [line] = [candidate for candidate in script.splitlines() if "put led_at" in candidate]
     file = tmp_path / "kubeadm.yaml"
     own = line.replace("/etc/gpuboot/kubeadm.yaml", str(file))
 
-    def told() -> str:
+    def read_led_at() -> str:
         put = 'put() { printf \'%s\\t%s\\n\' "$1" "$2"; }'
         return subprocess.run(["sh", "-c", f"{put}\n{own}"], capture_output=True, text=True).stdout
 
-    assert told() == ""
+    assert read_led_at() == ""
     file.write_text("")
     os.utime(file, (1700000000, 1700000000))
-    assert state(told().strip()).led_at == 1700000000
+    assert state(read_led_at().strip()).led_at == 1700000000

@@ -17,7 +17,7 @@ from gpuboot.verify.findings import verdict
 from gpuboot.verify.session import LABELS
 from tests.unit.evidence import of
 from tests.unit.fake_cluster import FakeCluster
-from tests.unit.test_runner import asked, clock, run
+from tests.unit.test_runner import clock, requested_gpus, run
 
 __all__ = ["clock"]
 
@@ -35,23 +35,23 @@ class Busy(FakeCluster):
     """Another verification holds all GPUs of gpu1, and renews its Lease until it ends."""
 
     until: float = 0.0
-    theirs: dict[tuple[str, int], str] = field(
+    other_holders: dict[tuple[str, int], str] = field(
         default_factory=lambda: {("gpu1", i): f"{OTHER}/vectoradd-gpu1-{i}" for i in range(2)}
     )
 
     def _answer(self, path: str, query: dict[str, str]) -> Any:
         runs = time.monotonic() < self.until
-        self.gpu_holders = self.theirs if runs else {}
+        self.gpu_holders = self.other_holders if runs else {}
         if runs and path == lease.PATH:
             return lease_object(time.monotonic())
         return super()._answer(path, query)
 
 
 def test_it_waits_for_another_one_and_proves_then() -> None:
-    cluster, said = Busy(until=1030), list[str]()
-    assert verdict(run(cluster, SETTINGS, said).findings) == "proven"
-    assert said[0] == f"waiting for another verification, {OTHER}, to end"
-    assert asked(cluster) == {"gpu1": [1, 1], "gpu2": [1, 3]}
+    cluster, messages = Busy(until=1030), list[str]()
+    assert verdict(run(cluster, SETTINGS, messages).findings) == "proven"
+    assert messages[0] == f"waiting for another verification, {OTHER}, to end"
+    assert requested_gpus(cluster) == {"gpu1": [1, 1], "gpu2": [1, 3]}
     assert cluster.lease is None
 
 
@@ -119,18 +119,18 @@ def test_every_run_has_a_namespace_of_its_own() -> None:
 
 def test_the_lease_is_renewed_while_it_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "_RENEW_S", 0.01)
-    cluster, seen = FakeCluster(), list[str]()
+    cluster, renewals = FakeCluster(), list[str]()
     changed = cluster._change_lease
 
-    def noted(method: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    def record_change(method: str, body: dict[str, Any] | None) -> dict[str, Any]:
         if method == "PUT" and body:
-            seen.append(body["spec"]["renewTime"])
+            renewals.append(body["spec"]["renewTime"])
         return changed(method, body)
 
-    monkeypatch.setattr(cluster, "_change_lease", noted)
-    one = lease.VerificationLock(cluster, "gpuboot-verify-a", lambda _: None)  # type: ignore[arg-type]
-    assert one.acquire(0) == ""
-    one._released.wait(0.2)
-    one.release()
-    assert seen
-    assert (one._lost, cluster.lease) == (False, None)
+    monkeypatch.setattr(cluster, "_change_lease", record_change)
+    lock = lease.VerificationLock(cluster, "gpuboot-verify-a", lambda _: None)  # type: ignore[arg-type]
+    assert lock.acquire(0) == ""
+    lock._released.wait(0.2)
+    lock.release()
+    assert renewals
+    assert (lock._is_lost, cluster.lease) == (False, None)

@@ -33,47 +33,47 @@ QUICK = parse_settings({"exporter": {"interval_ms": 2000}, "verify": {"level": "
 WITHOUT_PODS = replace(evidence(), workload_results=(), service_probes=())
 
 
-def quick(seen: Evidence = WITHOUT_PODS, **more: Any) -> Report:
-    found = chain.evaluate(seen, QUICK)
-    links = chain.demanded(seen, QUICK)
+def quick(observed: Evidence = WITHOUT_PODS, **fields: Any) -> Report:
+    findings = chain.evaluate(observed, QUICK)
+    links = chain.required_links(observed, QUICK)
     return build(
-        "lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found, links, level="quick", **more
+        "lab", "2026-11-21T14:00:00Z", 3.1, observed.hosts, findings, links, level="quick", **fields
     )
 
 
 def test_quick_has_no_link_that_takes_a_pod_and_is_no_proof() -> None:
-    found = quick()
-    tried = {item.link for item in found.findings}
-    assert tried & {"workload", "attribution", "services"} == set()
-    assert tried >= {"pci", "driver", "nvidia-smi", "allocatable", "exporter", "prometheus"}
-    assert (found.verdict, found.exit) == ("answering", 0)
-    assert (found.totals["proven"], found.totals["answering"]) == (0, 6)
+    quick_report = quick()
+    tried_links = {item.link for item in quick_report.findings}
+    assert tried_links & {"workload", "attribution", "services"} == set()
+    assert tried_links >= {"pci", "driver", "nvidia-smi", "allocatable", "exporter", "prometheus"}
+    assert (quick_report.verdict, quick_report.exit) == ("answering", 0)
+    assert (quick_report.totals["proven"], quick_report.totals["answering"]) == (0, 6)
 
 
 def test_quick_fails_where_something_does_not_answer() -> None:
-    seen = replace(WITHOUT_PODS, nodes={})
-    found = quick(seen)
-    assert (found.verdict, found.exit) == ("failed", 1)
-    assert not any(item.link in levels.left_out("quick") for item in found.findings)
+    observed = replace(WITHOUT_PODS, nodes={})
+    quick_report = quick(observed)
+    assert (quick_report.verdict, quick_report.exit) == ("failed", 1)
+    assert not any(item.link in levels.left_out("quick") for item in quick_report.findings)
 
 
 def test_without_pods_the_standard_level_is_not_covered() -> None:
-    found = report(WITHOUT_PODS)
-    assert (found.verdict, found.exit) == ("not_covered", 2)
+    full_report = report(WITHOUT_PODS)
+    assert (full_report.verdict, full_report.exit) == ("not_covered", 2)
 
 
 def test_every_form_of_the_report_says_that_nothing_was_computed(tmp_path: Path) -> None:
-    found = quick(nodes=("gpu1",))
-    assert "ANSWERING  6 of 6 GPUs answer; nothing was computed on them" in text(found)
-    assert "only these nodes: gpu1" in text(found)
-    page = html(found)
+    quick_report = quick(nodes=("gpu1",))
+    assert "ANSWERING  6 of 6 GPUs answer; nothing was computed on them" in text(quick_report)
+    assert "only these nodes: gpu1" in text(quick_report)
+    page = html(quick_report)
     assert "Every GPU answers; nothing was computed" in page
     assert "level quick" in page
     assert "Only these nodes: gpu1" in page
     assert "proven at every link" not in page
-    assert '<property name="level" value="quick" />' in junit(found)
-    write(found, tmp_path)
-    assert load(tmp_path / "verify.json") == found
+    assert '<property name="level" value="quick" />' in junit(quick_report)
+    write(quick_report, tmp_path)
+    assert load(tmp_path / "verify.json") == quick_report
     data = json.loads((tmp_path / "verify.json").read_text())
     assert (data["level"], data["nodes"], data["verdict"]) == ("quick", ["gpu1"], "answering")
 
@@ -90,10 +90,10 @@ def test_a_report_of_an_older_gpuboot_is_of_the_standard_level(tmp_path: Path) -
 def test_in_the_history_quick_is_no_proof_and_ends_no_fault(tmp_path: Path) -> None:
     kinds = {event.kind for events in changes(quick(), {}).values() for event in events}
     assert kinds == {"first seen"}
-    ill = uuid("gpu1", 1)
+    faulty_gpu = uuid("gpu1", 1)
     note(broken(), tmp_path)
-    assert ill not in note(replace(quick(), started="2026-11-22T14:00:00Z"), tmp_path).new
-    state = read(tmp_path)[ill].state
+    assert faulty_gpu not in note(replace(quick(), started="2026-11-22T14:00:00Z"), tmp_path).new
+    state = read(tmp_path)[faulty_gpu].state
     assert state is not None
     assert state.kind == "failed"
     assert read_last(tmp_path)["lab"].level == "quick"
@@ -106,25 +106,25 @@ def test_some_nodes_are_not_the_newest_of_a_cluster(tmp_path: Path) -> None:
 
 
 def test_only_what_tried_the_same_is_compared(tmp_path: Path) -> None:
-    for day, made in ((1, quick()), (2, report(evidence())), (3, quick(nodes=("gpu1",)))):
+    for day, daily_report in ((1, quick()), (2, report(evidence())), (3, quick(nodes=("gpu1",)))):
         folder = tmp_path / f"2026112{day}T100000Z-lab"
         folder.mkdir()
-        write(made, folder)
+        write(daily_report, folder)
     newest = tmp_path / "20261124T100000Z-lab"
     newest.mkdir()
     write(quick(), newest)
-    found = previous(newest)
-    assert found is not None
-    assert found[0].name.startswith("20261121")
+    previous_report = previous(newest)
+    assert previous_report is not None
+    assert previous_report[0].name.startswith("20261121")
 
 
 def test_nodes_are_chosen_by_both_of_their_names() -> None:
-    chosen = levels.scope("", "gpu1, 10.0.0.3,gpu1")
-    assert [node.name for node in chosen.chosen(NODES)] == ["gpu1", "gpu2"]
-    assert chosen.names(NODES) == ("gpu1", "gpu2")
+    selected = levels.scope("", "gpu1, 10.0.0.3,gpu1")
+    assert [node.name for node in selected.selected(NODES)] == ["gpu1", "gpu2"]
+    assert selected.names(NODES) == ("gpu1", "gpu2")
     assert levels.ALL.names(NODES) == ()
-    assert [node.name for node in levels.ALL.chosen(NODES)] == ["gpu1", "gpu2"]
-    assert chosen.problems(NODES) == []
+    assert [node.name for node in levels.ALL.selected(NODES)] == ["gpu1", "gpu2"]
+    assert selected.problems(NODES) == []
 
 
 @pytest.mark.parametrize("name", ["gpu9", "cp1"])

@@ -20,7 +20,6 @@ from gpuboot.verify.checks.links import TABLE
 from gpuboot.verify.deep import internode, verdicts
 from gpuboot.verify.deep.answers import Answer, DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.evidence import (
-    Claim,
     Evidence,
     HealthValue,
     IsolationResult,
@@ -30,6 +29,7 @@ from gpuboot.verify.evidence import (
     Target,
 )
 from gpuboot.verify.findings import CLUSTER_LINKS, DEEP_LINKS, GPU_LINKS, LINKS, PHYSICAL_LINKS
+from gpuboot.verify.stack_objects import Claim
 from tests.unit import deep_outputs as printed
 from tests.unit import test_checks_monitoring_objects as stack
 from tests.unit.evidence import (
@@ -64,7 +64,7 @@ BROKEN: dict[str, Evidence] = {
     "alerting": with_metrics(alert_path=AlertPath()),
     "pci": with_host(expected_gpus=3),
     "driver": with_host(driver_loaded=""),
-    "nvidia-smi": with_host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, lost=True))),
+    "nvidia-smi": with_host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, is_lost=True))),
     "runtime": with_host(runtime_handlers=("runc",), default_runtime="runc", cdi_devices=()),
     "allocatable": evidence(
         nodes={"gpu1": node("gpu1", 0), "gpu2": node("gpu2", 4)}, workload_results=()
@@ -98,17 +98,17 @@ BROKEN: dict[str, Evidence] = {
     "rules": with_metrics(rules=(Rule(name="GPULost", health="err", error="no such metric"),)),
     "alertmanager": with_metrics(alertmanagers=()),
     "dashboards": with_metrics(errors={"grafana": "refused"}),
-    "storage": stack.seen(
-        observed_objects=replace(stack.THERE, claims=(Claim(f"{stack.VOLUME}0", "Pending"),))
+    "storage": stack.observed_evidence(
+        observed_objects=replace(stack.OBSERVED, claims=(Claim(f"{stack.VOLUME}0", "Pending"),))
     ),
     "certificates": evidence(
         control_planes=(control_plane(certificates=(Certificate("pki/apiserver.crt", 1.0),)),)
     ),
     "backup": evidence(control_planes=(control_plane(backups=Backups()),)),
-    "policies": stack.seen(
+    "policies": stack.observed_evidence(
         observed_objects=replace(
-            stack.THERE,
-            objects={**stack.THERE.objects, ("NetworkPolicy", "monitoring", "old"): "3"},
+            stack.OBSERVED,
+            objects={**stack.OBSERVED.objects, ("NetworkPolicy", "monitoring", "old"): "3"},
         )
     ),
 }
@@ -164,12 +164,12 @@ OWN = [link for link in TABLE if link.name not in hosts.NAMES]  # others: tests/
 def test_a_link_fails_with_the_remedy_that_its_table_says(link: Link) -> None:
     settings = parse_settings({"monitoring": {"grafana": True}})
     if link.name == "internode":
-        found = internode.evaluate([host("gpu1"), host("gpu2")], BETWEEN, 440)
+        findings = internode.evaluate([host("gpu1"), host("gpu2")], BETWEEN, 440)
     elif link.subject == "deep":
-        found = verdicts.evaluate(host("gpu1"), DEEP[link.name])
+        findings = verdicts.evaluate(host("gpu1"), DEEP[link.name])
     else:
-        found = chain.evaluate(BROKEN[link.name], settings)
-    failed = of(found, "fail", link.name)
+        findings = chain.evaluate(BROKEN[link.name], settings)
+    failed = of(findings, "fail", link.name)
     assert failed
     assert [item.remedy for item in failed if item.remedy.startswith(link.remedy)], failed
 
@@ -185,11 +185,11 @@ def test_the_tables_of_links_are_one() -> None:
 def test_docker_hosts_have_the_links_that_the_table_says() -> None:
     settings = parse_settings({})
     without_an_answer = evidence(metrics=Metrics())
-    judged = {item.link for item in docker_checks.evaluate(without_an_answer, settings)}
-    silent = with_host(printed={})  # of those that are files: unknown, where there is no answer
-    for seen in (with_metrics(), silent):
-        judged |= {item.link for item in docker_checks.evaluate(seen, settings)}
-    assert judged == {link.name for link in TABLE if link.docker}
+    judged_links = {item.link for item in docker_checks.evaluate(without_an_answer, settings)}
+    silent = with_host(outputs={})  # of those that are files: unknown, where there is no answer
+    for observed in (with_metrics(), silent):
+        judged_links |= {item.link for item in docker_checks.evaluate(observed, settings)}
+    assert judged_links == {link.name for link in TABLE if link.docker}
 
 
 def test_every_link_stands_in_the_page() -> None:

@@ -6,17 +6,17 @@ from gpuboot.verify.load import answers, report
 from gpuboot.verify.load.answers import GpuLoad, Outcome
 
 A, B = "GPU-51aa0001-5157-4c6c-8abc-000000000000", "GPU-51aa0001-5157-4c6c-8abc-000000000001"
-LISTED = f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {A})\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: {B})\n"
+GPU_LIST = f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {A})\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: {B})\n"
 COUNTED = '{"launches": 1280, "seconds": 20.1, "per_second": 58912345678901.0, "unit": "FLOP/s"}'
 
 
 def test_before_anything_ran_nothing_is_known() -> None:
-    assert answers.read("gpu1", LISTED) == []
+    assert answers.read("gpu1", GPU_LIST) == []
 
 
 def test_each_gpu_tells_its_own() -> None:
     log = (
-        f"{LISTED}{A}: program gpuboot\n{B}: program gpuboot\n"
+        f"{GPU_LIST}{A}: program gpuboot\n{B}: program gpuboot\n"
         f"{A}: {COUNTED.replace('1280', '640').replace('20.1', '10')}\n"
         f"{A}: {COUNTED}\n{B}: failed: wrong result of thread 0: 7.0, not 1048582.0\n"
         f"{B}: exit 1\n"
@@ -30,12 +30,12 @@ def test_each_gpu_tells_its_own() -> None:
 
 
 def test_of_nvidias_program_its_own_last_line_is_told() -> None:
-    said = "Worker 0:0[1004]: TensorEngineActive: generated ???, dcgm 0.000 (612391.2 gflops)."
-    log = f"{LISTED}{A}: program dcgmproftester13\n{A}: Starting\n{A}: {said}\n{A}: exit 0\n"
+    last_line = "Worker 0:0[1004]: TensorEngineActive: generated ???, dcgm 0.000 (612391.2 gflops)."
+    log = f"{GPU_LIST}{A}: program dcgmproftester13\n{A}: Starting\n{A}: {last_line}\n{A}: exit 0\n"
     [gpu] = answers.read("gpu1", log)
-    assert (gpu.program, gpu.per_second, gpu.said) == ("dcgmproftester13", None, said)
+    assert (gpu.program, gpu.per_second, gpu.said) == ("dcgmproftester13", None, last_line)
     text = report.text(Outcome(kind="compute", asked_s=600, gpus=(gpu,)), "i.py")
-    assert f"gpu1 {A}: {said}, by dcgmproftester13" in text
+    assert f"gpu1 {A}: {last_line}, by dcgmproftester13" in text
     assert "means of five minutes" not in text
 
 
@@ -81,6 +81,6 @@ def test_a_load_that_nobody_counted_says_so() -> None:
     assert "memory, 60 s asked for, ended before its time" in text
     assert f"gpu1 {A}: nothing was counted" in text
     assert f"gpu1 {B}: failed: it hangs" in text
-    nothing = report.text(Outcome(kind="memory", asked_s=60, error="no cluster"), "i.py")
-    assert nothing.startswith("no cluster\n")
-    assert nothing.endswith("no GPU was loaded")
+    empty_report = report.text(Outcome(kind="memory", asked_s=60, error="no cluster"), "i.py")
+    assert empty_report.startswith("no cluster\n")
+    assert empty_report.endswith("no GPU was loaded")

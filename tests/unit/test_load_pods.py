@@ -10,11 +10,11 @@ from kubernetes.client import V1Pod
 
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes import gate
-from gpuboot.kubernetes.repair.model import TAINT_KEY
+from gpuboot.kubernetes.repair_keys import TAINT_KEY
 from gpuboot.verify import kube_objects
 from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.load import pods, program
-from gpuboot.verify.load.pods import Kind, Wanted
+from gpuboot.verify.load.pods import Kind, LoadRequest
 from tests.unit.evidence import node
 
 GPU1, GPU2 = node("gpu1", 2), node("gpu2", 4)
@@ -22,14 +22,14 @@ GPU1, GPU2 = node("gpu1", 2), node("gpu2", 4)
 
 def planned(
     *nodes: KubeNode,
-    held: tuple[GpuPod, ...] = (),
+    held_pods: tuple[GpuPod, ...] = (),
     taints: dict[str, str] | None = None,
     settings: Settings | None = None,
-    **wanted: Any,
+    **fields: Any,
 ) -> pods.Plan:
-    asked = Wanted(**{"kind": "compute", "seconds": 120, **wanted})
-    by_name = {one.name: one for one in nodes}
-    return pods.plan(by_name, by_name, held, taints or {}, settings or Settings(), asked)
+    request = LoadRequest(**{"kind": "compute", "seconds": 120, **fields})
+    by_name = {node.name: node for node in nodes}
+    return pods.plan(by_name, by_name, held_pods, taints or {}, settings or Settings(), request)
 
 
 def holding(name: str, gpus: int) -> GpuPod:
@@ -37,9 +37,9 @@ def holding(name: str, gpus: int) -> GpuPod:
 
 
 def test_free_gpus_are_taken_and_held_ones_left() -> None:
-    chosen = planned(GPU1, GPU2, held=(holding("gpu1", 2), holding("gpu2", 1)))
-    assert chosen.gpus == {"gpu2": 3}
-    assert chosen.left == {"gpu1": "its GPUs are held by ml/train-0"}
+    plan = planned(GPU1, GPU2, held_pods=(holding("gpu1", 2), holding("gpu2", 1)))
+    assert plan.gpus == {"gpu2": 3}
+    assert plan.left == {"gpu1": "its GPUs are held by ml/train-0"}
 
 
 def test_no_more_than_are_wanted() -> None:
@@ -48,11 +48,11 @@ def test_no_more_than_are_wanted() -> None:
 
 
 def test_for_one_gpu_all_free_ones_of_its_node_are_held() -> None:
-    assert planned(GPU2, held=(holding("gpu2", 1),), uuid="GPU-1").gpus == {"gpu2": 3}
+    assert planned(GPU2, held_pods=(holding("gpu2", 1),), uuid="GPU-1").gpus == {"gpu2": 3}
 
 
 @pytest.mark.parametrize(
-    ("changed", "why"),
+    ("changed", "reason"),
     [
         ({"ready": False}, "the node is not Ready"),
         ({"cordoned": True}, "the node is cordoned"),
@@ -64,56 +64,56 @@ def test_for_one_gpu_all_free_ones_of_its_node_are_held() -> None:
         ),
     ],
 )
-def test_why_a_node_is_left(changed: dict[str, Any], why: str) -> None:
-    chosen = planned(replace(GPU1, **changed))
-    assert chosen.gpus == {}
-    assert chosen.left == {"gpu1": why}
+def test_why_a_node_is_left(changed: dict[str, Any], reason: str) -> None:
+    plan = planned(replace(GPU1, **changed))
+    assert plan.gpus == {}
+    assert plan.left == {"gpu1": reason}
 
 
 @pytest.mark.parametrize("key", [gate.KEY, TAINT_KEY])
 def test_a_node_that_is_gated_or_quarantined_is_left(key: str) -> None:
     item = {"spec": {"taints": [{"key": key, "value": "x", "effect": "NoSchedule"}]}}
     taint = kube_objects.untolerated_taint(item, pods.TOLERATED)
-    chosen = planned(GPU1, taints={"gpu1": taint})
-    assert chosen.left == {"gpu1": f"the node has the taint {key}=x:NoSchedule"}
+    plan = planned(GPU1, taints={"gpu1": taint})
+    assert plan.left == {"gpu1": f"the node has the taint {key}=x:NoSchedule"}
 
 
-def made(settings: Settings | None = None, kind: Kind = "memory", **more: Any) -> Any:
-    wanted = Wanted(kind=kind, seconds=300, **more)
+def make_pod(settings: Settings | None = None, kind: Kind = "memory", **fields: Any) -> Any:
+    request = LoadRequest(kind=kind, seconds=300, **fields)
     item = node("gpu1", 2, labels={"kubernetes.io/hostname": "gpu1"})
-    pod = pods.pod(item, 2, wanted, 1_800_000_000, settings or Settings())
+    pod = pods.pod(item, 2, request, 1_800_000_000, settings or Settings())
     V1Pod.model_validate(pod)
     return pod
 
 
 def test_a_pod_holds_its_gpus_has_no_privilege_and_ends_itself() -> None:
-    pod = made()
+    pod = make_pod()
     (container,) = pod["spec"]["containers"]
     assert container["resources"] == {"limits": {"nvidia.com/gpu": "2"}}
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert pod["spec"]["activeDeadlineSeconds"] == pods.START_S + 300 + pods.GRACE_S
     assert pod["metadata"]["labels"] == pods.LABELS
     assert "nodeName" not in pod["spec"], "the scheduler knows who else wants a GPU"
-    assert gate.KEY not in {one["key"] for one in pod["spec"]["tolerations"]}
+    assert gate.KEY not in {toleration["key"] for toleration in pod["spec"]["tolerations"]}
     kind, seconds, begin_by, field, uuid, text = container["command"][4:]
     assert (kind, seconds, begin_by, field, uuid) == ("memory", "300", "1800000000", "1005", "")
     assert "gpuboot_copy" in text
-    assert made(uuid="GPU-7")["spec"]["containers"][0]["command"][8] == "GPU-7"
+    assert make_pod(uuid="GPU-7")["spec"]["containers"][0]["command"][8] == "GPU-7"
 
 
 @pytest.mark.parametrize(
-    ("given", "image"),
+    ("data", "image"),
     [
         ({}, Settings().verify.deep.dcgm_image),
         ({"load": {"image": "docker.io/library/python:3.13-slim"}},
          "docker.io/library/python:3.13-slim"),
     ],
 )  # fmt: skip
-def test_its_image(given: dict[str, Any], image: str) -> None:
-    (container,) = made(parse_settings(given))["spec"]["containers"]
+def test_its_image(data: dict[str, Any], image: str) -> None:
+    (container,) = make_pod(parse_settings(data))["spec"]["containers"]
     assert container["image"] == image
-    modes = parse_settings({**given, "runtime": {"mode": "runtimeclass"}})
-    assert made(modes)["spec"]["runtimeClassName"] == "nvidia"
+    modes = parse_settings({**data, "runtime": {"mode": "runtimeclass"}})
+    assert make_pod(modes)["spec"]["runtimeClassName"] == "nvidia"
 
 
 def test_our_kernels_count_what_they_say() -> None:

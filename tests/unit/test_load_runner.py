@@ -13,7 +13,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify.load import runner
 from gpuboot.verify.load.answers import Outcome
-from gpuboot.verify.load.pods import CONTAINER, START_S, Wanted
+from gpuboot.verify.load.pods import CONTAINER, START_S, LoadRequest
 from tests.unit.evidence import SIZES, uuid
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_runner import clock
@@ -23,12 +23,12 @@ __all__ = ["clock"]
 
 @dataclass
 class LoadCluster(FakeCluster):
-    """+ began: when pods were made; runs_s: how long their programs run
+    """+ started_at: when pods were made; runs_s: how long their programs run
     + ends: namespace -> its annotation
     + unpullable: nodes that cannot pull the image; silent: nodes whose programs never end
     """
 
-    began: float = 0.0
+    started_at: float = 0.0
     runs_s: float = 60.0
     ends: dict[str, str] = field(default_factory=dict)
     unpullable: set[str] = field(default_factory=set)
@@ -42,21 +42,21 @@ class LoadCluster(FakeCluster):
         return super()._create_namespace(body)
 
     def _namespaces(self) -> list[dict[str, Any]]:
-        found = super()._namespaces()
-        for item in found:
+        namespaces = super()._namespaces()
+        for item in namespaces:
             if ends := self.ends.get(item["metadata"]["name"]):
                 item["metadata"]["annotations"] = {runner.ENDS: ends}
-        return found
+        return namespaces
 
     def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
-        self.began = time.monotonic()
+        self.started = time.monotonic()
         return super()._create_pod(body)
 
     def _status(self, pod: dict[str, Any], node: str) -> dict[str, Any]:
         if node in self.unpullable:
             state: dict[str, Any] = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
             phase = "Pending"
-        elif time.monotonic() - self.began < self.runs_s or node in self.silent:
+        elif time.monotonic() - self.started < self.runs_s or node in self.silent:
             state, phase = {"running": {}}, "Running"
         else:
             state, phase = {"terminated": {"exitCode": 0}}, "Succeeded"
@@ -75,30 +75,30 @@ class LoadCluster(FakeCluster):
         return super()._newest.replace("gpuboot-load-", "gpuboot-verify-")
 
     def _gpu_log(self, pod: str, container: str) -> str:
-        spent = time.monotonic() - self.began
+        elapsed = time.monotonic() - self.started
         lines = []
-        for gpu in self._held(pod, container):
+        for gpu in self._held_devices(pod, container):
             name = uuid(*gpu)
             lines += [f"GPU {gpu[1]}: NVIDIA H100 (UUID: {name})", f"{name}: program gpuboot"]
             if gpu in self.refusing:
                 lines += [f"{name}: failed: cuInit: CUDA_ERROR_UNKNOWN (999)", f"{name}: exit 1"]
                 continue
-            count = f'"launches": {spent:.0f}, "seconds": {spent:.1f}'
+            count = f'"launches": {elapsed:.0f}, "seconds": {elapsed:.1f}'
             lines.append(f'{name}: {{{count}, "per_second": 2.8e12, "unit": "B/s"}}')
-            if spent >= self.runs_s and gpu[0] not in self.silent:
+            if elapsed >= self.runs_s and gpu[0] not in self.silent:
                 lines.append(f"{name}: exit 0")
         return "\n".join(lines) + "\n"
 
 
 def loaded(
     cluster: FakeCluster,
-    said: list[str] | None = None,
+    messages: list[str] | None = None,
     stopped: Callable[[], bool] = lambda: False,
-    **wanted: Any,
+    **fields: Any,
 ) -> Outcome:
-    lines: list[str] = [] if said is None else said
-    asked = Wanted(**{"kind": "memory", "seconds": 60, **wanted})
-    return runner.run(cast(Cluster, cluster), SIZES, Settings(), asked, lines.append, stopped)
+    lines: list[str] = [] if messages is None else messages
+    request = LoadRequest(**{"kind": "memory", "seconds": 60, **fields})
+    return runner.run(cast(Cluster, cluster), SIZES, Settings(), request, lines.append, stopped)
 
 
 def nothing_left(cluster: FakeCluster) -> bool:
@@ -106,25 +106,25 @@ def nothing_left(cluster: FakeCluster) -> bool:
 
 
 def test_all_free_gpus_are_loaded_in_one_pod_a_node_and_nothing_is_left() -> None:
-    cluster, said = LoadCluster(gpu_holders={("gpu2", 0): "ml/train-0"}), list[str]()
-    found = loaded(cluster, said)
-    assert cluster.made == ["load-gpu1", "load-gpu2"]
-    assert [gpu.uuid for gpu in found.gpus] == [
+    cluster, messages = LoadCluster(gpu_holders={("gpu2", 0): "ml/train-0"}), list[str]()
+    outcome = loaded(cluster, messages)
+    assert cluster.created_names == ["load-gpu1", "load-gpu2"]
+    assert [gpu.uuid for gpu in outcome.gpus] == [
         *(uuid("gpu1", i) for i in range(2)),
         *(uuid("gpu2", i) for i in range(1, 4)),
     ]
-    assert all(gpu.ended and gpu.per_second == 2.8e12 for gpu in found.gpus)
-    assert (found.left, found.stopped, found.error) == ({}, False, "")
+    assert all(gpu.ended and gpu.per_second == 2.8e12 for gpu in outcome.gpus)
+    assert (outcome.left, outcome.stopped, outcome.error) == ({}, False, "")
     assert nothing_left(cluster)
-    assert f"gpu1 {uuid('gpu1', 0)}: 2.8 TB/s, by gpuboot" in said
+    assert f"gpu1 {uuid('gpu1', 0)}: 2.8 TB/s, by gpuboot" in messages
     assert cluster.lease is None, "verifications may go on"
 
 
 def test_it_ends_when_it_is_told_to() -> None:
     cluster, looks = LoadCluster(), iter([False, False, True])
-    found = loaded(cluster, stopped=lambda: next(looks))
-    assert found.stopped
-    assert [gpu.error for gpu in found.gpus] == [""] * 6
+    outcome = loaded(cluster, stopped=lambda: next(looks))
+    assert outcome.stopped
+    assert [gpu.error for gpu in outcome.gpus] == [""] * 6
     assert nothing_left(cluster)
 
 
@@ -140,24 +140,24 @@ def test_what_it_made_is_removed_when_the_cluster_stops_to_answer() -> None:
 
 
 def test_a_gpu_whose_program_fails_is_told_beside_the_others() -> None:
-    found = loaded(LoadCluster(refusing={("gpu1", 1)}))
-    errors = {gpu.uuid: gpu.error for gpu in found.gpus if gpu.error}
+    outcome = loaded(LoadCluster(refusing={("gpu1", 1)}))
+    errors = {gpu.uuid: gpu.error for gpu in outcome.gpus if gpu.error}
     assert errors == {uuid("gpu1", 1): "cuInit: CUDA_ERROR_UNKNOWN (999)"}
 
 
 def test_a_program_that_does_not_end_is_ended_and_an_error() -> None:
     cluster = LoadCluster(silent={"gpu1"})
-    found = loaded(cluster)
-    errors = {gpu.node: gpu.error for gpu in found.gpus}
+    outcome = loaded(cluster)
+    errors = {gpu.node: gpu.error for gpu in outcome.gpus}
     assert errors == {"gpu1": "its program did not end in time", "gpu2": ""}
     assert nothing_left(cluster)
 
 
 def test_an_image_that_cannot_be_pulled_is_waited_for_and_told() -> None:
-    cluster, said = LoadCluster(unpullable={"gpu1"}), list[str]()
-    found = loaded(cluster, said)
-    assert found.left == {"gpu1": "ErrImagePull in load: not found"}
-    assert "gpu1: ErrImagePull: not found" in said
+    cluster, messages = LoadCluster(unpullable={"gpu1"}), list[str]()
+    outcome = loaded(cluster, messages)
+    assert outcome.left == {"gpu1": "ErrImagePull in load: not found"}
+    assert "gpu1: ErrImagePull: not found" in messages
     assert nothing_left(cluster)
 
 
@@ -165,24 +165,32 @@ def test_a_gpu_that_somebody_took_meanwhile_is_left() -> None:
     cluster = LoadCluster(cordoned={"gpu1"})
     plain = cluster._node
     cluster._node = lambda name, count: plain(name, count) | {"spec": {}}  # type: ignore[method-assign]
-    found = loaded(cluster)
-    assert found.left == {"gpu1": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."}
-    assert {gpu.node for gpu in found.gpus} == {"gpu2"}
+    outcome = loaded(cluster)
+    assert outcome.left == {"gpu1": "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."}
+    assert {gpu.node for gpu in outcome.gpus} == {"gpu2"}
 
 
 def test_without_a_free_gpu_nothing_is_made() -> None:
     cluster = LoadCluster(cordoned=set(SIZES))
-    found = loaded(cluster)
-    assert found.left == dict.fromkeys(SIZES, "the node is cordoned")
-    assert (cluster.made, cluster.namespaces) == ([], {})
+    outcome = loaded(cluster)
+    assert outcome.left == dict.fromkeys(SIZES, "the node is cordoned")
+    assert (cluster.created_names, cluster.namespaces) == ([], {})
 
 
 def test_what_killed_ones_left_is_removed_when_its_time_is_over() -> None:
     names = {"gpuboot-load-old": "5", "gpuboot-load-lost": "", "gpuboot-load-other": "999999"}
-    cluster, said = LoadCluster(namespaces=dict.fromkeys(names, "Active"), ends=names), list[str]()
-    loaded(cluster, said)
-    told = [line for line in said if line.startswith("removing what a killed load has left")]
-    assert [line.rpartition(" ")[2] for line in told] == ["gpuboot-load-old", "gpuboot-load-lost"]
+    cluster, messages = (
+        LoadCluster(namespaces=dict.fromkeys(names, "Active"), ends=names),
+        list[str](),
+    )
+    loaded(cluster, messages)
+    removal_lines = [
+        line for line in messages if line.startswith("removing what a killed load has left")
+    ]
+    assert [line.rpartition(" ")[2] for line in removal_lines] == [
+        "gpuboot-load-old",
+        "gpuboot-load-lost",
+    ]
     assert cluster.namespaces["gpuboot-load-other"] == "Active"
 
 

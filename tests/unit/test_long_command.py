@@ -32,16 +32,16 @@ class Target:
 
     def __init__(self) -> None:
         self.state = SimpleNamespace(is_executing=True)
-        self.told: list[str] = []
+        self.messages: list[str] = []
 
     def run_shell_command(self, command: Any, **_: Any) -> tuple[bool, Output]:
-        done = gevent.subprocess.run(
+        completed = gevent.subprocess.run(
             ["sh", "-c", command.get_raw_value()], capture_output=True, text=True
         )
-        return done.returncode == 0, Output(done.stdout + done.stderr)
+        return completed.returncode == 0, Output(completed.stdout + completed.stderr)
 
     def log_styled(self, message: str, **_: Any) -> None:
-        self.told.append(message)
+        self.messages.append(message)
 
 
 @pytest.fixture
@@ -56,14 +56,14 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
 
 
 def result(host: Any, command: str, **_: Any) -> CommandResult:
-    done = gevent.subprocess.run(["sh", "-c", command], capture_output=True, text=True)
-    return CommandResult(done.returncode == 0, done.stdout, done.stderr)
+    completed = gevent.subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    return CommandResult(completed.returncode == 0, completed.stdout, completed.stderr)
 
 
 def run(target: Target, command: str) -> bool:
-    made = long_command.long_command(command, "kubeadm upgrades cp1", "run again")
+    function_command = long_command.long_command(command, "kubeadm upgrades cp1", "run again")
     state = SimpleNamespace(print_output=False, print_input=False)
-    return bool(made.function(state, target, *made.args))
+    return bool(function_command.function(state, target, *function_command.args))
 
 
 def test_its_last_line_is_told_while_it_runs(
@@ -73,8 +73,8 @@ def test_its_last_line_is_told_while_it_runs(
     logging.getLogger("pyinfra").propagate = True
     assert run(target, "echo '[upgrade/etcd] Upgrading'; sleep 1.5")
     lines = [record.getMessage() for record in caplog.records]
-    told = re.compile(r"\[cp1\] kubeadm upgrades cp1: \d s; \[upgrade/etcd\]")
-    assert any(told.match(line) for line in lines)
+    pattern = re.compile(r"\[cp1\] kubeadm upgrades cp1: \d s; \[upgrade/etcd\]")
+    assert any(pattern.match(line) for line in lines)
     before = len(caplog.records)
     gevent.sleep(0.2)
     assert len(caplog.records) == before  # nobody tells of a command that has ended
@@ -82,4 +82,4 @@ def test_its_last_line_is_told_while_it_runs(
 
 def test_a_failure_shows_what_it_said_and_what_to_do(target: Target) -> None:
     assert not run(target, "echo one; echo two >&2; exit 3")
-    assert target.told == ["kubeadm upgrades cp1: failed:\none\ntwo\n    remedy: run again"]
+    assert target.messages == ["kubeadm upgrades cp1: failed:\none\ntwo\n    remedy: run again"]

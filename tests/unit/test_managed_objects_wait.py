@@ -13,21 +13,21 @@ from gpuboot.kubernetes.managed_objects import ManagedObjects
 BUSY = ManagedObjects("podmonitors: storage is (re)initializing")
 
 
-@pytest.mark.parametrize(("executing", "asked"), [(True, 3), (False, 1)])
+@pytest.mark.parametrize(("executing", "expected_calls"), [(True, 3), (False, 1)])
 def test_it_is_waited_for_while_a_run_executes(
-    monkeypatch: pytest.MonkeyPatch, executing: bool, asked: int
+    monkeypatch: pytest.MonkeyPatch, executing: bool, expected_calls: int
 ) -> None:
     answers = [BUSY, BUSY, ManagedObjects()]
-    given: list[ManagedObjects] = []
+    received: list[ManagedObjects] = []
 
     def read(*_: object, **__: object) -> ManagedObjects:
-        given.append(answers[len(given)])
-        return given[-1]
+        received.append(answers[len(received)])
+        return received[-1]
 
     monkeypatch.setattr(managed_objects, "read", read)
     monkeypatch.setattr(managed_objects, "executing", lambda: executing)
     monkeypatch.setattr(managed_objects, "host", SimpleNamespace(name="cp1", print_prefix=""))
     monkeypatch.setattr(waiting, "POLL_S", 0.0)
     monkeypatch.setattr(answers_module, "forget_cluster", lambda: None)
-    assert managed_objects.managed_objects().error == given[-1].error
-    assert len(given) == asked
+    assert managed_objects.managed_objects().error == received[-1].error
+    assert len(received) == expected_calls

@@ -15,19 +15,19 @@ def config_map(name: str = "a", namespace: str = "mon", **data: str) -> dict[str
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def there(item: dict[str, Any], **more: Any) -> dict[str, Any]:
+def live_object(item: dict[str, Any], **metadata: Any) -> dict[str, Any]:
     """The object as it lives. + more: of its metadata"""
     owned = as_owned(item)
-    return {**owned, "metadata": {**owned["metadata"], "uid": "1", **more}}
+    return {**owned, "metadata": {**owned["metadata"], "uid": "1", **metadata}}
 
 
 def test_nothing_to_do_for_what_is_there() -> None:
-    assert difference([config_map(x="1")], [there(config_map(x="1"))], ["mon"]).nothing
+    assert difference([config_map(x="1")], [live_object(config_map(x="1"))], ["mon"]).is_empty
 
 
-@pytest.mark.parametrize("found", [[], [there(config_map(x="2"))]])
-def test_what_is_missing_or_differs_is_applied(found: list[dict[str, Any]]) -> None:
-    change = difference([config_map(x="1")], found, ["mon"])
+@pytest.mark.parametrize("live", [[], [live_object(config_map(x="2"))]])
+def test_what_is_missing_or_differs_is_applied(live: list[dict[str, Any]]) -> None:
+    change = difference([config_map(x="1")], live, ["mon"])
     [item] = change.apply
     assert item["data"] == {"x": "1"}
     assert item["metadata"]["labels"] == {
@@ -38,15 +38,15 @@ def test_what_is_missing_or_differs_is_applied(found: list[dict[str, Any]]) -> N
 
 
 def test_only_our_namespaces_are_pruned() -> None:
-    found = [there(config_map("old")), there(config_map("old", "other"))]
-    assert difference([], found, ["mon"]).delete == (found[0],)
+    live = [live_object(config_map("old")), live_object(config_map("old", "other"))]
+    assert difference([], live, ["mon"]).delete == (live[0],)
 
 
 def test_the_digest_covers_labels_and_ignores_order() -> None:
     plain, other = config_map(a="1", b="2"), config_map(b="2", a="1")
-    assert there(plain) == there(other)
+    assert live_object(plain) == live_object(other)
     other["metadata"]["labels"] = {"grafana_dashboard": "2"}
-    assert there(plain) != there(other)
+    assert live_object(plain) != live_object(other)
 
 
 def test_mistakes_are_named() -> None:
@@ -66,32 +66,33 @@ def test_the_manifest_is_one_document() -> None:
 
 
 def test_what_was_changed_by_hand_is_applied_though_its_digest_is_ours() -> None:
-    changed = {**there(config_map(x="1")), "data": {"x": "2"}}
+    changed = {**live_object(config_map(x="1")), "data": {"x": "2"}}
     assert [item["data"] for item in difference([config_map(x="1")], [changed], []).apply] == [
         {"x": "1"}
     ]
-    unlabelled = there(config_map(x="1"))
+    unlabelled = live_object(config_map(x="1"))
     del unlabelled["metadata"]["labels"]["grafana_dashboard"]
     assert len(difference([config_map(x="1")], [unlabelled], []).apply) == 1
 
 
 def test_marks_of_others_stay_and_are_no_difference() -> None:
-    live = there(config_map(x="1"))
+    live = live_object(config_map(x="1"))
     live["metadata"]["labels"]["team"] = "ml"
     live["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"] = "now"
-    assert difference([config_map(x="1")], [live], ["mon"]).nothing
+    assert difference([config_map(x="1")], [live], ["mon"]).is_empty
 
 
 def test_a_key_added_by_hand_is_taken_away() -> None:
-    live = {**there(config_map(x="1")), "data": {"x": "1", "y": "2"}}
+    live = {**live_object(config_map(x="1")), "data": {"x": "1", "y": "2"}}
     live["metadata"]["labels"]["team"] = "ml"
     change = difference([config_map(x="1")], [live], ["mon"])
     assert not change.apply
-    [found] = change.replace
-    assert found.added == ("data.y",)
-    assert found.item["data"] == {"x": "1"}
+    [replacement] = change.replace
+    assert replacement.added == ("data.y",)
+    assert replacement.item["data"] == {"x": "1"}
     assert (
-        found.item["metadata"]["labels"].items() >= {"team": "ml", "grafana_dashboard": "1"}.items()
+        replacement.item["metadata"]["labels"].items()
+        >= {"team": "ml", "grafana_dashboard": "1"}.items()
     )
 
 
@@ -103,10 +104,14 @@ RULE = {
 }
 
 
-def managed(manager: str, fields: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+def managed(manager: str, fields: dict[str, Any], **extra: Any) -> list[dict[str, Any]]:
     """As `kubectl get -o yaml --show-managed-fields` shows who set which fields."""
-    ours = {"manager": "gpuboot", "operation": "Apply", "fieldsV1": {"f:spec": {"f:groups": {}}}}
-    return [ours, {"manager": manager, "operation": "Update", "fieldsV1": fields, **more}]
+    own_entry = {
+        "manager": "gpuboot",
+        "operation": "Apply",
+        "fieldsV1": {"f:spec": {"f:groups": {}}},
+    }
+    return [own_entry, {"manager": manager, "operation": "Update", "fieldsV1": fields, **extra}]
 
 
 @pytest.mark.parametrize(
@@ -132,12 +137,12 @@ def managed(manager: str, fields: dict[str, Any], **more: Any) -> list[dict[str,
     ],
 )
 def test_fields_that_others_have_set(entries: list[dict[str, Any]], added: tuple[str, ...]) -> None:
-    change = difference([RULE], [there(RULE, managedFields=entries)], ["mon"])
-    assert tuple(path for found in change.replace for path in found.added) == added
-    assert change.nothing is not bool(added)
+    change = difference([RULE], [live_object(RULE, managedFields=entries)], ["mon"])
+    assert tuple(path for replacement in change.replace for path in replacement.added) == added
+    assert change.is_empty is not bool(added)
 
 
 def test_objects_of_helm_are_not_ours() -> None:
     of_helm = config_map("b")
     of_helm["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
-    assert difference([], [of_helm], ["mon"]).nothing
+    assert difference([], [of_helm], ["mon"]).is_empty

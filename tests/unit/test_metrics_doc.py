@@ -43,8 +43,8 @@ def test_there_are_queries() -> None:
 
 
 def test_full_names_in_the_text_are_of_the_table() -> None:
-    named = set(re.findall(r"`(DCGM_(?:FI|EXP)_[A-Z0-9_]+)`", TEXT))
-    assert named - set(BY_NAME) == {"DCGM_FI_DEV_PCIE_TX_THROUGHPUT"}, "the one that is retired"
+    names = set(re.findall(r"`(DCGM_(?:FI|EXP)_[A-Z0-9_]+)`", TEXT))
+    assert names - set(BY_NAME) == {"DCGM_FI_DEV_PCIE_TX_THROUGHPUT"}, "the one that is retired"
 
 
 def test_links_lead_somewhere() -> None:
@@ -56,8 +56,8 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_sizes_are_those_that_are_counted() -> None:
-    lacking = (Limit.VGPU, Limit.FAN, Limit.BEFORE_AMPERE, Limit.NVLINK_5)
-    total = series(parse_settings({}), Shape(100, 8, lacking=lacking)).total
+    limits = (Limit.VGPU, Limit.FAN, Limit.BEFORE_AMPERE, Limit.NVLINK_5)
+    total = series(parse_settings({}), Shape(100, 8, missing=limits)).total
     assert f"{total:,}" in TEXT
 
 

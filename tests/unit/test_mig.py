@@ -20,16 +20,16 @@ from tests.unit.test_node_state import ANSWER
 
 NODE = Node("h1", "gpu1", "10.0.0.2", "worker", 1, False)
 # what nvidia-smi mig -cgi makes: /proc/driver/nvidia/capabilities/gpu0/mig/gi7 (NVIDIA's MIG guide)
-DIVIDED = replace(parse([*ANSWER, "mig_instances\t7"]), cluster_ca="")
-JOINED = replace(DIVIDED, cluster_ca="abc")
+PARTITIONED = replace(parse([*ANSWER, "mig_instances\t7"]), cluster_ca="")
+JOINED = replace(PARTITIONED, cluster_ca="abc")
 A100 = "NVIDIA-A100-SXM4-40GB"
-WHOLE = replace(DIVIDED, mig_instances=0)
-ONE = Offer({"nvidia.com/gpu": 1})
+UNPARTITIONED = replace(PARTITIONED, mig_instances=0)
+ONE_GPU = Offer({"nvidia.com/gpu": 1})
 
 
 def test_instances_that_the_operator_would_remove_are_told() -> None:
     """gpu-operator v26.7.0, controllers/nodelabeling_controller.go:306-314."""
-    [line] = mig.warnings([NODE], {"h1": DIVIDED}, parse_settings({}))
+    [line] = mig.warnings([NODE], {"h1": PARTITIONED}, parse_settings({}))
     assert "7 MIG instances" in line
     assert "gpu_operator.mig_manager = False" in line
 
@@ -37,10 +37,10 @@ def test_instances_that_the_operator_would_remove_are_told() -> None:
 @pytest.mark.parametrize(
     ("state", "data"),
     [
-        (WHOLE, {}),
+        (UNPARTITIONED, {}),
         (JOINED, {}),
-        (DIVIDED, {"gpu_operator": {"mig_manager": False}}),
-        (DIVIDED, {"gpu_operator": {"enabled": False}, "exporter": {"kind": "chart"}}),
+        (PARTITIONED, {"gpu_operator": {"mig_manager": False}}),
+        (PARTITIONED, {"gpu_operator": {"enabled": False}, "exporter": {"kind": "chart"}}),
     ],
 )
 def test_nothing_is_told_where_nothing_is_removed(state: Any, data: dict[str, Any]) -> None:
@@ -48,8 +48,8 @@ def test_nothing_is_told_where_nothing_is_removed(state: Any, data: dict[str, An
 
 
 def test_the_mig_manager_can_be_left_out() -> None:
-    kept = parse_settings({"gpu_operator": {"mig_manager": False}})
-    assert operator_values(kept, lock(kept))["migManager"] == {"enabled": False}
+    configured = parse_settings({"gpu_operator": {"mig_manager": False}})
+    assert operator_values(configured, lock(configured))["migManager"] == {"enabled": False}
     assert operator_values(parse_settings({}), lock(parse_settings({})))["migManager"] == {
         "enabled": True
     }
@@ -83,5 +83,5 @@ def test_divided_gpus_are_not_waited_for(
         labels=labels,
         taints=(),
     )
-    look = readiness.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": ONE})
-    assert look.done is left_out
+    look = readiness.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": ONE_GPU})
+    assert look.complete is left_out

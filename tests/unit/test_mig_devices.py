@@ -11,16 +11,17 @@ import pytest
 from deploys.facts.driver import Driver
 from deploys.facts.nvidia import SCRIPT
 from gpuboot.verify import mig_devices
-from gpuboot.verify.devices import Device, Instance
+from gpuboot.verify.devices import Device
 from gpuboot.verify.gpu_state import parse
+from gpuboot.verify.mig_devices import Instance
 from tests.unit import recordings as seen
 
 
 def fact(*rows: str, listing: tuple[str, ...] = (), details: tuple[str, ...] = ()) -> list[str]:
     """What deploys/facts/nvidia.sh prints."""
-    told = [f"smi\t{row}" for row in rows]
-    told += [f"mig\t{line}" for line in listing] + [f"mig_id\t{line}" for line in details]
-    return [*told, "end\tok"]
+    output = [f"smi\t{row}" for row in rows]
+    output += [f"mig\t{line}" for line in listing] + [f"mig_id\t{line}" for line in details]
+    return [*output, "end\tok"]
 
 
 def test_a_real_h200s_mig_devices_have_profile_uuid_and_ids() -> None:
@@ -65,8 +66,8 @@ def test_old_drivers_put_the_ids_into_the_uuid() -> None:
         "GPU 0: A100-SXM4-40GB (UUID: GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f)",
         "MIG 1g.5gb Device 0: (UUID: MIG-GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f/7/0)",
     )
-    (found,) = mig_devices.parse_list(lines)["GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f"]
-    assert (found.profile, found.gi, found.ci) == ("1g.5gb", 7, 0)
+    (device,) = mig_devices.parse_list(lines)["GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f"]
+    assert (device.profile, device.gi, device.ci) == ("1g.5gb", 7, 0)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +104,9 @@ def test_a_gpu_with_mig_that_needs_a_reset_keeps_its_instances() -> None:
 
 def test_a_gpu_that_has_lost_its_uuid_as_well_is_a_silent_one() -> None:
     row = seen.H200_ROW.replace(seen.H200_UUID, "[GPU requires reset]")
-    found = parse(fact(row))
-    assert found.gpus == ()
-    assert found.gpu_errors == {"0000:83:00.0": "GPU requires reset"}
+    state = parse(fact(row))
+    assert state.gpus == ()
+    assert state.gpu_errors == {"0000:83:00.0": "GPU requires reset"}
 
 
 def test_a_missing_sensor_is_no_fault_and_is_remembered() -> None:

@@ -66,8 +66,8 @@ def test_every_profile_of_the_table_is_in_a_layout_of_the_operator() -> None:
 )  # fmt: skip
 def test_a_model_by_its_name(model: str, card: str | None) -> None:
     """Costs ask by name, where preflight has the PCI device id: both find the same row."""
-    found = mig_profiles.of_model(model)
-    assert (found.name if found else None) == card
+    profiles = mig_profiles.of_model(model)
+    assert (profiles.name if profiles else None) == card
 
 
 @pytest.mark.parametrize(

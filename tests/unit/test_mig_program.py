@@ -81,16 +81,16 @@ class Machine:
             (root / name).write_text(HEAD + text)
             (root / name).chmod(0o755)
         for gpu in range(2):
-            self.says({f"mode.{gpu}": "Disabled\n", f"pending.{gpu}": "Disabled\n"})
-            self.says({f"have.{gpu}": "", f"proc/driver/nvidia/gpus/{gpu}/information":
+            self.provide({f"mode.{gpu}": "Disabled\n", f"pending.{gpu}": "Disabled\n"})
+            self.provide({f"have.{gpu}": "", f"proc/driver/nvidia/gpus/{gpu}/information":
                        f"GPU UUID: \t GPU-{gpu}\nDevice Minor: \t {gpu}\n"})  # fmt: skip
-        self.says({"containers": "", "apps": "", "notes": ""})
-        self.says({"active": "docker.service\nnvidia-dcgm.service\n", "layout": LAYOUT})
+        self.provide({"containers": "", "apps": "", "notes": ""})
+        self.provide({"active": "docker.service\nnvidia-dcgm.service\n", "layout": LAYOUT})
         program = mig.program().replace(CDI_SPEC, f"{root}/cdi.yaml")
         program = program.replace("proc=/proc", f"proc={root}/proc")
         self.program = re.sub(r"PATH=\S+", f"PATH={root}:/usr/bin:/bin", program, count=1)
 
-    def says(self, files: dict[str, str]) -> None:
+    def provide(self, files: dict[str, str]) -> None:
         for name, text in files.items():
             (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             (self.root / name).write_text(text)
@@ -99,11 +99,13 @@ class Machine:
         """One that was given a device file."""
         with (self.root / "containers").open("a") as file:
             file.write(f"{pid} c0ffee{pid} /{name} {project}\n")
-        self.says({f"proc/{pid}/root/dev/{device}": "", f"proc/{pid}/cgroup": f"0::/c0ffee{pid}\n"})
+        self.provide(
+            {f"proc/{pid}/root/dev/{device}": "", f"proc/{pid}/cgroup": f"0::/c0ffee{pid}\n"}
+        )
 
-    def run(self, what: str) -> subprocess.CompletedProcess[str]:
+    def run(self, action: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["sh", "-c", self.program, "gpuboot-mig", what, f"{self.root}/layout"],
+            ["sh", "-c", self.program, "gpuboot-mig", action, f"{self.root}/layout"],
             env={**os.environ, "STATE": str(self.root)},
             capture_output=True, text=True, check=False, timeout=60,
         )  # fmt: skip
@@ -119,7 +121,7 @@ class Machine:
         return (self.root / f"have.{gpu}").read_text().split()
 
 
-def listed(*profiles: str) -> str:
+def profile_list(*profiles: str) -> str:
     """Rows of `nvidia-smi mig -lgip`. + profiles: a name and how many of it there can be"""
     rows = (profile.split() for profile in profiles)
     return "".join(
@@ -134,7 +136,7 @@ FOUR = ("1g.24gb 4", "1g.24gb+me.all 1", "1g.24gb-me 4", "2g.48gb 2", "2g.48gb+g
 
 
 @pytest.mark.parametrize(
-    ("layout", "lists", "given"),
+    ("layout", "lists", "expected"),
     [
         ("all-1g.99gb", SEVEN, ",".join(["1g.99gb"] * 7)),
         ("all-1g.99gb.me", SEVEN, "1g.99gb+me"),
@@ -145,22 +147,22 @@ FOUR = ("1g.24gb 4", "1g.24gb+me.all 1", "1g.24gb-me 4", "2g.48gb 2", "2g.48gb+g
     ],
 )
 def test_a_layout_of_a_model_that_its_driver_knows(
-    machine: Machine, layout: str, lists: tuple[str, ...], given: str
+    machine: Machine, layout: str, lists: tuple[str, ...], expected: str
 ) -> None:
-    machine.says({"layout": f"# comment\n0 {layout}\n1\n", "lists.0": listed(*lists)})
-    done = machine.run("apply")
-    assert done.returncode == 0, done.stderr
-    assert f"nvidia-smi mig -i 0 -cgi {given} -C" in machine.changes
+    machine.provide({"layout": f"# comment\n0 {layout}\n1\n", "lists.0": profile_list(*lists)})
+    result = machine.run("apply")
+    assert result.returncode == 0, result.stderr
+    assert f"nvidia-smi mig -i 0 -cgi {expected} -C" in machine.changes
     assert machine.run("look").stdout == "end\tok\n"
 
 
 @pytest.mark.parametrize("layout", ["all-1g.98gb", "all-balanced"])
 def test_a_layout_that_the_driver_does_not_have(machine: Machine, layout: str) -> None:
-    machine.says({"layout": f"0 {layout}\n1\n"})
-    done = machine.run("apply")
-    assert done.returncode == 1
-    assert f"the driver of GPU 0 has no MIG profile for {layout}" in done.stderr
-    assert "nvidia-smi mig -i 0 -lgip" in done.stderr
+    machine.provide({"layout": f"0 {layout}\n1\n"})
+    result = machine.run("apply")
+    assert result.returncode == 1
+    assert f"the driver of GPU 0 has no MIG profile for {layout}" in result.stderr
+    assert "nvidia-smi mig -i 0 -lgip" in result.stderr
     assert machine.changes == []
     assert "error\tthe driver of GPU 0 has no MIG profile" in machine.run("look").stdout
 
@@ -173,12 +175,12 @@ def machine(tmp_path: Path) -> Machine:
 @pytest.mark.parametrize("warns", [False, True])
 def test_a_layout_is_made_once(machine: Machine, warns: bool) -> None:
     if warns:  # nvidia-smi does what it is to do, and exits with 14
-        machine.says({"warns": ""})
-    machine.says({"cdi.yaml": ""})
+        machine.provide({"warns": ""})
+    machine.provide({"cdi.yaml": ""})
     machine.container(7, "gpuboot-dcgm-exporter-1", "nvidia0", "gpuboot")
     machine.container(8, "gpuboot-prometheus-1", "null", "gpuboot")
-    done = machine.run("apply")
-    assert done.returncode == 0, done.stderr
+    result = machine.run("apply")
+    assert result.returncode == 0, result.stderr
     assert machine.changes == [
         "systemctl stop nvidia-dcgm.service",
         "docker stop -t 20 gpuboot-dcgm-exporter-1",
@@ -189,7 +191,7 @@ def test_a_layout_is_made_once(machine: Machine, warns: bool) -> None:
         "docker start gpuboot-dcgm-exporter-1",
     ]
     assert machine.run("look").stdout == "end\tok\n"
-    machine.says({"notes": ""})
+    machine.provide({"notes": ""})
     assert machine.run("apply").returncode == 0
     assert machine.changes == []
 
@@ -206,15 +208,15 @@ def test_a_layout_is_made_once(machine: Machine, warns: bool) -> None:
 def test_a_gpu_that_is_divided_already(
     machine: Machine, have: str, layout: str, steps: list[str]
 ) -> None:
-    machine.says({"mode.0": "Enabled\n", "have.0": have, "layout": layout, "active": ""})
-    done = machine.run("apply")
-    assert done.returncode == 0, done.stderr
+    machine.provide({"mode.0": "Enabled\n", "have.0": have, "layout": layout, "active": ""})
+    result = machine.run("apply")
+    assert result.returncode == 0, result.stderr
     assert machine.changes == [f"nvidia-smi {step}" for step in steps]
     assert sorted(machine.have(0)) == sorted(layout.split()[1:])
 
 
 @pytest.mark.parametrize(
-    ("device", "apps", "said"),
+    ("device", "apps", "message"),
     [
         ("nvidia0", "", "GPU 0: container train"),
         ("nvidia0", "GPU-0, 9, python\n", "GPU 0: process 9 (python) of container train"),
@@ -224,51 +226,51 @@ def test_a_gpu_that_is_divided_already(
     ],
 )
 def test_what_uses_a_gpu_keeps_its_layout(
-    machine: Machine, device: str, apps: str, said: str
+    machine: Machine, device: str, apps: str, message: str
 ) -> None:
     machine.container(9, "train", device)
-    machine.says({"apps": apps, "proc/56/cgroup": "0::/system.slice/nvidia-dcgm.service\n"})
+    machine.provide({"apps": apps, "proc/56/cgroup": "0::/system.slice/nvidia-dcgm.service\n"})
     looked = [line for line in machine.run("look").stdout.splitlines() if "used" in line]
-    assert looked == ([said.replace("GPU 0:", "used\t0")] if said else [])
+    assert looked == ([message.replace("GPU 0:", "used\t0")] if message else [])
     assert machine.changes == []
-    done = machine.run("apply")
-    if not said:
-        assert done.returncode == 0, done.stderr
+    result = machine.run("apply")
+    if not message:
+        assert result.returncode == 0, result.stderr
         return
-    assert done.returncode == 1
-    assert f"nothing was changed: {said}\n    remedy: stop that" in done.stderr
+    assert result.returncode == 1
+    assert f"nothing was changed: {message}\n    remedy: stop that" in result.stderr
     assert machine.changes == []
 
 
 def test_nobody_asks_a_dockerd_that_waits_for_this_program(machine: Machine) -> None:
-    machine.says({"active": ""})
+    machine.provide({"active": ""})
     assert machine.run("apply").returncode == 0
     assert "docker" not in (machine.root / "notes").read_text().replace("docker.service", "")
 
 
 def test_a_mode_that_takes_a_reset_is_told(machine: Machine) -> None:
-    machine.says({"slow": ""})
-    done = machine.run("apply")
-    assert done.returncode == 1
-    assert "its MIG mode is Disabled, Enabled until it is reset" in done.stderr
+    machine.provide({"slow": ""})
+    result = machine.run("apply")
+    assert result.returncode == 1
+    assert "its MIG mode is Disabled, Enabled until it is reset" in result.stderr
     assert "systemctl start nvidia-dcgm.service" in machine.changes
 
 
 def test_one_gpu_that_refuses_does_not_keep_the_others(machine: Machine) -> None:
-    machine.says({"mode.1": "Enabled\n", "have.1": "1g.10gb", "refuse.-cgi": ""})
-    done = machine.run("apply")
-    assert done.returncode == 1
-    assert "GPU 0 is not divided: Unable to -cgi: In use by another client" in done.stderr
+    machine.provide({"mode.1": "Enabled\n", "have.1": "1g.10gb", "refuse.-cgi": ""})
+    result = machine.run("apply")
+    assert result.returncode == 1
+    assert "GPU 0 is not divided: Unable to -cgi: In use by another client" in result.stderr
     assert machine.have(1) == []
     assert "systemctl start nvidia-dcgm.service" in machine.changes
 
 
 def test_a_driver_that_does_not_answer_is_told(machine: Machine) -> None:
-    machine.says({"refuse.query": ""})
+    machine.provide({"refuse.query": ""})
     looked = machine.run("look")
     assert (looked.returncode, looked.stdout) == (
         0, "error\tnvidia-smi: Unable to query: In use by another client\nend\tok\n",
     )  # fmt: skip
-    done = machine.run("apply")
-    assert done.returncode == 1
-    assert "remedy" in done.stderr
+    result = machine.run("apply")
+    assert result.returncode == 1
+    assert "remedy" in result.stderr

@@ -57,7 +57,7 @@ class Machine:
 
     def state(self) -> ModuleLoading:
         script = re.sub(r"(?<![\w/])/(sys|etc|usr|run|proc|lib)/", rf"{self.root}/\1/", FUNCTION)
-        done = subprocess.run(
+        result = subprocess.run(
             ["sh", "-uc", script + "module_loading"],
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "LC_ALL": "C"},
             capture_output=True,
@@ -65,7 +65,7 @@ class Machine:
             check=True,
             timeout=20,
         )
-        lines = done.stdout.replace(str(self.root), "").splitlines()
+        lines = result.stdout.replace(str(self.root), "").splitlines()
         return module_loading.parse(Fields([*lines, "end\tok"]))
 
     def problems(self) -> list[tuple[str, str]]:
@@ -140,10 +140,10 @@ def test_lines_that_block_the_driver(machine: Machine, line: str, effect: str) -
 
 def test_a_package_s_file_is_hidden_instead_of_edited(machine: Machine) -> None:
     machine.file(LIB, "blacklist nvidia\nblacklist nvidia-drm\nalias nvidia off")  # prime-select
-    found = machine.problems()
-    assert len(found) == 2
+    problems = machine.problems()
+    assert len(problems) == 2
     hides = "ln -s /dev/null /etc/modprobe.d/blacklist-nvidia.conf"
-    assert all(f"in {LIB}, line " in cause and hides in remedy for cause, remedy in found)
+    assert all(f"in {LIB}, line " in cause and hides in remedy for cause, remedy in problems)
     hiding = machine.root / "etc/modprobe.d"
     hiding.mkdir(parents=True)
     (hiding / "blacklist-nvidia.conf").symlink_to("/dev/null")
@@ -178,7 +178,7 @@ def test_a_directive_that_no_line_shows(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "shown", "effect"),
+    ("option", "output", "effect"),
     [
         ("module_blacklist=nouveau,nvidia", "", "has the kernel refuse nvidia"),
         ("module_blacklist=nvidia-uvm", "", "has the kernel refuse nvidia_uvm"),
@@ -191,10 +191,10 @@ def test_a_directive_that_no_line_shows(machine: Machine) -> None:
         ),
     ],
 )
-def test_the_kernel_s_command_line(machine: Machine, option: str, shown: str, effect: str) -> None:
+def test_the_kernel_s_command_line(machine: Machine, option: str, output: str, effect: str) -> None:
     """modprobe reads the command line of the running kernel, which a test cannot set."""
     machine.file("/proc/cmdline", f"root=/dev/sda1 {option} quiet")
-    machine.file("/bin/modprobe", f"#!/bin/sh\necho '{shown}'")
+    machine.file("/bin/modprobe", f"#!/bin/sh\necho '{output}'")
     [(cause, remedy)] = machine.problems()
     assert f"`{option}` on the kernel's command line {effect}" in cause
     assert f"take {option} out of the kernel's command line" in remedy
@@ -224,8 +224,8 @@ def test_without_modprobe_nothing_is_known_to_block(machine: Machine) -> None:
 def causes(**changes: Any) -> list[str]:
     parsed = parse_settings({"driver": changes.pop("driver", {})})
     state = replace(CLEAN, **changes)
-    found = evaluate([WORKER], {WORKER.host: state}, parsed, versions.lock(parsed))
-    return [problem.cause for problem in found]
+    reported = evaluate([WORKER], {WORKER.host: state}, parsed, versions.lock(parsed))
+    return [problem.cause for problem in reported]
 
 
 def test_preflight_names_what_blocks_the_driver() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot import monitoring
+from gpuboot import monitoring as monitoring
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.manifests import as_owned
@@ -41,8 +41,8 @@ class Peer:
 
 
 def matches(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    wanted: Mapping[str, str] = selector.get("matchLabels", {})
-    return all(labels.get(key) == value for key, value in wanted.items())
+    match_labels: Mapping[str, str] = selector.get("matchLabels", {})
+    return all(labels.get(key) == value for key, value in match_labels.items())
 
 
 def is_peer(rule: Mapping[str, Any], source: Peer, home: str) -> bool:
@@ -51,9 +51,9 @@ def is_peer(rule: Mapping[str, Any], source: Peer, home: str) -> bool:
         return bool(source.address) and ipaddress.ip_address(source.address) in block
     if source.address:
         return False
-    there = {"kubernetes.io/metadata.name": source.namespace, **source.namespace_labels}
+    namespace_labels = {"kubernetes.io/metadata.name": source.namespace, **source.namespace_labels}
     right_place = (
-        matches(rule["namespaceSelector"], there)
+        matches(rule["namespaceSelector"], namespace_labels)
         if "namespaceSelector" in rule
         else source.namespace == home
     )
@@ -77,8 +77,8 @@ def reaches(source: Peer, target: Peer, port: int, protocol: str = "TCP", **sett
 
 
 def _with(settings: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = {"network_policies": True, **settings.get("monitoring", {})}
-    return {**settings, "monitoring": chosen}
+    monitoring_data = {"network_policies": True, **settings.get("monitoring", {})}
+    return {**settings, "monitoring": monitoring_data}
 
 
 prometheus = Peer("monitoring", {**PROMETHEUS, "operator.prometheus.io/name": "kps"})
@@ -170,18 +170,18 @@ def test_a_node_port_is_for_everybody() -> None:
 
 
 def test_the_stand_alone_exporter_is_guarded_where_it_runs() -> None:
-    alone = Peer("dcgm-exporter", {"app.kubernetes.io/name": "dcgm-exporter"})
+    standalone_exporter = Peer("dcgm-exporter", {"app.kubernetes.io/name": "dcgm-exporter"})
     kind = {"kind": "chart"}
-    assert reaches(prometheus, alone, 9400, exporter=kind)
-    assert not reaches(tenant, alone, 9400, exporter=kind)
+    assert reaches(prometheus, standalone_exporter, 9400, exporter=kind)
+    assert not reaches(tenant, standalone_exporter, 9400, exporter=kind)
 
 
 def test_it_is_an_option_and_goes_away_again() -> None:
     off, on = parse_settings({}), parse_settings({"monitoring": {"network_policies": True}})
     assert policies(off, NODES) == []
     assert monitoring.namespaces(off) == monitoring.namespaces(on)
-    wanted = {item["metadata"]["namespace"] for item in monitoring.objects(on, NODES)}
-    assert wanted <= set(monitoring.namespaces(on))
+    namespaces = {item["metadata"]["namespace"] for item in monitoring.objects(on, NODES)}
+    assert namespaces <= set(monitoring.namespaces(on))
     assert all(as_owned(item) for item in policies(on, NODES))
     assert warnings(off) == []
     assert "flannel" in warnings(on)[0]

@@ -57,8 +57,8 @@ def test_networks_of_ipv6() -> None:
 
 
 def test_networks_that_are_configured_and_not_up() -> None:
-    found = causes({"pod_cidr": "10.88.0.0/16"}, other_networks=(("10.88.0.0/16", "podman"),))
-    assert found == ["cluster.pod_cidr 10.88.0.0/16 overlaps its network 10.88.0.0/16 (podman)"]
+    reported = causes({"pod_cidr": "10.88.0.0/16"}, other_networks=(("10.88.0.0/16", "podman"),))
+    assert reported == ["cluster.pod_cidr 10.88.0.0/16 overlaps its network 10.88.0.0/16 (podman)"]
     libvirt = (("192.168.122.1/255.255.255.0", "libvirt"),)
     assert causes({"pod_cidr": "192.168.0.0/16"}, other_networks=libvirt) != []
     assert causes(other_networks=libvirt) == []

@@ -23,9 +23,9 @@ NODE = next(name for name, count in SIZES.items() if count > 1)
 def prove(
     cluster: FakeCluster, settings: Settings = SETTINGS, shared_now: bool = False
 ) -> Sequence[Finding]:
-    found = host(NODE, SIZES[NODE])
+    node_host = host(NODE, SIZES[NODE])
     return node_proof.prove(
-        cast(Cluster, cluster), NODE, lambda: found, settings, lambda _: None, shared_now
+        cast(Cluster, cluster), NODE, lambda: node_host, settings, lambda _: None, shared_now
     )
 
 
@@ -54,8 +54,8 @@ def test_gpus_that_pods_hold_are_not_waited_for() -> None:
     cluster = FakeCluster(cordoned={NODE}, gpu_holders={(NODE, 0): "ml/train"})
     findings = prove(cluster)
     assert node_proof.unproven(findings) == []
-    [held] = [item for item in findings if item.status == "not_covered"]
-    assert "ml/train" in held.detail
+    [uncovered] = [item for item in findings if item.status == "not_covered"]
+    assert "ml/train" in uncovered.detail
 
 
 def test_a_node_has_to_offer_its_gpus_again() -> None:
@@ -67,10 +67,10 @@ def test_a_node_has_to_offer_its_gpus_again() -> None:
 
 @pytest.mark.parametrize("shared_now", [False, True])
 def test_a_node_whose_sharing_changes_later_is_proven_as_it_is_shared(shared_now: bool) -> None:
-    asked = {"gpu_operator": {"time_slices": 4}, "verify": {"timeout_s": 10}}
+    data = {"gpu_operator": {"time_slices": 4}, "verify": {"timeout_s": 10}}
     labels = {"nvidia.com/gpu.replicas": "1", "nvidia.com/mig-1g.10gb.replicas": "0"}
     cluster = FakeCluster(cordoned={NODE}, labels=labels)
-    wrong = node_proof.unproven(prove(cluster, parse_settings(asked), shared_now))
+    wrong = node_proof.unproven(prove(cluster, parse_settings(data), shared_now))
     assert bool(wrong) is not shared_now
 
 
@@ -80,13 +80,13 @@ def test_without_a_device_plugin_the_operating_system_decides() -> None:
     assert cluster.created == []
 
 
-@pytest.mark.parametrize("held", [False, True])
-def test_another_verification_is_waited_for(held: bool) -> None:
+@pytest.mark.parametrize("lease_held", [False, True])
+def test_another_verification_is_waited_for(lease_held: bool) -> None:
     settings = parse_settings({"verify": {"timeout_s": 10}})
     assert settings.verify.timeout_s == SETTINGS.verify.timeout_s
     spec = {"holderIdentity": "other", "acquireTime": "t", "renewTime": "2999-01-01T00:00:00Z"}
-    cluster = FakeCluster(lease={"spec": spec} if held else None)
+    cluster = FakeCluster(lease={"spec": spec} if lease_held else None)
     wrong = node_proof.unproven(prove(cluster))
-    assert bool(wrong) is held
-    if held:
+    assert bool(wrong) is lease_held
+    if lease_held:
         assert "another verification, other" in node_proof.cause(wrong)

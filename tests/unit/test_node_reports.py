@@ -5,8 +5,8 @@ from gpuboot.kubernetes.node_reports import last_report
 NOON = 1_795_348_800.0  # 2026-11-22T12:00:00Z
 
 
-def lease(renewed: str, written: str = "", by: str = "kubelet") -> dict[str, object]:
-    entries = [{"manager": by, "operation": "Update", "time": written}] if written else []
+def lease(renewed: str, written_at: str = "", by: str = "kubelet") -> dict[str, object]:
+    entries = [{"manager": by, "operation": "Update", "time": written_at}] if written_at else []
     return {"metadata": {"managedFields": entries}, "spec": {"renewTime": renewed}}
 
 
@@ -19,7 +19,9 @@ def test_the_api_servers_clock_counts_where_the_nodes_own_is_wrong() -> None:
 def test_the_later_of_lease_and_node() -> None:
     """A node that has just joined has no Lease yet."""
     writers = [("kubelet", "2026-11-22T12:00:05Z"), ("flanneld", "2026-11-22T12:00:09Z")]
-    node = {"metadata": {"managedFields": [{"manager": who, "time": at} for who, at in writers]}}
+    node = {
+        "metadata": {"managedFields": [{"manager": manager, "time": at} for manager, at in writers]}
+    }
     assert last_report({}, node) == NOON + 5
     assert last_report(lease("", "2026-11-22T12:00:00Z"), node) == NOON + 5
 

@@ -20,7 +20,7 @@ class Shells:
 
     def __init__(self, mark: bool = True, taints: str = "", silent: bool = False) -> None:
         self.mark, self.taints, self.silent = mark, taints, silent
-        self.told: list[str] = []
+        self.commands: list[str] = []
 
     def run(self, host: Any, command: str, stdin: str = "") -> str:
         if "readyz" in command:
@@ -33,22 +33,22 @@ class Shells:
             return "gpu1 true" if self.mark else "gpu1"
         if command.startswith("test ! -e"):
             return "yes" if self.mark else ""
-        self.told.append(f"{host.name}: {command.replace(KUBECTL, 'kubectl')}")
+        self.commands.append(f"{host.name}: {command.replace(KUBECTL, 'kubectl')}")
         return ""
 
 
 @pytest.fixture
 def shells(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def made(**more: Any) -> Shells:
-        found = Shells(**more)
-        monkeypatch.setattr(cordon, "run", found.run)
-        monkeypatch.setattr(node_service, "run", found.run)
+    def make_shells(**options: Any) -> Shells:
+        fake_shells = Shells(**options)
+        monkeypatch.setattr(cordon, "run", fake_shells.run)
+        monkeypatch.setattr(node_service, "run", fake_shells.run)
         monkeypatch.setattr(node_service, "_API_S", 0)
-        lacks = [("kube-apiserver", "its manifest does not exist")] if found.silent else []
+        lacks = [("kube-apiserver", "its manifest does not exist")] if fake_shells.silent else []
         monkeypatch.setattr(node_service, "lacks", lambda leader: lacks)
-        return found
+        return fake_shells
 
-    return made
+    return make_shells
 
 
 HOST = cast(
@@ -68,9 +68,9 @@ TAINTED = ["kubectl taint node gpu1 gpuboot.io/upgrade-",
 
 def test_a_node_that_was_not_proven_is_taken_up_again(shells: Any) -> None:
     """Pods of DaemonSets, the device plugin's among them, may come back before the proof."""
-    said = shells(taints="other/key gpuboot.io/upgrade")
+    fake_shells = shells(taints="other/key gpuboot.io/upgrade")
     assert node_service.take_out(STATE, HOST, "gpu1", "cp1", False, {})
-    assert said.told == [
+    assert fake_shells.commands == [
         "gpu1: mkdir -p $(dirname /etc/gpuboot/cordoned) && touch /etc/gpuboot/cordoned",
         "cp1: kubectl cordon gpu1",
         *(f"cp1: {line}" for line in TAINTED),
@@ -78,17 +78,17 @@ def test_a_node_that_was_not_proven_is_taken_up_again(shells: Any) -> None:
 
 
 def test_a_proven_node_is_let_in_and_a_persons_cordon_stays(shells: Any) -> None:
-    ours = shells(taints="gpuboot.io/upgrade")
+    own_shells = shells(taints="gpuboot.io/upgrade")
     assert node_service.let_in(STATE, HOST, "gpu1", "cp1")
-    assert ours.told == [
+    assert own_shells.commands == [
         *(f"cp1: {line}" for line in TAINTED),
         "cp1: kubectl uncordon gpu1",
         "gpu1: rm -f /etc/gpuboot/cordoned",
-        f"gpu1: rm -f {node_service.BEGUN}",
+        f"gpu1: rm -f {node_service.STARTED_MARK}",
     ]
-    theirs = shells(mark=False)
+    other_shells = shells(mark=False)
     assert node_service.let_in(STATE, HOST, "gpu1", "cp1")
-    assert theirs.told == [f"gpu1: rm -f {node_service.BEGUN}"]
+    assert other_shells.commands == [f"gpu1: rm -f {node_service.STARTED_MARK}"]
 
 
 def test_pods_that_may_not_be_ended_keep_their_node_in_service(
@@ -97,14 +97,14 @@ def test_pods_that_may_not_be_ended_keep_their_node_in_service(
     def refuse(*_: Any, **__: Any) -> None:
         raise DrainRefusedError("node gpu1 is not drained: ml/a has data")
 
-    said = shells()
+    fake_shells = shells()
     monkeypatch.setattr(node_service, "drain", refuse)
     monkeypatch.setattr(commands, "messages", {})
     assert not node_service.take_out(STATE, HOST, "gpu1", "cp1", False, {"timeout_s": 1})
-    assert said.told[-3:] == [
+    assert fake_shells.commands[-3:] == [
         "cp1: kubectl uncordon gpu1",
         "gpu1: rm -f /etc/gpuboot/cordoned",
-        f"gpu1: rm -f {node_service.BEGUN}",
+        f"gpu1: rm -f {node_service.STARTED_MARK}",
     ]
     assert "ml/a has data" in commands.messages["gpu1", "op"]
 
@@ -113,18 +113,18 @@ def test_pods_that_may_not_be_ended_keep_their_node_in_service(
 def test_a_control_plane_is_repaired_without_its_api(
     shells: Any, without_api: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = shells(silent=True)
+    fake_shells = shells(silent=True)
     monkeypatch.setattr(commands, "messages", {})
     assert node_service.take_out(STATE, HOST, "gpu1", "cp1", without_api, {}) is without_api
-    assert said.told == []
-    told = commands.messages.get(("gpu1", "op"), "")
-    assert ("the API server does not answer" in told) is not without_api
+    assert fake_shells.commands == []
+    message = commands.messages.get(("gpu1", "op"), "")
+    assert ("the API server does not answer" in message) is not without_api
 
 
 def test_the_reason_stands_on_the_node(shells: Any) -> None:
-    said = shells()
+    fake_shells = shells()
     node_service.keep_out(cast(Host, LEADER), "gpu1", "driver 1 → 2: it's\nwrong")
-    assert said.told == [
+    assert fake_shells.commands == [
         "cp1: kubectl annotate --overwrite node gpu1 "
         "'gpuboot.io/upgrade=driver 1 → 2: it'\"'\"'s wrong'",
         "cp1: kubectl taint --overwrite node gpu1 gpuboot.io/upgrade=failed:NoSchedule",

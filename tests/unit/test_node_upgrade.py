@@ -29,7 +29,7 @@ def node(name: str, *groups: str) -> Node:
 
 
 @pytest.mark.parametrize(
-    ("found", "module", "ends", "text"),
+    ("difference", "module", "ends", "text"),
     [
         (Difference(**SAME), "", False, ""),
         (Difference(**SAME, toolkit={"t": "1"}), "", False, "toolkit"),
@@ -44,17 +44,19 @@ def node(name: str, *groups: str) -> Node:
          "driver nouveau → 595.91.07"),
     ],
 )  # fmt: skip
-def test_what_an_upgrade_disturbs(found: Difference, module: str, ends: bool, text: str) -> None:
-    assert (found.module, found.ends_gpu_pods, str(found)) == (module, ends, text)
-    assert bool(found) is (found != Difference(**SAME))
-    assert found.drained("when-needed") is ends
-    assert found.drained("always")
-    assert not found.drained("never")
+def test_what_an_upgrade_disturbs(
+    difference: Difference, module: str, ends: bool, text: str
+) -> None:
+    assert (difference.module, difference.ends_gpu_pods, str(difference)) == (module, ends, text)
+    assert bool(difference) is (difference != Difference(**SAME))
+    assert difference.drained("when-needed") is ends
+    assert difference.drained("always")
+    assert not difference.drained("never")
 
 
 def test_packages_are_compared_by_pattern() -> None:
-    wanted = {"a": "1.2-*", "b": "", "c": "3", "d": "1.2-*"}
-    assert rules.mismatched(wanted, {"a": "1.2-1", "b": "9", "d": "1.20-1"}) == {
+    patterns = {"a": "1.2-*", "b": "", "c": "3", "d": "1.2-*"}
+    assert rules.mismatched(patterns, {"a": "1.2-1", "b": "9", "d": "1.20-1"}) == {
         "c": "3", "d": "1.2-*",
     }  # fmt: skip
 
@@ -75,19 +77,19 @@ def test_workers_go_by_the_groups_that_the_settings_name() -> None:
     nodes = [node("a", "workers"), node("b", "workers", "a100"), node("c", "h100", "a100"),
              node("d", "h100")]  # fmt: skip
 
-    def told(limit: Any) -> list[tuple[str, list[str], int]]:
+    def describe_batches(limit: Any) -> list[tuple[str, list[str], int]]:
         return [
-            (item.title, [one.name for one in item.nodes], item.several)
+            (item.title, [node.name for node in item.nodes], item.max_parallel)
             for item in batches(limit, nodes)
         ]
 
-    assert told("50%") == [("the workers", ["a", "b", "c", "d"], 2)]
-    assert told({"a100": "50%", "h100": 3}) == [
+    assert describe_batches("50%") == [("the workers", ["a", "b", "c", "d"], 2)]
+    assert describe_batches({"a100": "50%", "h100": 3}) == [
         ("the workers of a100", ["b", "c"], 1),
         ("the workers of h100", ["d"], 3),
         ("the other workers", ["a"], 1),
     ]
-    assert told({"*": 2, "none": 1}) == [("the other workers", ["a", "b", "c", "d"], 2)]
+    assert describe_batches({"*": 2, "none": 1}) == [("the other workers", ["a", "b", "c", "d"], 2)]
 
 
 def test_groups_that_the_inventory_lacks_are_named() -> None:
@@ -111,9 +113,9 @@ def test_bare_hosts_and_nodes_as_they_are_to_be_are_not_upgraded_as_nodes(
     changes: dict[str, Any], due: bool
 ) -> None:
     plain = context()
-    wanted = parts.driver(plain) | parts.toolkit(plain) | parts.containerd(plain)
+    packages = parts.driver(plain) | parts.toolkit(plain) | parts.containerd(plain)
     state = {
-        "packages": {name: version.replace("*", "1") for name, version in wanted.items()},
+        "packages": {name: version.replace("*", "1") for name, version in packages.items()},
         "driver_loaded": plain.lock.driver.version,
         "kubeconfigs": {"/etc/kubernetes/kubelet.conf": "https://10.0.0.1:6443"},
     }
@@ -122,9 +124,9 @@ def test_bare_hosts_and_nodes_as_they_are_to_be_are_not_upgraded_as_nodes(
 
 def upgrade() -> node_upgrade._Upgrade:
     things = Parts({}, cast(Any, None))
-    found = Difference(**OLD)
+    difference = Difference(**OLD)
     return node_upgrade._Upgrade(
-        "gpu1", "cp1", things, "apt", found, KubeadmState(), (), (), None, False
+        "gpu1", "cp1", things, "apt", difference, KubeadmState(), (), (), None, False
     )
 
 
@@ -133,18 +135,20 @@ def test_a_command_that_fails_stops_the_others_and_keeps_pods_off(
     monkeypatch: pytest.MonkeyPatch, out: bool
 ) -> None:
     """pyinfra closes the operation; one that only plans is closed as well."""
-    said, it = list[str](), upgrade()
+    messages, upgrade_run = list[str](), upgrade()
     inventory = SimpleNamespace(get_host=lambda name: name)
     state = SimpleNamespace(is_executing=False, inventory=inventory)
     host = SimpleNamespace(name="gpu1", state=state, executing_op_hash="op", print_prefix="")
     monkeypatch.setattr(node_upgrade, "host", host)
     monkeypatch.setattr(node_upgrade, "_failed", [])
-    monkeypatch.setattr(node_service, "keep_out", lambda *told: said.append(" ".join(told)))
+    monkeypatch.setattr(
+        node_service, "keep_out", lambda *arguments: messages.append(" ".join(arguments))
+    )
     monkeypatch.setattr(node_upgrade, "messages", {("gpu1", "op"): "apt cannot\n  remedy: x"})
-    it.out = out
+    upgrade_run.out = out
 
     def commands() -> Any:
-        with node_upgrade._failures(it):
+        with node_upgrade._failures(upgrade_run):
             yield "a command"
 
     for executing in (False, True):
@@ -153,10 +157,10 @@ def test_a_command_that_fails_stops_the_others_and_keeps_pods_off(
         next(generator)
         generator.close()
         assert node_upgrade._failed == (["gpu1"] if executing else [])
-    assert said == (["cp1 gpu1 driver 595.71.05 → 595.91.07: apt cannot"] if out else [])
-    assert node_upgrade._refused(it) is None
+    assert messages == (["cp1 gpu1 driver 595.71.05 → 595.91.07: apt cannot"] if out else [])
+    assert node_upgrade._refusal(upgrade_run) is None
     host.name = "gpu2"
-    cause = node_upgrade._refused(upgrade())
+    cause = node_upgrade._refusal(upgrade())
     assert cause is not None
     assert "because gpu1 failed" in cause[0]
 
@@ -166,14 +170,14 @@ def test_so_many_nodes_are_away_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     state = SimpleNamespace(is_executing=True)
     monkeypatch.setattr(turns, "host", SimpleNamespace(state=state, executing_op_hash="op"))
     monkeypatch.setattr(turns, "_turns", {})
-    away, most = [0], list[int]()
+    nodes_away, most = [0], list[int]()
 
     def upgraded(fails: bool) -> None:
         with suppress(GeneratorExit), turns.turn_of(2):
-            away[0] += 1
-            most.append(away[0])
+            nodes_away[0] += 1
+            most.append(nodes_away[0])
             gevent.sleep(0.001)
-            away[0] -= 1
+            nodes_away[0] -= 1
             if fails:
                 raise GeneratorExit
 

@@ -41,9 +41,9 @@ THIRD = Entry("cp3", ("control_plane",), {"address": "10.0.0.4"})
 
 
 def test_an_even_number_of_control_planes_is_told() -> None:
-    [told] = warnings(plan([CP, SECOND, GPU], None)[0])
-    assert told.startswith("2 control-plane nodes: etcd needs more than half of them")
-    assert "remedy: use 3, or 1" in told
+    [warning] = warnings(plan([CP, SECOND, GPU], None)[0])
+    assert warning.startswith("2 control-plane nodes: etcd needs more than half of them")
+    assert "remedy: use 3, or 1" in warning
     assert warnings(plan([CP, SECOND, THIRD], None)[0]) == warnings(plan([CP], None)[0]) == []
 
 

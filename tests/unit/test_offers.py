@@ -9,7 +9,7 @@ from gpuboot.kubernetes.cluster_state import NodeStatus
 from tests.unit.test_sharing import H100, NODE, shared
 
 
-def seen(labels: dict[str, str], **allocatable: str) -> NodeStatus:
+def node_status(labels: dict[str, str], **allocatable: str) -> NodeStatus:
     return NodeStatus(
         name="gpu2",
         address="10.0.0.2",
@@ -26,16 +26,16 @@ def test_a_layout_is_there_when_the_mig_manager_and_the_plugin_say_so() -> None:
     settings = shared(mig="all-1g.10gb")
     offer = sharing.offer(NODE, settings, [H100] * 2)
     labels = {name: str(value) for name, value in offer.labels.items()}
-    done = {**labels, "nvidia.com/mig.config.state": "success"}
+    ready_labels = {**labels, "nvidia.com/mig.config.state": "success"}
     gpus = {"nvidia.com/gpu": "14"}
-    assert "not set" in offers.lacking(seen({}), offer)
-    assert "pending" in offers.lacking(
-        seen({**labels, "nvidia.com/mig.config.state": "pending"}, **gpus), offer
+    assert "not set" in offers.offer_problem(node_status({}), offer)
+    assert "pending" in offers.offer_problem(
+        node_status({**labels, "nvidia.com/mig.config.state": "pending"}, **gpus), offer
     )
     two = {"nvidia.com/gpu": "2"}
-    assert offers.lacking(seen(done, **two), offer) == "2 of 14 nvidia.com/gpu"
-    assert offers.lacking(seen(done, **gpus), offer) == ""
-    assert offers.lacking(None, offer) == "no node of the cluster"
+    assert offers.offer_problem(node_status(ready_labels, **two), offer) == "2 of 14 nvidia.com/gpu"
+    assert offers.offer_problem(node_status(ready_labels, **gpus), offer) == ""
+    assert offers.offer_problem(None, offer) == "no node of the cluster"
 
 
 def test_what_the_mig_manager_said_of_another_layout_goes_with_it() -> None:
@@ -52,7 +52,7 @@ def test_a_layout_that_failed_is_tried_again_and_not_waited_for() -> None:
     labels = {name: str(value) for name, value in offer.labels.items()}
     failed = {**labels, "nvidia.com/mig.config.state": "failed"}
     assert offers.label_changes(failed, offer) == {"nvidia.com/mig.config.state": None}
-    assert offers.lacking(seen(failed), offer) == "MIG layout all-1g.10gb: failed"
+    assert offers.offer_problem(node_status(failed), offer) == "MIG layout all-1g.10gb: failed"
     assert offers.given_up(failed, offer)
     for state in ("success", "pending"):
         assert not offers.given_up({**labels, "nvidia.com/mig.config.state": state}, offer)
@@ -60,8 +60,8 @@ def test_a_layout_that_failed_is_tried_again_and_not_waited_for() -> None:
 
 
 def test_labels_of_others_stay() -> None:
-    nothing = sharing.offer(NODE, parse_settings({}))
+    empty_offer = sharing.offer(NODE, parse_settings({}))
     key = "nvidia.com/device-plugin.config"
-    kept = {key: "mine", "nvidia.com/mig.config": "all-1g.10gb"}
-    assert offers.label_changes(kept, nothing) == {}
-    assert offers.label_changes({key: "time-slices-4-0a1b2c3d"}, nothing) == {key: None}
+    own_labels = {key: "mine", "nvidia.com/mig.config": "all-1g.10gb"}
+    assert offers.label_changes(own_labels, empty_offer) == {}
+    assert offers.label_changes({key: "time-slices-4-0a1b2c3d"}, empty_offer) == {key: None}

@@ -55,22 +55,22 @@ def state(folder: Path, data: dict[str, Any]) -> ClusterState:
     """What the cluster holds once the operator has carried the values out, and says so."""
     settings = parse_settings(data)
     values = operator_values(settings, lock(settings))
-    made = [_kept(o) for o in render(folder, "gpu-operator", "gpu-operator", values)]
-    found = tuple(
+    objects = [_as_stored(o) for o in render(folder, "gpu-operator", "gpu-operator", values)]
+    operands = tuple(
         Operand(
             "gpu-operator",
             o["metadata"]["name"],
             o["metadata"]["labels"]["helm.sh/chart"],
             o["spec"]["template"],
         )
-        for o in made
+        for o in objects
         if o["kind"] == "DaemonSet" and o["metadata"]["labels"].get("app") == o["metadata"]["name"]
     )
-    assert len(found) == 5
-    return ClusterState(policy="ready", operands=found)
+    assert len(operands) == 5
+    return ClusterState(policy="ready", operands=operands)
 
 
-def _kept(item: Object) -> Object:
+def _as_stored(item: Object) -> Object:
     """As the API server keeps it: 1000m of CPU are 1."""
     item = copy.deepcopy(item)
     containers = item.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
@@ -80,10 +80,10 @@ def _kept(item: Object) -> Object:
     return item
 
 
-def look(found: ClusterState, data: dict[str, Any]) -> readiness.Progress:
+def look(cluster_state: ClusterState, data: dict[str, Any]) -> readiness.Progress:
     settings = parse_settings(data)
-    wanted = expected_operands(settings, lock(settings))
-    return readiness.operands_current(found, "gpu-operator", wanted)
+    expected = expected_operands(settings, lock(settings))
+    return readiness.operands_current(cluster_state, "gpu-operator", expected)
 
 
 @pytest.mark.parametrize("data", NEW.values(), ids=NEW)
@@ -92,33 +92,33 @@ def test_ready_is_not_believed_before_the_values_are_there(
 ) -> None:
     """gpu-operator v26.7.0, controllers/clusterpolicy_controller.go:313: no observedGeneration."""
     before, after = state(folder, OLD), state(folder, data)
-    assert readiness.policy_ready(before).done
-    assert not look(before, data).done
-    assert look(after, data).done
+    assert readiness.policy_ready(before).complete
+    assert not look(before, data).complete
+    assert look(after, data).complete
     # and back again: what the old values do not have must be gone
-    assert not look(after, OLD).done
-    assert look(before, OLD).done
+    assert not look(after, OLD).complete
+    assert look(before, OLD).complete
 
 
 @pytest.mark.parametrize("values", OWN.values(), ids=OWN)
 def test_a_sites_own_values_are_waited_for(folder: Path, values: dict[str, Any]) -> None:
     data = {"gpu_operator": {"values": values}}
-    assert not look(state(folder, OLD), data).done
-    assert look(state(folder, data), data).done
+    assert not look(state(folder, OLD), data).complete
+    assert look(state(folder, data), data).complete
 
 
 def test_operands_of_another_chart_version_are_not_current(folder: Path) -> None:
     data = {"versions": {"charts": {"gpu-operator": {"version": "v26.7.1"}}}}
-    found = look(state(folder, OLD), data)
-    assert not found.done
-    assert "chart gpu-operator-v26.7.1" in found.text
+    progress = look(state(folder, OLD), data)
+    assert not progress.complete
+    assert "chart gpu-operator-v26.7.1" in progress.text
 
 
 def test_what_is_missing_is_named(folder: Path) -> None:
-    found = look(state(folder, OLD), {"gpu_operator": {"time_slices": 4}})
-    assert found.text.startswith("1 of 4 operands are as the values have them; not yet: ")
-    assert "nvidia-device-plugin-daemonset (configuration time-slices-4-" in found.text
-    assert "nvidia-dcgm-exporter (KUBERNETES_VIRTUAL_GPUS)" in found.text
+    progress = look(state(folder, OLD), {"gpu_operator": {"time_slices": 4}})
+    assert progress.text.startswith("1 of 4 operands are as the values have them; not yet: ")
+    assert "nvidia-device-plugin-daemonset (configuration time-slices-4-" in progress.text
+    assert "nvidia-dcgm-exporter (KUBERNETES_VIRTUAL_GPUS)" in progress.text
 
 
 def test_operands_that_are_turned_off_or_not_made_are_not_waited_for(folder: Path) -> None:
@@ -128,24 +128,27 @@ def test_operands_that_are_turned_off_or_not_made_are_not_waited_for(folder: Pat
         "nvidia-device-plugin-daemonset",
         "nvidia-operator-validator",
     }
-    assert look(ClusterState(), OLD).done
+    assert look(ClusterState(), OLD).complete
 
 
 def test_an_engine_of_the_operators_own_is_no_difference(folder: Path) -> None:
     """gpu-operator v26.7.0, controllers/object_controls.go:1829: dcgm.enabled names its Service."""
     data = {"gpu_operator": {"values": {"dcgm": {"enabled": True}, "mig": {"strategy": ""}}}}
     settings = parse_settings(data)
-    wanted = expected_operands(settings, lock(settings))
-    assert "DCGM_REMOTE_HOSTENGINE_INFO" not in wanted["nvidia-dcgm-exporter"].env
-    assert wanted["gpu-feature-discovery"].env == {"MIG_STRATEGY": None}
+    expected = expected_operands(settings, lock(settings))
+    assert "DCGM_REMOTE_HOSTENGINE_INFO" not in expected["nvidia-dcgm-exporter"].env
+    assert expected["gpu-feature-discovery"].env == {"MIG_STRATEGY": None}
 
 
 def test_an_operand_that_was_not_read_is_not_taken_for_current(folder: Path) -> None:
-    found = state(folder, OLD)
-    there = tuple(
-        Workload("DaemonSet", item.namespace, item.name, 1, 1, True, "") for item in found.operands
+    cluster_state = state(folder, OLD)
+    workloads = tuple(
+        Workload("DaemonSet", item.namespace, item.name, 1, 1, True, "")
+        for item in cluster_state.operands
     )
-    assert look(replace(found, workloads=there), OLD).done
-    unread = look(replace(found, workloads=there, operands=found.operands[1:]), OLD)
-    assert not unread.done
+    assert look(replace(cluster_state, workloads=workloads), OLD).complete
+    unread = look(
+        replace(cluster_state, workloads=workloads, operands=cluster_state.operands[1:]), OLD
+    )
+    assert not unread.complete
     assert "not read" in unread.text

@@ -27,26 +27,28 @@ def locked() -> Lock:
 
 
 def row(locked: Lock, key: str, *served: str) -> Row:
-    (found,) = (one for one in rows(locked, {key: served}) if one.key == key)
-    return found
+    (outdated_row,) = (
+        candidate for candidate in rows(locked, {key: served}) if candidate.key == key
+    )
+    return outdated_row
 
 
 def test_a_newer_patch_and_a_newer_minor_are_told_apart(locked: Lock) -> None:
     served = ("1.35.3-1.1", "1.35.4-1.1", "1.35.9-1.1", "1.36.6-1.1")
-    found = row(locked, "kubernetes.version", *served)
-    assert (found.patch, found.newest) == ("1.35.9", "1.36.6")
-    assert "needs containerd 2.2" in found.verdict
+    outdated_row = row(locked, "kubernetes.version", *served)
+    assert (outdated_row.patch, outdated_row.newest) == ("1.35.9", "1.36.6")
+    assert "needs containerd 2.2" in outdated_row.verdict
 
 
 def test_the_packager_s_revision_of_the_locked_version_is_not_newer(locked: Lock) -> None:
-    found = row(locked, "containerd.version", "2.1.4-1~debian.12~bookworm")
-    assert not found.is_newer
+    outdated_row = row(locked, "containerd.version", "2.1.4-1~debian.12~bookworm")
+    assert not outdated_row.is_newer
 
 
 def test_a_prerelease_is_no_release(locked: Lock) -> None:
     assert not row(locked, "charts.gpu-operator.version", "v26.3.1", "v26.7.0-rc.1").is_newer
-    found = row(locked, "charts.gpu-operator.version", "v26.7.0", "v26.3.1", "v26.4.0")
-    assert (found.newest, found.verdict) == ("v26.7.0", "")
+    outdated_row = row(locked, "charts.gpu-operator.version", "v26.7.0", "v26.3.1", "v26.4.0")
+    assert (outdated_row.newest, outdated_row.verdict) == ("v26.7.0", "")
 
 
 def test_the_rules_of_the_lock_judge_the_newest(locked: Lock) -> None:
@@ -55,15 +57,15 @@ def test_the_rules_of_the_lock_judge_the_newest(locked: Lock) -> None:
 
 
 def test_what_nobody_lists_is_unknown(locked: Lock) -> None:
-    found = {one.key: one for one in rows(locked, {"driver.version": []})}
-    assert found["driver.version"].unknown == "the repository has no version of it"
-    assert found["helm.version"].unknown
-    assert not found["helm.version"].is_newer
+    by_key = {candidate.key: candidate for candidate in rows(locked, {"driver.version": []})}
+    assert by_key["driver.version"].unknown == "the repository has no version of it"
+    assert by_key["helm.version"].unknown
+    assert not by_key["helm.version"].is_newer
 
 
-def answer(locked: Lock, **found: object) -> dict[str, object]:
+def answer(locked: Lock, **fields: object) -> dict[str, object]:
     none: dict[str, object] = {"packages": {}, "charts": {}, "silent": []}
-    return {"host": "cp1", "lock": locked.model_dump(mode="json"), **none, **found}
+    return {"host": "cp1", "lock": locked.model_dump(mode="json"), **none, **fields}
 
 
 def test_what_hosts_answered_is_put_together(locked: Lock) -> None:
@@ -87,20 +89,20 @@ def test_the_command_tells_by_its_exit_code(
     locked: Lock, monkeypatch: pytest.MonkeyPatch, served: str, code: int
 ) -> None:
     line = json.dumps(answer(locked, packages={"kubelet": [served]}, silent=["cuda"]))
-    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: runs.Ended(0, line, ""))
-    done = CliRunner().invoke(app, ["outdated", "inventories/example.py"])
-    assert done.exit_code == code, done.output
-    assert "kubernetes.version" in done.output
-    assert ("1.35.9" in done.output) is bool(code)
-    assert "did not answer: cp1: cuda" in done.output
+    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: runs.PyinfraResult(0, line, ""))
+    result = CliRunner().invoke(app, ["outdated", "inventories/example.py"])
+    assert result.exit_code == code, result.output
+    assert "kubernetes.version" in result.output
+    assert ("1.35.9" in result.output) is bool(code)
+    assert "did not answer: cp1: cuda" in result.output
     as_json = CliRunner().invoke(app, ["outdated", "inventories/example.py", "--json"])
     rows = {row["key"]: row for row in json.loads(as_json.output)}
     assert rows["driver.version"]["unknown"]
 
 
 def test_the_command_could_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = runs.Ended(1, "", "cp1 cannot be reached")
-    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: ended)
-    done = CliRunner().invoke(app, ["outdated", "inventories/example.py"])
-    assert done.exit_code == runs.COULD_NOT_TELL
-    assert "cp1 cannot be reached" in done.output
+    run_result = runs.PyinfraResult(1, "", "cp1 cannot be reached")
+    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: run_result)
+    result = CliRunner().invoke(app, ["outdated", "inventories/example.py"])
+    assert result.exit_code == runs.COULD_NOT_TELL
+    assert "cp1 cannot be reached" in result.output

@@ -56,9 +56,9 @@ def finding(answer: str, node: str, required: bool = False, name: str = NAME) ->
         resolved=True, connected=True, outside=name, outside_answer=answer,
         outside_required=required,
     )  # fmt: skip
-    seen = evidence(service_probes=(item,))
-    [found] = services.evaluate(replace(seen.hosts[0], outside=node), seen)
-    return found
+    observed = evidence(service_probes=(item,))
+    [result] = services.evaluate(replace(observed.hosts[0], outside=node), observed)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def finding(answer: str, node: str, required: bool = False, name: str = NAME) ->
     ],
 )
 def test_each_fault_has_its_own_words(answer: str, node: str, detail: str, remedy: str) -> None:
-    found = finding(answer, node)
-    assert found.status == "fail"
-    assert detail in found.detail
-    assert remedy in found.remedy
+    result = finding(answer, node)
+    assert result.status == "fail"
+    assert detail in result.detail
+    assert remedy in result.remedy
 
 
 def test_what_passes_says_what_was_asked() -> None:
@@ -106,7 +106,7 @@ def test_an_answer_that_is_missing_is_unknown() -> None:
 
 
 @contextmanager
-def name_server(rcode: int, asked: list[bytes]) -> Iterator[int]:
+def name_server(rcode: int, questions: list[bytes]) -> Iterator[int]:
     """Answers each question with this code. Yields its port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))
@@ -114,7 +114,7 @@ def name_server(rcode: int, asked: list[bytes]) -> Iterator[int]:
 
         def answer() -> None:
             question, client = server.recvfrom(512)
-            asked.append(question)
+            questions.append(question)
             server.sendto(question[:2] + bytes((129, 128 + rcode)) + question[4:], client)
 
         thread = threading.Thread(target=answer, daemon=True)
@@ -133,24 +133,24 @@ def ask(port: int, tmp_path: Path, name: str) -> str:
     script = service_probe._SCRIPT.replace("/etc/resolv.conf", str(resolv))
     script = script.replace("$server/53", f"$server/{port}").replace("timeout 5", "timeout 2")
     with socket.create_server(("127.0.0.1", 0)) as server:
-        there = ["kubernetes.", "127.0.0.1", str(server.getsockname()[1])]
-        done = subprocess.run(
-            ["/bin/sh", "-c", script, "sh", *there, name, outside_name.query(name)],
+        arguments = ["kubernetes.", "127.0.0.1", str(server.getsockname()[1])]
+        result = subprocess.run(
+            ["/bin/sh", "-c", script, "sh", *arguments, name, outside_name.query(name)],
             env={"PATH": f"{tmp_path}:{Path(str(shutil.which('bash'))).parent}:/usr/bin:/bin"},
             capture_output=True, text=True, check=True, timeout=60,
         )  # fmt: skip
-    assert done.stderr == ""
-    return done.stdout.splitlines()[-1].removeprefix("gpuboot-services: outside ")
+    assert result.stderr == ""
+    return result.stdout.splitlines()[-1].removeprefix("gpuboot-services: outside ")
 
 
 @pytest.mark.parametrize("rcode", [2, 3, 5])
 @pytest.mark.parametrize("name", ["nvcr.io", "kubernetes.tenletters.example"])
 def test_the_script_tells_dns_own_word(rcode: int, name: str, tmp_path: Path) -> None:
     """A label of ten letters is a line feed to a shell that writes line by line."""
-    asked: list[bytes] = []
-    with name_server(rcode, asked) as port:
+    questions: list[bytes] = []
+    with name_server(rcode, questions) as port:
         assert ask(port, tmp_path, name) == f"rcode {rcode}"
-    [question] = asked
+    [question] = questions
     labels = b"".join(bytes((len(part),)) + part.encode() for part in name.split("."))
     assert question[12:] == labels + bytes((0, 0, 1, 0, 1))
 
@@ -176,8 +176,8 @@ def test_how_a_host_resolves_it(hosts: str, code: int, word: str, tmp_path: Path
     getent.chmod(0o755)
     fact = OutsideName()
     bare = fact.bare_command({"domain": NAME}).replace("/etc/hosts", str(tmp_path / "hosts"))
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", bare], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True,
         text=True, check=True,
     )  # fmt: skip
-    assert (done.stderr, fact.value(done.stdout.splitlines())) == ("", word)
+    assert (result.stderr, fact.value(result.stdout.splitlines())) == ("", word)

@@ -48,10 +48,12 @@ def test_nothing_is_touched_before_the_index_has_been_read_and_packages_are_ther
     touched = [place for place, text in enumerate(texts) if any(word in text for word in TOUCHES)]
     first = min(touched, default=len(texts))
     index = next(place for place, text in enumerate(texts) if "update -q" in text)
-    sure = ("downloaded", " install ")  # a host engine is installed while the earlier one runs
-    there = next(place for place, text in enumerate(texts) if any(word in text for word in sure))
-    assert index < there < first
-    assert {"touch" in text for text in texts[:there]} == {False}
+    markers = ("downloaded", " install ")  # a host engine is installed while the earlier one runs
+    first_download = next(
+        place for place, text in enumerate(texts) if any(word in text for word in markers)
+    )
+    assert index < first_download < first
+    assert {"touch" in text for text in texts[:first_download]} == {False}
 
 
 class Archive:
@@ -79,8 +81,8 @@ class Archive:
     def run(self, command: str, umask: int = 0o22) -> subprocess.CompletedProcess[str]:
         admin = str(self.host.path("var/lib/dpkg"))
         # no daemon of this machine holds dpkg's lock for a scratch host
-        quiet = command.replace(f"-o DPkg::Lock::Timeout={apt.LOCK_TIMEOUT_S}", "")
-        return self.host.run(quiet, umask=umask, DPKG_ADMINDIR=admin)
+        unlocked_command = command.replace(f"-o DPkg::Lock::Timeout={apt.LOCK_TIMEOUT_S}", "")
+        return self.host.run(unlocked_command, umask=umask, DPKG_ADMINDIR=admin)
 
     @property
     def archives(self) -> list[str]:
@@ -91,11 +93,11 @@ class Archive:
 @pytest.fixture
 def archive() -> Iterator[Archive]:
     with apt_host.host() as host, apt_host.served(host.path("www")) as address:
-        made = Archive(UsedHost(host, address))
-        made.offers("nvidia-open", "590.10-1", depends="nvidia-firmware (>= 590)")
-        made.offers("nvidia-firmware", "590.10-1", source="nvidia-graphics-drivers")
-        assert made.run("apt-get update -q").returncode == 0
-        yield made
+        prepared = Archive(UsedHost(host, address))
+        prepared.offers("nvidia-open", "590.10-1", depends="nvidia-firmware (>= 590)")
+        prepared.offers("nvidia-firmware", "590.10-1", source="nvidia-graphics-drivers")
+        assert prepared.run("apt-get update -q").returncode == 0
+        yield prepared
 
 
 NEW = {"nvidia-driver-pinning-595.91.07": "", "nvidia-open": "595.91.07-*"}
@@ -117,8 +119,8 @@ def test_packages_of_a_release_that_the_index_does_not_know(archive: Archive, um
     assert stale.returncode != 0
     assert "Unable to locate package nvidia-driver-pinning-595.91.07" in stale.stderr
     assert archive.run(apt.READ_INDICES).returncode == 0
-    done = archive.run(apt.download(NEW), umask)
-    assert done.returncode == 0, done.stdout + done.stderr
+    result = archive.run(apt.download(NEW), umask)
+    assert result.returncode == 0, result.stdout + result.stderr
     assert archive.archives == [
         "nvidia-driver-pinning-595.91.07_1_amd64.deb",
         # as it is pinned, and not the newest
@@ -134,18 +136,18 @@ def test_a_file_that_the_mirror_lacks_fails_as_well(archive: Archive) -> None:
     published(archive)
     archive.host.path("www/publisher/nvidia-firmware_595.91.07-1_amd64.deb").unlink()
     assert archive.run(apt.READ_INDICES).returncode == 0
-    done = archive.run(apt.download(NEW))
-    assert done.returncode != 0
-    assert "404" in done.stderr
+    result = archive.run(apt.download(NEW))
+    assert result.returncode != 0
+    assert "404" in result.stderr
 
 
 @needs_apt
 def test_what_does_not_go_together_fails_in_apts_words(archive: Archive) -> None:
     archive.offers("containerd.io", "2.3.7-1", depends="libseccomp2 (>= 3)")
     assert archive.run(apt.READ_INDICES).returncode == 0
-    done = archive.run(apt.download({"containerd.io": "2.3.7-*"}))
-    assert done.returncode != 0
-    assert "containerd.io : Depends: libseccomp2" in done.stdout
+    result = archive.run(apt.download({"containerd.io": "2.3.7-*"}))
+    assert result.returncode != 0
+    assert "containerd.io : Depends: libseccomp2" in result.stdout
 
 
 def test_a_node_whose_packages_cannot_be_had_stays_in_service(
@@ -153,17 +155,19 @@ def test_a_node_whose_packages_cannot_be_had_stays_in_service(
 ) -> None:
     """And no other is begun: pyinfra closes an operation whose command has failed."""
     kept_out: list[str] = []
-    monkeypatch.setattr(node_upgrade, "_keep_out", lambda it: kept_out.append(it.node))
+    monkeypatch.setattr(
+        node_upgrade, "_keep_out", lambda upgrade_run: kept_out.append(upgrade_run.node)
+    )
     monkeypatch.setattr(node_upgrade, "_failed", [])
     monkeypatch.setattr(node_upgrade, "record", lambda *_: None)
     state = SimpleNamespace(is_executing=True)
     monkeypatch.setattr(node_upgrade, "host", SimpleNamespace(state=state, name="gpu1"))
-    found = Difference(containerd={"containerd.io": "2.3.7-*"})
-    it = node_upgrade._Upgrade(
-        "gpu1", "cp1", cast(Parts, SimpleNamespace(driver=None)), "apt", found,
+    difference = Difference(containerd={"containerd.io": "2.3.7-*"})
+    upgrade_run = node_upgrade._Upgrade(
+        "gpu1", "cp1", cast(Parts, SimpleNamespace(driver=None)), "apt", difference,
         cast(KubeadmState, SimpleNamespace(started=(), packages={})), (), (), None, False,
     )  # fmt: skip
-    operation = node_upgrade._upgrade(it, None)
+    operation = node_upgrade._upgrade(upgrade_run, None)
     names = [cast(Any, next(operation)).function.__name__ for _ in range(2)]
     assert names == ["_run_once", "downloaded"]
     operation.close()
@@ -174,12 +178,12 @@ def test_a_node_whose_packages_cannot_be_had_stays_in_service(
 def test_an_index_is_read_once_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, str]] = []
 
-    def run(state: Any, host: Any, command: str, what: str, **more: Any) -> bool:
+    def run(state: Any, host: Any, command: str, subject: str, **options: Any) -> bool:
         calls.append((host.name, command))
         return True
 
     monkeypatch.setattr(download_retries, "_run_with_retries", run)
-    monkeypatch.setattr(download_retries, "_ended", set())
+    monkeypatch.setattr(download_retries, "_attempted", set())
     for name in ("gpu1", "gpu1", "gpu2"):
         command = with_retries("read it", "the index", needed=False, once=True)
         host = SimpleNamespace(name=name)

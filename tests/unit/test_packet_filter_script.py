@@ -39,8 +39,8 @@ def programs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(programs: Path, beside: str = os.environ["PATH"]) -> list[str]:
-    path = f"{programs}:{beside}"
+def run(programs: Path, search_path: str = os.environ["PATH"]) -> list[str]:
+    path = f"{programs}:{search_path}"
     command = ["sh", "-euc", f". {SCRIPT}\npacket_filter"]
     result = subprocess.run(
         command, env={"PATH": path}, capture_output=True, text=True, check=True, timeout=30
@@ -61,7 +61,7 @@ def test_rules_of_iptables_are_read_where_the_program_nft_is_absent(programs: Pa
     (programs / "nft").unlink()
     for name in ("awk", "sed", "sort", "grep", "sh"):
         (programs / name).symlink_to(str(shutil.which(name)))
-    lines = run(programs, beside="")
+    lines = run(programs, search_path="")
     assert "filter_rule\tip iptables :INPUT DROP [0:0]" in lines
 
 

@@ -40,8 +40,8 @@ def names(reports: Path, cluster: str = "") -> list[str]:
 
 
 def runs(reports: Path, *arguments: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, ["runs", *arguments, "--reports", str(reports)])
-    return done.exit_code, done.output
+    result = CliRunner().invoke(app, ["runs", *arguments, "--reports", str(reports)])
+    return result.exit_code, result.output
 
 
 def test_runs_are_read_from_the_newest_on(reports: Path) -> None:
@@ -54,8 +54,8 @@ def test_runs_are_read_from_the_newest_on(reports: Path) -> None:
 def test_runs_of_the_same_second_keep_their_order(tmp_path: Path) -> None:
     for number in ("", "-2", "-10"):
         keep(tmp_path, f"20261122T100000Z-lab{number}", site(1))
-    found = [folder.name for folder, _ in past_runs(tmp_path)]
-    assert found == [f"20261122T100000Z-lab{number}" for number in ("-10", "-2", "")]
+    names = [folder.name for folder, _ in past_runs(tmp_path)]
+    assert names == [f"20261122T100000Z-lab{number}" for number in ("-10", "-2", "")]
 
 
 def test_a_broken_file_is_passed_over(reports: Path) -> None:
@@ -64,16 +64,18 @@ def test_a_broken_file_is_passed_over(reports: Path) -> None:
 
 
 def test_the_same_kind_is_what_changed_the_same_by_the_same_deploy_on_the_same_hosts() -> None:
-    def like(run: Any, *others: Any) -> str:
-        found = same_kind(run, [(Path(str(number)), it) for number, it in enumerate(others)])
-        return str(found[0]) if found else ""
+    def like(run: Any, *other_runs: Any) -> str:
+        match = same_kind(
+            run, [(Path(str(number)), other) for number, other in enumerate(other_runs)]
+        )
+        return str(match[0]) if match else ""
 
-    quiet, changed = site(3, changed=False), site(3)
-    assert like(quiet, changed, quiet) == "1"
-    assert like(changed, quiet, {**changed, "exit": 1}, changed) == "2"
-    assert like(quiet, site(2, changed=False), {**quiet, "cluster": "x"}) == ""
-    assert like(quiet, {**quiet, "deploy": "host_layers.py"}, quiet) == "1"
-    assert like(quiet, old(quiet)) == "0"
+    unchanged, changed = site(3, changed=False), site(3)
+    assert like(unchanged, changed, unchanged) == "1"
+    assert like(changed, unchanged, {**changed, "exit": 1}, changed) == "2"
+    assert like(unchanged, site(2, changed=False), {**unchanged, "cluster": "x"}) == ""
+    assert like(unchanged, {**unchanged, "deploy": "host_layers.py"}, unchanged) == "1"
+    assert like(unchanged, old(unchanged)) == "0"
     newer = json.loads(json.dumps(changed).replace("Set up Drivers", "Load driver 595.91.07"))
     older = json.loads(json.dumps(changed).replace("Set up Drivers", "Load driver 590.48.01"))
     assert like(newer, older) == "0"
@@ -81,11 +83,11 @@ def test_the_same_kind_is_what_changed_the_same_by_the_same_deploy_on_the_same_h
 
 def test_differences_of_phases_and_of_the_whole() -> None:
     quick, slow = site(3, changed=False), site(3, changed=False, slower=20)
-    found = {item.name: item for item in differences(slow, quick)}
-    assert found["Monitoring"].more == pytest.approx(19 * 0.05, abs=0.01)
-    assert found["Verify"].more == pytest.approx(0)
-    assert found[ALL].more == pytest.approx(19 * 0.05, abs=0.01)
-    assert (found["Drivers"].commands, found["Drivers"].commands_before) == (6, 6)
+    by_name = {item.name: item for item in differences(slow, quick)}
+    assert by_name["Monitoring"].increase == pytest.approx(19 * 0.05, abs=0.01)
+    assert by_name["Verify"].increase == pytest.approx(0)
+    assert by_name[ALL].increase == pytest.approx(19 * 0.05, abs=0.01)
+    assert (by_name["Drivers"].commands, by_name["Drivers"].commands_before) == (6, 6)
 
 
 def test_a_phase_that_only_one_run_had_stands_at_its_place() -> None:
@@ -93,30 +95,30 @@ def test_a_phase_that_only_one_run_had_stands_at_its_place() -> None:
     less["operations"] = [item for item in less["operations"] if item["phase"] != "Helm"]
     less["spans"] = [span for span in less["spans"] if span["operation"] is None]
     for run, before in ((less, site(1)), (site(1), less)):
-        found = differences(run, before)
-        order = [item.name for item in found]
+        compared = differences(run, before)
+        order = [item.name for item in compared]
         assert order.index("Kubernetes") < order.index("Helm") < order.index("Storage")
-        assert found[order.index("Helm")].more is None
+        assert compared[order.index("Helm")].increase is None
 
 
 def test_an_old_file_is_compared_by_what_it_tells() -> None:
-    found = differences(site(3), old(site(3)))
-    assert [item.name for item in found][:2] == ["Base", "Drivers"]
-    assert all(item.more == 0 and item.commands is None for item in found)
+    compared = differences(site(3), old(site(3)))
+    assert [item.name for item in compared][:2] == ["Base", "Drivers"]
+    assert all(item.increase == 0 and item.commands is None for item in compared)
     assert summary(Path("x"), old(site(3))).commands is None
-    alone = {**old(site(1)), "phases": [{"name": "Verify", "operations": 1, "seconds": 4.0}]}
-    assert summary(Path("x"), alone).deploy == "verify.py"
+    verify_run = {**old(site(1)), "phases": [{"name": "Verify", "operations": 1, "seconds": 4.0}]}
+    assert summary(Path("x"), verify_run).deploy == "verify.py"
 
 
 def test_the_command_lists_and_compares(reports: Path) -> None:
-    code, said = runs(reports, "lab")
-    listed, compared = said.split("\n\n")
+    code, output = runs(reports, "lab")
+    listing, compared = output.split("\n\n")
     assert code == 0
-    assert [line.split()[-1] for line in listed.splitlines()[1:]] == [
+    assert [line.split()[-1] for line in listing.splitlines()[1:]] == [
         "20261122T120000Z-lab", "20261122T110000Z-lab", "20261122T100000Z-lab",
         "20261121T100000Z-lab",
     ]  # fmt: skip
-    assert listed.splitlines()[-1].split()[3] == "?"  # commands, of an old file
+    assert listing.splitlines()[-1].split()[3] == "?"  # commands, of an old file
     assert compared.startswith("the newest against 20261122T100000Z-lab\n")
     monitoring = next(line for line in compared.splitlines() if "Monitoring" in line)
     assert monitoring.split()[1:4] == ["1.0", "0.1", "+0.9"] or "+1.0" in monitoring
@@ -124,29 +126,29 @@ def test_the_command_lists_and_compares(reports: Path) -> None:
 
 
 def test_the_command_compares_with_the_run_that_is_named(reports: Path) -> None:
-    _, said = runs(reports, "lab", "--against", f"{reports}/20261122T110000Z-lab/")
-    assert "the newest against 20261122T110000Z-lab" in said
-    code, said = runs(reports, "lab", "--against", "20200101T000000Z-lab")
+    _, output = runs(reports, "lab", "--against", f"{reports}/20261122T110000Z-lab/")
+    assert "the newest against 20261122T110000Z-lab" in output
+    code, output = runs(reports, "lab", "--against", "20200101T000000Z-lab")
     assert code == 2
-    assert "remedy:" in said
+    assert "remedy:" in output
 
 
 def test_the_command_says_where_nothing_is_alike(reports: Path) -> None:
-    code, said = runs(reports, "other")
+    code, output = runs(reports, "other")
     assert code == 0
-    assert "no earlier run did the same" in said
-    code, said = runs(reports, "nobody")
+    assert "no earlier run did the same" in output
+    code, output = runs(reports, "nobody")
     assert code == 2
-    assert "no run of cluster nobody" in said
+    assert "no run of cluster nobody" in output
 
 
 def test_the_command_s_json(reports: Path) -> None:
-    code, said = runs(reports, "lab", "--json", "--last", "1")
-    found = json.loads(said)
+    code, output = runs(reports, "lab", "--json", "--last", "1")
+    document = json.loads(output)
     assert code == 0
-    assert found["against"] == "20261122T100000Z-lab"
-    assert [item["folder"] for item in found["runs"]] == ["20261122T120000Z-lab"]
-    assert found["phases"][-1]["name"] == ALL
-    assert found["runs"][0].keys() == {
+    assert document["against"] == "20261122T100000Z-lab"
+    assert [item["folder"] for item in document["runs"]] == ["20261122T120000Z-lab"]
+    assert document["phases"][-1]["name"] == ALL
+    assert document["runs"][0].keys() == {
         "folder", "cluster", "started", "deploy", "seconds", "commands", "changes", "exit",
     }  # fmt: skip

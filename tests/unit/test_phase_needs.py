@@ -41,17 +41,17 @@ def imports(module: str) -> dict[str, str]:
 
 def reached(module: str) -> set[str]:
     """A module of deploys/ and all those of operations and libraries that it imports."""
-    found, todo = set(), [module]
+    visited, todo = set(), [module]
     while todo:
         name = todo.pop()
-        if name in found:
+        if name in visited:
             continue
-        found.add(name)
+        visited.add(name)
         for target in imports(name).values():
             for near in (target, target.rpartition(".")[0]):
                 if near.startswith(("deploys.operations.", "deploys.lib.")) and exists(near):
                     todo.append(near)
-    return found
+    return visited
 
 
 def names(module: str, of: str, constant: str) -> bool:

@@ -23,12 +23,12 @@ def step(
     return Step(phase=phase, name=name, hosts={host: items})
 
 
-def plan(*steps: Step, **more: Any) -> Plan:
-    return Plan(cluster="prod", hosts=["cp1", "gpu1", "gpu2"], steps=steps, **more)
+def plan(*steps: Step, **fields: Any) -> Plan:
+    return Plan(cluster="prod", hosts=["cp1", "gpu1", "gpu2"], steps=steps, **fields)
 
 
-def lines(*steps: Step, **more: Any) -> str:
-    return "\n".join(render(plan(*steps, **more)))
+def lines(*steps: Step, **fields: Any) -> str:
+    return "\n".join(render(plan(*steps, **fields)))
 
 
 def test_nothing_to_do_is_one_line() -> None:
@@ -38,21 +38,23 @@ def test_nothing_to_do_is_one_line() -> None:
 def test_a_change_is_told_old_and_new_in_its_phase_and_on_its_host() -> None:
     change = Change(subject="Helm release kps", field="prometheus.retention", old="15d", new="20d")
     restart = Effect(kind="restart", target="Prometheus mon/p", note="no alerts meanwhile")
-    said = lines(step(change, restart), unchanged=73)
-    assert "1 operation changes 1 of 3 hosts; 73 change nothing" in said
-    assert "\nMonitoring\n  Deploy it · cp1\n" in said
-    assert "~ Helm release kps: prometheus.retention 15d → 20d" in said
-    assert "! Prometheus mon/p restarts: no alerts meanwhile" in said
-    assert "restarts:   Prometheus mon/p" in said
-    assert "reboots:    none" in said
+    output = lines(step(change, restart), unchanged=73)
+    assert "1 operation changes 1 of 3 hosts; 73 change nothing" in output
+    assert "\nMonitoring\n  Deploy it · cp1\n" in output
+    assert "~ Helm release kps: prometheus.retention 15d → 20d" in output
+    assert "! Prometheus mon/p restarts: no alerts meanwhile" in output
+    assert "restarts:   Prometheus mon/p" in output
+    assert "reboots:    none" in output
 
 
 def test_hosts_that_change_alike_share_their_lines() -> None:
     change = Change(subject="package kubelet", field="version", old="1.36.1", new="1.36.2")
-    both = Step(phase="Kubernetes", name="Install", hosts={"gpu1": [change], "gpu2": [change]})
-    said = lines(both)
-    assert "Install · gpu1, gpu2" in said
-    assert said.count("package kubelet") == 1
+    shared_step = Step(
+        phase="Kubernetes", name="Install", hosts={"gpu1": [change], "gpu2": [change]}
+    )
+    output = lines(shared_step)
+    assert "Install · gpu1, gpu2" in output
+    assert output.count("package kubelet") == 1
 
 
 def test_packages_with_the_same_version_share_a_line() -> None:
@@ -61,28 +63,30 @@ def test_packages_with_the_same_version_share_a_line() -> None:
 
 
 def test_a_reboot_names_the_pods_that_it_interrupts() -> None:
-    known = Effect(kind="reboot", target="node gpu1", gpu_pods=("ml/train-0",))
-    said = lines(step(known))
-    assert "node gpu1 reboots; this interrupts GPU pods: ml/train-0" in said
-    assert "reboots:    node gpu1" in said
-    assert "GPU pods:   interrupted: ml/train-0" in said
+    effect = Effect(kind="reboot", target="node gpu1", gpu_pods=("ml/train-0",))
+    output = lines(step(effect))
+    assert "node gpu1 reboots; this interrupts GPU pods: ml/train-0" in output
+    assert "reboots:    node gpu1" in output
+    assert "GPU pods:   interrupted: ml/train-0" in output
     unknown = Effect(kind="reboot", target="node gpu1", gpu_pods=None)
     assert "which GPU pods this interrupts is not known" in lines(step(unknown))
     assert "GPU pods:   which are interrupted is not known" in lines(step(unknown))
-    assert "as far as is known before the run" in lines(step(unknown, known))
+    assert "as far as is known before the run" in lines(step(unknown, effect))
 
 
 def test_what_cannot_be_known_before_is_named() -> None:
-    said = lines(step(Unknown(what="containerd's configuration", until="containerd is installed")))
-    assert "? containerd's configuration: not known before containerd is installed" in said
-    assert "as far as is known" in said
+    output = lines(
+        step(Unknown(what="containerd's configuration", until="containerd is installed"))
+    )
+    assert "? containerd's configuration: not known before containerd is installed" in output
+    assert "as far as is known" in output
     assert "~ something; it does not tell what" in lines(step())
 
 
 def test_a_long_list_is_cut_and_says_so() -> None:
     items = [Change(subject=f"file /etc/{number}", new=str(number)) for number in range(20)]
     assert "… and 8 more changes (--diff shows all)" in lines(step(*items))
-    assert "more changes" not in "\n".join(render(plan(step(*items)), whole=True))
+    assert "more changes" not in "\n".join(render(plan(step(*items)), full=True))
 
 
 def test_conditional_operations_say_so() -> None:
@@ -92,13 +96,13 @@ def test_conditional_operations_say_so() -> None:
 
 def test_a_plan_as_json_has_everything() -> None:
     change = Change(subject="file /etc/hosts", diff=("+a",))
-    found = plan(
+    built_plan = plan(
         step(change, Unknown(what="a", until="b")),
         durations={"Monitoring": Duration(seconds=4.0, started="2026-11-20T10:00:00Z")},
     ).to_json()
-    assert json.loads(json.dumps(found)) == found
-    assert found["changes"] is True
-    assert found["steps"][0]["hosts"] == [
+    assert json.loads(json.dumps(built_plan)) == built_plan
+    assert built_plan["changes"] is True
+    assert built_plan["steps"][0]["hosts"] == [
         {
             "host": "cp1",
             "conditional": False,
@@ -115,13 +119,13 @@ def test_a_plan_as_json_has_everything() -> None:
             "unknown": [{"what": "a", "until": "b"}],
         }
     ]
-    assert found["last_time"]["Monitoring"]["seconds"] == 4.0
+    assert built_plan["last_time"]["Monitoring"]["seconds"] == 4.0
 
 
 def test_a_release_tells_chart_status_and_values() -> None:
-    found = Release("web", "1.0.0", "failed", 2, {"a": 1})
-    changes = release_changes("Helm release web", found, "web", "v1.1.0", {"a": 2})
-    assert [(it.field, it.old, it.new) for it in changes] == [
+    release = Release("web", "1.0.0", "failed", 2, {"a": 1})
+    changes = release_changes("Helm release web", release, "web", "v1.1.0", {"a": 2})
+    assert [(change.field, change.old, change.new) for change in changes] == [
         ("chart", "web 1.0.0", "web v1.1.0"),
         ("status", "failed", "deployed"),
         ("a", 1, 2),
@@ -179,11 +183,12 @@ def test_what_only_the_api_server_has_is_no_change() -> None:
         "spec": {"template": {"image": "a", "restartPolicy": "Always"}, "revisionHistoryLimit": 10},
         "status": {"x": 1},
     }
-    assert [(it.field, it.old, it.new) for it in object_changes(old, new)] == [
-        ("spec.template.image", "a", "b")
-    ]
-    [made] = object_changes(None, new)
-    assert (made.subject, made.new) == ("DaemonSet d", "created")
+    assert [
+        (field_change.field, field_change.old, field_change.new)
+        for field_change in object_changes(old, new)
+    ] == [("spec.template.image", "a", "b")]
+    [object_change] = object_changes(None, new)
+    assert (object_change.subject, object_change.new) == ("DaemonSet d", "created")
 
 
 def test_a_rollout_that_the_operator_s_policy_tells_of_is_told_once() -> None:
@@ -198,7 +203,7 @@ def test_a_rollout_that_the_operator_s_policy_tells_of_is_told_once() -> None:
     assert once.note == "GPU pods run on"
 
 
-def report(folder: Path, name: str, seconds: float, changed: list[str], **more: Any) -> None:
+def report(folder: Path, name: str, seconds: float, changed: list[str], **fields: Any) -> None:
     (folder / name).mkdir(parents=True)
     run = {
         "cluster": "prod",
@@ -206,33 +211,35 @@ def report(folder: Path, name: str, seconds: float, changed: list[str], **more: 
         "exit": 0,
         "phases": [{"name": "Monitoring", "operations": 9, "seconds": seconds}],
         "hosts": {"cp1": {"changed": changed}},
-        **more,
+        **fields,
     }
     (folder / name / "run.json").write_text(json.dumps(run))
 
 
 def test_how_long_it_took_is_of_the_newest_run_that_changed_the_same(tmp_path: Path) -> None:
-    wanted = [step(name="Deploy kps (kps 1.2.3)")]
-    assert durations(tmp_path / "none", "prod", wanted) == {}
+    planned = [step(name="Deploy kps (kps 1.2.3)")]
+    assert durations(tmp_path / "none", "prod", planned) == {}
     report(tmp_path, "20261118T100000Z-prod", 30.0, ["Monitoring | Deploy kps (kps 1.1.0)"])
     report(tmp_path, "20261119T100000Z-prod", 90.0,
            ["Monitoring | Deploy kps (kps 1.2.3)", "Monitoring | Apply rules"])  # fmt: skip
     report(tmp_path, "20261120T100000Z-prod", 5.0, [])
     report(tmp_path, "20261121T100000Z-prod", 7.0, ["Monitoring | Deploy kps (kps 1)"], exit=1)
     report(tmp_path, "20261122T100000Z-prod-b", 8.0, ["Monitoring | Deploy kps (k 1)"], cluster="b")
-    [found] = durations(tmp_path, "prod", wanted).values()
-    assert found == Duration(seconds=30.0, started="2026-11-18T10:00:00Z")
-    both = [*wanted, step(name="Apply rules")]
-    assert durations(tmp_path, "prod", both)["Monitoring"].seconds == 90.0
-    assert "Monitoring 30 s (as on 2026-11-18)" in lines(*wanted, durations={"Monitoring": found})
-    assert "not known: no earlier run changed the same" in lines(*wanted)
+    [duration] = durations(tmp_path, "prod", planned).values()
+    assert duration == Duration(seconds=30.0, started="2026-11-18T10:00:00Z")
+    two_steps = [*planned, step(name="Apply rules")]
+    assert durations(tmp_path, "prod", two_steps)["Monitoring"].seconds == 90.0
+    assert "Monitoring 30 s (as on 2026-11-18)" in lines(
+        *planned, durations={"Monitoring": duration}
+    )
+    assert "not known: no earlier run changed the same" in lines(*planned)
 
 
 def test_an_upper_bound_is_called_one(tmp_path: Path) -> None:
     report(tmp_path, "20261119T100000Z-prod", 90.0, ["Monitoring | Deploy it", "Monitoring | More"])
-    found = durations(tmp_path, "prod", [step()])
-    assert found["Monitoring"].more
-    assert "Monitoring at most 90 s" in lines(step(), durations=found)
+    estimates = durations(tmp_path, "prod", [step()])
+    assert estimates["Monitoring"].changed_more
+    assert "Monitoring at most 90 s" in lines(step(), durations=estimates)
 
 
 def test_the_wait_for_all_that_changed_is_timed_as_well(tmp_path: Path) -> None:
@@ -242,12 +249,12 @@ def test_the_wait_for_all_that_changed_is_timed_as_well(tmp_path: Path) -> None:
     deployed = ["Monitoring | Deploy it", "GPU Operator | Deploy it"]
     report(tmp_path, "20261119T100000Z-prod", 0, deployed, phases=waited(80.0))
     report(tmp_path, "20261120T100000Z-prod", 0, deployed[:1], phases=waited(20.0))
-    one = [step(phase="Monitoring", name="Deploy it")]
-    both = [*one, step(phase="GPU Operator", name="Deploy it")]
-    assert durations(tmp_path, "prod", one)[WAIT].seconds == 20.0
-    found = durations(tmp_path, "prod", both)
-    assert found[WAIT].seconds == 80.0
-    assert f"{WAIT} 80 s (as on 2026-11-19)" in lines(*both, durations=found)
+    single_step = [step(phase="Monitoring", name="Deploy it")]
+    two_steps = [*single_step, step(phase="GPU Operator", name="Deploy it")]
+    assert durations(tmp_path, "prod", single_step)[WAIT].seconds == 20.0
+    estimates = durations(tmp_path, "prod", two_steps)
+    assert estimates[WAIT].seconds == 80.0
+    assert f"{WAIT} 80 s (as on 2026-11-19)" in lines(*two_steps, durations=estimates)
     assert WAIT not in durations(tmp_path, "prod", [step(phase="Base", name="Other")])
 
 
@@ -263,9 +270,9 @@ def test_secrets_leave_a_host_in_no_manifest(tmp_path: Path) -> None:
     archive.touch()
     fact = HelmManifests()
     command = fact.command(helm=str(helm), release="web", namespace="w", archive=str(archive))
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", command], input="a: 1\n", capture_output=True, text=True, check=True
     )
-    found = fact.process(done.stdout.splitlines())
-    assert found.old == "---\n# a\nkind: ConfigMap\n"
-    assert found.new == "a: 1\n---\n# a\nkind: ConfigMap\n"
+    processed = fact.process(result.stdout.splitlines())
+    assert processed.old == "---\n# a\nkind: ConfigMap\n"
+    assert processed.new == "a: 1\n---\n# a\nkind: ConfigMap\n"

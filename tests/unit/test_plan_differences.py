@@ -15,7 +15,7 @@ from gpuboot.plan.terminal import change_lines
 def test_values_differ_key_by_key() -> None:
     old = {"a": {"b": 1, "c": [1, 2]}, "gone": True, "list": [{"name": "x", "v": 1}]}
     new = {"a": {"b": 2, "c": [1, 2]}, "list": [{"name": "x", "v": 2}, {"name": "y", "v": 3}]}
-    assert [(it.field, it.old, it.new) for it in value_changes("s", old, new)] == [
+    assert [(change.field, change.old, change.new) for change in value_changes("s", old, new)] == [
         ("a.b", 1, 2),
         ("gone", True, None),
         ("list[x].v", 1, 2),
@@ -24,8 +24,11 @@ def test_values_differ_key_by_key() -> None:
 
 
 def test_members_of_long_lists_come_and_go_one_by_one() -> None:
-    found = value_changes("s", {"l": [1, 2, 3, 4]}, {"l": [1, 2, 3, 5]})
-    assert [(it.field, it.old, it.new) for it in found] == [("l[]", 4, None), ("l[]", None, 5)]
+    changes = value_changes("s", {"l": [1, 2, 3, 4]}, {"l": [1, 2, 3, 5]})
+    assert [(change.field, change.old, change.new) for change in changes] == [
+        ("l[]", 4, None),
+        ("l[]", None, 5),
+    ]
     [order] = value_changes("s", {"l": [1, 2, 3, 4]}, {"l": [2, 1, 3, 4]})
     assert (order.old, order.new) == ("an order", "another order")
 
@@ -53,10 +56,10 @@ def test_a_text_is_its_lines_that_differ() -> None:
     ],
 )  # fmt: skip
 def test_values_that_are_named_like_secrets_are_hidden(old: Any, new: Any) -> None:
-    found = value_changes("s", old, new)
-    assert found, "that something differs is told"
-    assert "very-secret" not in repr(found)
-    assert "very-secret" not in json.dumps([item.to_json() for item in found])
+    changes = value_changes("s", old, new)
+    assert changes, "that something differs is told"
+    assert "very-secret" not in repr(changes)
+    assert "very-secret" not in json.dumps([item.to_json() for item in changes])
 
 
 def test_names_of_secrets_are_no_secrets() -> None:

@@ -160,7 +160,7 @@ def test_flavours_that_do_not_exist(
         gpu_models.flavour(devices, modules, driver(branch))
 
 
-def where(
+def repository_of(
     name: str,
     machine: str = "x86_64",
     settings: dict[str, Any] | None = None,
@@ -170,39 +170,39 @@ def where(
 
 
 def test_upstream_addresses() -> None:
-    docker = where("docker")
+    docker = repository_of("docker")
     assert docker.url == "https://download.docker.com/linux/ubuntu"
     assert "Suites: noble\nComponents: stable\n" in docker.text
     assert docker.key_url == "https://download.docker.com/linux/ubuntu/gpg"
-    kubernetes = where("kubernetes")
+    kubernetes = repository_of("kubernetes")
     assert kubernetes.url == "https://pkgs.k8s.io/core:/stable:/v1.36/deb/"
     assert kubernetes.key_url == "https://pkgs.k8s.io/core:/stable:/v1.36/deb/Release.key"
-    cuda = where("cuda")
+    cuda = repository_of("cuda")
     base = "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2404/x86_64/"
     assert (cuda.url, cuda.key_url) == (base, base + "3bf863cc.pub")
-    assert where("cuda", "aarch64").url.endswith("/ubuntu2404/sbsa/")
-    toolkit = where("toolkit", "aarch64")
+    assert repository_of("cuda", "aarch64").url.endswith("/ubuntu2404/sbsa/")
+    toolkit = repository_of("toolkit", "aarch64")
     assert toolkit.url == "https://nvidia.github.io/libnvidia-container/stable/deb/arm64/"
     assert toolkit.key_url == "https://nvidia.github.io/libnvidia-container/gpgkey"
 
 
 def test_upstream_addresses_of_rpm_repositories() -> None:
-    docker = where("docker", platform=ROCKY)
+    docker = repository_of("docker", platform=ROCKY)
     assert docker.url == "https://download.docker.com/linux/rhel/9/x86_64/stable"
     assert docker.key_url == "https://download.docker.com/linux/rhel/gpg"
-    kubernetes = where("kubernetes", platform=ROCKY)
+    kubernetes = repository_of("kubernetes", platform=ROCKY)
     base = "https://pkgs.k8s.io/core:/stable:/v1.36/rpm/"
     assert (kubernetes.url, kubernetes.key_url) == (base, base + "repodata/repomd.xml.key")
-    cuda = where("cuda", "aarch64", platform=ROCKY)
+    cuda = repository_of("cuda", "aarch64", platform=ROCKY)
     base = "https://developer.download.nvidia.com/compute/cuda/repos/rhel9/sbsa/"
     assert (cuda.url, cuda.key_url) == (base, base + "D42D0685.pub")
-    toolkit = where("toolkit", platform=ROCKY)
+    toolkit = repository_of("toolkit", platform=ROCKY)
     assert toolkit.url == "https://nvidia.github.io/libnvidia-container/stable/rpm/x86_64"
     assert toolkit.key_url == "https://nvidia.github.io/libnvidia-container/gpgkey"
 
 
 def test_repo_files() -> None:
-    assert where("docker", platform=ROCKY).text.splitlines()[1:] == [
+    assert repository_of("docker", platform=ROCKY).text.splitlines()[1:] == [
         "[gpuboot-docker]",
         "name=gpuboot: docker",
         "baseurl=https://download.docker.com/linux/rhel/9/x86_64/stable",
@@ -211,29 +211,29 @@ def test_repo_files() -> None:
         "repo_gpgcheck=0",
         "gpgkey=file:///etc/pki/rpm-gpg/gpuboot-docker.asc",
     ]
-    toolkit = where("toolkit", platform=ROCKY).text
+    toolkit = repository_of("toolkit", platform=ROCKY).text
     assert "\ngpgcheck=0\nrepo_gpgcheck=1\n" in toolkit, "its index is signed, its rpms are not"
     settings = {
         "mirrors": {"apt": {"docker": {"url": "https://m.example/d"}}, "ca_bundle": "/etc/ca.pem"},
         "proxy": {"https": "http://proxy.example:3128", "no_proxy": ["m.example"]},
     }
-    mirrored = where("docker", settings=settings, platform=ROCKY).text
+    mirrored = repository_of("docker", settings=settings, platform=ROCKY).text
     assert mirrored.endswith("\nsslcacert=/etc/ca.pem\nproxy=_none_\n")
-    assert "sslcacert" not in where("cuda", settings=settings, platform=ROCKY).text
+    assert "sslcacert" not in repository_of("cuda", settings=settings, platform=ROCKY).text
 
 
 def test_a_mirror_keeps_paths_and_may_have_its_own_key() -> None:
     settings = {"mirrors": {"apt": {"cuda": {"url": "https://m.example/apt/cuda"}}}}
-    cuda = where("cuda", settings=settings)
+    cuda = repository_of("cuda", settings=settings)
     assert cuda.url == "https://m.example/apt/cuda/ubuntu2404/x86_64/"
     assert cuda.fingerprint == platforms.CUDA_KEY
     settings["mirrors"]["apt"]["cuda"]["key_sha256"] = "ab" * 32
-    cuda = where("cuda", settings=settings)
+    cuda = repository_of("cuda", settings=settings)
     assert (cuda.fingerprint, cuda.key_sha256) == ("", "ab" * 32)
 
 
 def test_deb822_files() -> None:
-    assert where("docker").text.splitlines()[1:] == [
+    assert repository_of("docker").text.splitlines()[1:] == [
         "Types: deb",
         "URIs: https://download.docker.com/linux/ubuntu",
         "Suites: noble",
@@ -241,4 +241,4 @@ def test_deb822_files() -> None:
         "Architectures: amd64",
         "Signed-By: /etc/apt/keyrings/gpuboot-docker.asc",
     ]
-    assert "Components" not in where("cuda").text
+    assert "Components" not in repository_of("cuda").text

@@ -7,7 +7,7 @@ import pytest
 
 from gpuboot.kubernetes.pod_crashes import Crash, crash, telling, to_restart
 
-ENDED = 1_795_348_800.0  # 2026-11-22T12:00:00Z
+ENDED_AT = 1_795_348_800.0  # 2026-11-22T12:00:00Z
 FLANNEL: dict[str, Any] = {
     "metadata": {
         "name": "kube-flannel-ds-8hq4x",
@@ -44,9 +44,9 @@ FLANNEL: dict[str, Any] = {
 }
 LOOP = Crash(
     "kube-flannel", "kube-flannel-ds-8hq4x", "gpu1", "kube-flannel", "DaemonSet kube-flannel-ds",
-    count=5, code=2, reason="Error", ended=ENDED, pause_s=160.0,
+    count=5, code=2, reason="Error", ended_at=ENDED_AT, pause_s=160.0,
 )  # fmt: skip
-OURS = {"kube-flannel": [""], "kube-system": ["coredns-", "kube-proxy-"]}
+OWN_PODS = {"kube-flannel": [""], "kube-system": ["coredns-", "kube-proxy-"]}
 
 
 def test_a_crash_loop() -> None:
@@ -70,10 +70,10 @@ def test_a_static_pod_has_nobody_who_makes_it_again() -> None:
         "annotations": {"kubernetes.io/config.mirror": "x"},
         "ownerReferences": [owner],
     }
-    found = crash({**FLANNEL, "metadata": meta})
-    assert found is not None
-    assert found.owner == ""
-    assert to_restart([found], ENDED, {"kube-system": [""]}) == []
+    crash_loop = crash({**FLANNEL, "metadata": meta})
+    assert crash_loop is not None
+    assert crash_loop.owner == ""
+    assert to_restart([crash_loop], ENDED_AT, {"kube-system": [""]}) == []
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_static_pod_has_nobody_who_makes_it_again() -> None:
 )
 def test_what_is_started_anew(change: dict[str, Any], after_s: float, restarted: bool) -> None:
     item = replace(LOOP, **change)
-    assert to_restart([item], ENDED + after_s, OURS) == ([item] if restarted else [])
+    assert to_restart([item], ENDED_AT + after_s, OWN_PODS) == ([item] if restarted else [])
 
 
 def test_what_a_program_ended_with_stands_above_its_stack() -> None:

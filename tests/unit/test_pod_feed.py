@@ -33,38 +33,38 @@ class Growing:
     """Lines that a test hands in; None ends them."""
 
     def __init__(self) -> None:
-        self.given: queue.Queue[bytes | None] = queue.Queue()
+        self.chunks: queue.Queue[bytes | None] = queue.Queue()
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self.given.get, None)
+        return iter(self.chunks.get, None)
 
     def stop(self) -> None:
-        self.given.put(None)
+        self.chunks.put(None)
 
 
 class Server:
-    """+ listed: pods that a list has; watches: one after the other; logs: of containers"""
+    """+ listing: pods that a list has; watches: one after the other; logs: of containers"""
 
-    def __init__(self, *watches: Growing | ClusterError, listed: Iterable[Any] = ()) -> None:
-        self.listed = [list(listed)]
+    def __init__(self, *watches: Growing | ClusterError, listing: Iterable[Any] = ()) -> None:
+        self.listings = [list(listing)]
         self.watches = list(watches)
         self.logs: dict[str, Growing] = {}
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.requests: list[tuple[str, dict[str, str]]] = []
 
     def json(self, path: str) -> Any:
-        self.asked.append((path, {}))
-        return {"metadata": {"resourceVersion": "7"}, "items": self.listed[-1]}
+        self.requests.append((path, {}))
+        return {"metadata": {"resourceVersion": "7"}, "items": self.listings[-1]}
 
     @contextmanager
     def lines(self, path: str, query: Mapping[str, str], idle_s: float) -> Iterator[Growing]:
-        self.asked.append((path, dict(query)))
+        self.requests.append((path, dict(query)))
         if path.endswith("/log"):
             yield self.logs[path.split("/")[-2]]
             return
-        found = self.watches.pop(0)
-        if isinstance(found, ClusterError):
-            raise found
-        yield found
+        watch = self.watches.pop(0)
+        if isinstance(watch, ClusterError):
+            raise watch
+        yield watch
 
     def feed(self) -> PodFeed:
         feed = PodFeed(cast(Cluster, self), "gpuboot-verify-1", 5)
@@ -87,11 +87,11 @@ def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_pods_are_told_as_they_come_change_and_go() -> None:
     watch = Growing()
-    feed = Server(watch, listed=[pod("a", 6)]).feed()
+    feed = Server(watch, listing=[pod("a", 6)]).feed()
     assert set(feed.pods()) == {"a"}
-    watch.given.put(event("ADDED", pod("b", 8)))
+    watch.chunks.put(event("ADDED", pod("b", 8)))
     until(lambda: set(feed.pods()) == {"a", "b"}, feed)
-    watch.given.put(event("DELETED", pod("a", 9)))
+    watch.chunks.put(event("DELETED", pod("a", 9)))
     until(lambda: set(feed.pods()) == {"b"}, feed)
     feed.close()
 
@@ -107,21 +107,21 @@ def test_a_watch_that_ends_goes_on_where_it_ended() -> None:
     first, second = Growing(), Growing()
     server = Server(first, second)
     feed = server.feed()
-    first.given.put(event("ADDED", pod("a", 12)))
-    first.given.put(None)
-    second.given.put(event("ADDED", pod("b", 13)))
+    first.chunks.put(event("ADDED", pod("a", 12)))
+    first.chunks.put(None)
+    second.chunks.put(event("ADDED", pod("b", 13)))
     until(lambda: set(feed.pods()) == {"a", "b"}, feed)
-    versions = [query["resourceVersion"] for _, query in server.asked if "watch" in query]
+    versions = [query["resourceVersion"] for _, query in server.requests if "watch" in query]
     assert versions == ["7", "12"]
     feed.close()
 
 
 def test_a_version_that_the_server_no_longer_knows_makes_it_read_all_again() -> None:
     watch = Growing()
-    server = Server(watch, listed=[pod("a", 6)])
+    server = Server(watch, listing=[pod("a", 6)])
     feed = server.feed()
-    server.listed.append([pod("b", 20)])
-    watch.given.put(event("ERROR", {"code": 410}))
+    server.listings.append([pod("b", 20)])
+    watch.chunks.put(event("ERROR", {"code": 410}))
     until(lambda: set(feed.pods()) == {"b"}, feed)
     feed.close()
 
@@ -133,27 +133,27 @@ def test_a_watch_that_fails_is_an_error_for_who_asks() -> None:
 
 
 def test_a_log_is_followed_once_its_container_runs() -> None:
-    watch, server = Growing(), Server(listed=[pod("a", 6)])
+    watch, server = Growing(), Server(listing=[pod("a", 6)])
     server.watches.append(watch)
     server.logs["a"] = Growing()
     feed = server.feed()
     assert feed.log("a", "main") == ""
-    watch.given.put(event("MODIFIED", pod("a", 8, "running")))
-    server.logs["a"].given.put(b"one")
+    watch.chunks.put(event("MODIFIED", pod("a", 8, "running")))
+    server.logs["a"].chunks.put(b"one")
     until(lambda: feed.log("a", "main") == "one", feed)
-    server.logs["a"].given.put(b"two")
+    server.logs["a"].chunks.put(b"two")
     until(lambda: feed.log("a", "main") == "one\ntwo", feed)
-    followed = [query for path, query in server.asked if path == f"{PATH}/a/log"]
+    followed = [query for path, query in server.requests if path == f"{PATH}/a/log"]
     assert followed == [{"container": "main", "follow": "true"}]
     feed.close()
 
 
 def test_a_log_whose_stream_breaks_is_read_again_from_its_beginning() -> None:
-    watch, server = Growing(), Server(listed=[pod("a", 6, "running")])
+    watch, server = Growing(), Server(listing=[pod("a", 6, "running")])
     server.watches.append(watch)
     server.logs["a"] = Growing()
     for line in (b"one", None, b"one", b"two"):
-        server.logs["a"].given.put(line)
+        server.logs["a"].chunks.put(line)
     feed = server.feed()
     until(lambda: feed.log("a", "main") == "one\ntwo", feed)
     feed.close()

@@ -31,33 +31,33 @@ from tests.unit.test_verdict import STANDARD
 )  # fmt: skip
 def test_the_remedy_is_about_the_cause(error: str, remedy: str) -> None:
     bad = workload_result("gpu1", 0, passed=False, error=error)
-    seen = evidence(workload_results=(bad,))
-    found = of(kubernetes.workload(seen.hosts[0], seen, 1), "fail")[0]
-    assert remedy in found.remedy
-    assert "kubectl -n gpuboot-verify" not in found.remedy
+    observed = evidence(workload_results=(bad,))
+    finding = of(kubernetes.workload(observed.hosts[0], observed, 1), "fail")[0]
+    assert remedy in finding.remedy
+    assert "kubectl -n gpuboot-verify" not in finding.remedy
     if remedy.startswith("drain"):
         for text in ("Xid", "ECC", "--gpu-reset", "replaced"):
-            assert text in found.remedy
+            assert text in finding.remedy
 
 
 def test_a_gpu_of_a_docker_host_that_computes_wrong() -> None:
     bad = workload_result("gpu1", 0, passed=False, error="Result verification failed")
-    seen = evidence(workload_results=(replace(bad, pod=uuid("gpu1", 0)),))
-    found = of(docker.workload(seen.hosts[0], seen), "fail")[0]
-    assert found.remedy.startswith("stop the host's containers")
-    assert "--gpu-reset" in found.remedy
+    observed = evidence(workload_results=(replace(bad, pod=uuid("gpu1", 0)),))
+    finding = of(docker.workload(observed.hosts[0], observed), "fail")[0]
+    assert finding.remedy.startswith("stop the host's containers")
+    assert "--gpu-reset" in finding.remedy
 
 
 def test_no_remedy_points_at_events_that_are_gone() -> None:
     """Each way in which a pod of a verification gives no answer."""
-    seen = evidence(
+    observed = evidence(
         workload_results=(workload_result("gpu1", 0, passed=False, uuids=(), error="it failed"),),
         service_probes=(ServiceProbeResult(node="gpu1", pod="p", error="it failed"),),
         isolation_results=(IsolationResult(node="gpu1", pod="p", error="it failed"),),
     )
-    found = [item for item in chain.evaluate(seen, STANDARD) if item.node == "gpu1"]
+    findings = [item for item in chain.evaluate(observed, STANDARD) if item.node == "gpu1"]
     remedies = [
-        item.remedy for item in found
+        item.remedy for item in findings
         if item.link in ("workload", "services", "isolation") and item.status != "pass"
     ]  # fmt: skip
     assert len(remedies) >= 3
@@ -67,15 +67,15 @@ def test_no_remedy_points_at_events_that_are_gone() -> None:
 
 
 def test_a_node_that_no_probe_tried_is_not_covered() -> None:
-    seen = evidence(service_probes=(), isolation_results=())
-    found = of(chain.evaluate(seen, STANDARD), "not_covered")
-    assert {(item.link, item.node) for item in found} == {
+    observed = evidence(service_probes=(), isolation_results=())
+    findings = of(chain.evaluate(observed, STANDARD), "not_covered")
+    assert {(item.link, item.node) for item in findings} == {
         (link, node) for link in ("services", "isolation") for node in ("gpu1", "gpu2")
     }
 
 
 def test_a_pod_that_tried_nothing_is_no_isolation() -> None:
-    seen = evidence(isolation_results=(IsolationResult(node="gpu1", pod="p"),))
-    (found,) = [item for item in chain.evaluate(seen, STANDARD)
+    observed = evidence(isolation_results=(IsolationResult(node="gpu1", pod="p"),))
+    (finding,) = [item for item in chain.evaluate(observed, STANDARD)
                 if (item.link, item.node) == ("isolation", "gpu1")]  # fmt: skip
-    assert found.status == "unknown"
+    assert finding.status == "unknown"

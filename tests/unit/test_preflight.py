@@ -86,9 +86,9 @@ def test_a_clean_machine_passes() -> None:
     ],
 )
 def test_one_thing_wrong_is_one_problem(changes: dict[str, Any], part: str) -> None:
-    found = causes(**changes)
-    assert len(found) == 1
-    assert part in found[0]
+    reported = causes(**changes)
+    assert len(reported) == 1
+    assert part in reported[0]
 
 
 def test_settings_that_allow_more() -> None:
@@ -98,7 +98,7 @@ def test_settings_that_allow_more() -> None:
 
 
 def test_a_second_run_on_our_own_node_passes() -> None:
-    ours: dict[str, Any] = {
+    own_state: dict[str, Any] = {
         "ports": {
             10250: "kubelet", 6443: "kube-apiserver", 2379: "etcd", 2380: "etcd",
             10257: "kube-controller", 10259: "kube-scheduler", 10256: "kube-proxy",
@@ -111,17 +111,17 @@ def test_a_second_run_on_our_own_node_passes() -> None:
         "cluster_ca": "c1",
         "headers": "installed",
     }  # fmt: skip
-    assert causes(LEADER, **ours) == []
-    unknown = dict.fromkeys(ours["ports"], "?")
-    assert causes(LEADER, **{**ours, "ports": unknown}) == []
+    assert causes(LEADER, **own_state) == []
+    unknown = dict.fromkeys(own_state["ports"], "?")
+    assert causes(LEADER, **{**own_state, "ports": unknown}) == []
 
 
 def test_secure_boot_with_a_driver_that_loads_is_fine() -> None:
-    ours: dict[str, Any] = {
+    own_state: dict[str, Any] = {
         "driver_loaded": "595.91.07",
         "packages": {"nvidia-open": "595.91.07-1"},
     }
-    assert causes(secure_boot=SecureBootState(enforced=True), **ours) == []
+    assert causes(secure_boot=SecureBootState(enforced=True), **own_state) == []
 
 
 def test_a_driver_that_is_there_already() -> None:
@@ -131,8 +131,8 @@ def test_a_driver_that_is_there_already() -> None:
 
 
 def test_reboot_never_with_another_driver_loaded() -> None:
-    found = causes(settings={"driver": {"reboot": "never"}}, driver_loaded="595.71.05")
-    assert found == [
+    reported = causes(settings={"driver": {"reboot": "never"}}, driver_loaded="595.71.05")
+    assert reported == [
         "driver 595.71.05 is loaded, 595.91.07 is requested, and driver.reboot is never"
     ]
 
@@ -204,5 +204,5 @@ def test_hosts_that_were_not_read_are_left_to_their_own_problem() -> None:
     ],
 )
 def test_a_site_may_ask_more_of_its_hosts(setting: str, cause: str) -> None:
-    (found,) = causes(settings={"preflight": {setting: 999999999}})
-    assert cause in found
+    (reported_cause,) = causes(settings={"preflight": {setting: 999999999}})
+    assert cause in reported_cause

@@ -32,7 +32,9 @@ def flags(text: str, file: str = "/etc/default/kubelet") -> BootState:
     return BootState(kubelet=(line(file, text),))
 
 
-def found(state: BootState, settings: dict[str, Any] | None = None, **changes: Any) -> list[str]:
+def boot_causes(
+    state: BootState, settings: dict[str, Any] | None = None, **changes: Any
+) -> list[str]:
     return causes(settings=settings, boot=state, **changes)
 
 
@@ -69,7 +71,7 @@ def found(state: BootState, settings: dict[str, Any] | None = None, **changes: A
     ],
 )  # fmt: skip
 def test_what_a_boot_would_undo_is_one_problem(state: BootState, part: str) -> None:
-    [cause] = found(state)
+    [cause] = boot_causes(state)
     assert part in cause
 
 
@@ -89,29 +91,29 @@ def test_what_a_boot_would_undo_is_one_problem(state: BootState, part: str) -> N
     ],
 )  # fmt: skip
 def test_what_holds_passes(state: BootState, settings: dict[str, Any]) -> None:
-    assert found(state, {"cluster": settings}) == []
+    assert boot_causes(state, {"cluster": settings}) == []
 
 
 def test_a_file_that_is_chosen_has_to_be_there() -> None:
-    chosen = {"cluster": {"kubelet": {"resolvConf": "/run/systemd/resolve/resolv.conf"}}}
-    [cause] = found(BootState(resolvers={"/etc/resolv.conf": ("10.0.0.2",)}), chosen)
+    data = {"cluster": {"kubelet": {"resolvConf": "/run/systemd/resolve/resolv.conf"}}}
+    [cause] = boot_causes(BootState(resolvers={"/etc/resolv.conf": ("10.0.0.2",)}), data)
     assert cause.startswith("cluster.kubelet.resolvConf names /run/systemd/resolve/resolv.conf")
-    assert found(BootState(resolvers=STUB), chosen) == []
-    assert found(BootState(), chosen) == []  # nothing was read of that host
+    assert boot_causes(BootState(resolvers=STUB), data) == []
+    assert boot_causes(BootState(), data) == []  # nothing was read of that host
 
 
 def test_a_kubelet_s_file_that_is_gone_stops_new_pods() -> None:
-    gone = "/run/systemd/resolve/resolv.conf"
-    state = BootState(resolvers={"/etc/resolv.conf": ("10.0.0.2",)}, resolver_missing=gone)
+    missing_file = "/run/systemd/resolve/resolv.conf"
+    state = BootState(resolvers={"/etc/resolv.conf": ("10.0.0.2",)}, resolver_missing=missing_file)
     member = replace(CLEAN, boot=state, kubeconfigs=JOINED)
     [(cause, remedy)] = boot.problems(member, parse_settings({}))
-    assert f"takes name servers from {gone}" in cause
+    assert f"takes name servers from {missing_file}" in cause
     assert "systemctl enable --now systemd-resolved" in remedy
     assert '{"resolvConf": "/etc/resolv.conf"}' in remedy
     # a run that names another one puts it right, and so does a join
     other = parse_settings({"cluster": {"kubelet": {"resolvConf": "/etc/resolv.conf"}}})
     assert list(boot.problems(member, other)) == []
-    assert found(state) == []
+    assert boot_causes(state) == []
 
 
 def test_the_remedy_names_the_file_with_the_real_servers() -> None:
@@ -130,10 +132,10 @@ def test_a_node_of_a_living_cluster_goes_on_with_its_resolver() -> None:
 
 
 def test_each_family_has_its_own_file_of_flags() -> None:
-    gone = "KUBELET_EXTRA_ARGS=--network-plugin=cni"
-    assert found(flags(gone, "/etc/sysconfig/kubelet")) == []
-    rocky = replace(ROCKY, boot=flags(gone, "/etc/sysconfig/kubelet"))
-    debian = replace(ROCKY, boot=flags(gone))
+    removed_flag = "KUBELET_EXTRA_ARGS=--network-plugin=cni"
+    assert boot_causes(flags(removed_flag, "/etc/sysconfig/kubelet")) == []
+    rocky = replace(ROCKY, boot=flags(removed_flag, "/etc/sysconfig/kubelet"))
+    debian = replace(ROCKY, boot=flags(removed_flag))
     warnings = [
         kubelet.warnings([WORKER], {WORKER.host: state}, parse_settings({}))
         for state in (rocky, debian)
@@ -144,8 +146,8 @@ def test_each_family_has_its_own_file_of_flags() -> None:
 def test_a_flag_is_gone_since_its_version() -> None:
     pause = flags("KUBELET_EXTRA_ARGS=--pod-infra-container-image=x")
     older = {"versions": {"kubernetes": {"version": "1.34.6"}}}
-    assert found(pause, older) == []
-    assert len(found(flags("KUBELET_EXTRA_ARGS=--cni-conf-dir=x"), older)) == 1
+    assert boot_causes(pause, older) == []
+    assert len(boot_causes(flags("KUBELET_EXTRA_ARGS=--cni-conf-dir=x"), older)) == 1
 
 
 @pytest.mark.parametrize(
@@ -163,9 +165,9 @@ def test_flags_that_win_over_settings_are_told(
 ) -> None:
     parsed = parse_settings({"cluster": {"kubelet": settings}})
     state = replace(CLEAN, boot=flags(f"KUBELET_EXTRA_ARGS={text}"))
-    told = kubelet.warnings([WORKER], {WORKER.host: state}, parsed)
-    assert len(told) == bool(part)
-    assert all(part in item and "[gpu1] /etc/default/kubelet:3" in item for item in told)
+    warnings = kubelet.warnings([WORKER], {WORKER.host: state}, parsed)
+    assert len(warnings) == bool(part)
+    assert all(part in item and "[gpu1] /etc/default/kubelet:3" in item for item in warnings)
 
 
 def test_what_a_run_overrides_is_told_and_who_reboots() -> None:

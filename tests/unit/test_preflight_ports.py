@@ -17,7 +17,7 @@ from gpuboot.hosts.preflight.checks import evaluate
 from gpuboot.hosts.remains import EtcdProcess, Remains
 from tests.unit.test_preflight import CLEAN, LEADER, WORKER
 
-OURS = {"/etc/kubernetes/kubelet.conf": "https://10.0.0.5:6443"}
+OWN_KUBECONFIGS = {"/etc/kubernetes/kubelet.conf": "https://10.0.0.5:6443"}
 NODE_EXPORTER = "prometheus-node-exporter"
 
 
@@ -50,9 +50,9 @@ def problems(
     ],
 )
 def test_ports_of_every_node(node: Node, port: int, use: str) -> None:
-    (found,) = problems(port, "java", "app.service", node)
-    assert found.cause == f"TCP port {port} is in use by java (app.service); {use} needs it"
-    assert "`systemctl disable --now app.service`" in found.remedy
+    (problem,) = problems(port, "java", "app.service", node)
+    assert problem.cause == f"TCP port {port} is in use by java (app.service); {use} needs it"
+    assert "`systemctl disable --now app.service`" in problem.remedy
 
 
 @pytest.mark.parametrize("port", [6443, 2379, 2380, 2381, 10257, 10259])
@@ -63,12 +63,17 @@ def test_ports_of_a_control_plane(port: int) -> None:
 
 def test_an_etcd_of_others_is_not_ours_by_its_name() -> None:
     remains = Remains(etcd_processes=(EtcdProcess("etcd.service", "/srv/etcd"),))
-    (found,) = problems(2379, "etcd", "etcd.service", LEADER, remains=remains)
-    assert "in use by etcd (etcd.service, data in /srv/etcd); etcd needs it" in found.cause
+    (problem,) = problems(2379, "etcd", "etcd.service", LEADER, remains=remains)
+    assert "in use by etcd (etcd.service, data in /srv/etcd); etcd needs it" in problem.cause
 
 
 @pytest.mark.parametrize(
-    "changes", [{"kubeconfigs": OURS}, {"half_made": ("init",)}, {"remains": Remains(noted=True)}]
+    "changes",
+    [
+        {"kubeconfigs": OWN_KUBECONFIGS},
+        {"half_made": ("init",)},
+        {"remains": Remains(is_gpuboot_node=True)},
+    ],
 )
 def test_what_a_node_of_ours_holds(changes: dict[str, Any]) -> None:
     for port, owner, unit in (
@@ -92,25 +97,25 @@ def test_what_a_node_of_ours_holds(changes: dict[str, Any]) -> None:
     ],
 )
 def test_what_others_hold_on_a_node_of_ours(port: int, owner: str, unit: str) -> None:
-    assert len(problems(port, owner, unit, LEADER, kubeconfigs=OURS)) == 1
+    assert len(problems(port, owner, unit, LEADER, kubeconfigs=OWN_KUBECONFIGS)) == 1
 
 
 def test_containers_of_docker() -> None:
-    (found,) = problems(9100, "node_exporter", "docker:0123456789abcdef")
-    assert "(Docker container 0123456789ab)" in found.cause
-    assert "docker ps | grep 0123456789ab" in found.remedy
-    (found,) = problems(9100, "docker-proxy", "docker.service")
-    assert "docker ps --filter publish=9100" in found.remedy
-    assert "systemctl disable" not in found.remedy
+    (problem,) = problems(9100, "node_exporter", "docker:0123456789abcdef")
+    assert "(Docker container 0123456789ab)" in problem.cause
+    assert "docker ps | grep 0123456789ab" in problem.remedy
+    (problem,) = problems(9100, "docker-proxy", "docker.service")
+    assert "docker ps --filter publish=9100" in problem.remedy
+    assert "systemctl disable" not in problem.remedy
 
 
 def test_settings_that_spare_a_port() -> None:
-    (found,) = problems(10249, "java")
-    assert found.remedy.endswith("or set monitoring.control_plane_targets = False")
+    (problem,) = problems(10249, "java")
+    assert problem.remedy.endswith("or set monitoring.control_plane_targets = False")
     spared: dict[str, Any] = {"monitoring": {"control_plane_targets": False}}
     assert problems(10249, "java", settings=spared) == []
-    (found,) = problems(9100, "java")
-    assert f'monitoring.values["{NODE_EXPORTER}"]["service"] = {{"port": …}}' in found.remedy
+    (problem,) = problems(9100, "java")
+    assert f'monitoring.values["{NODE_EXPORTER}"]["service"] = {{"port": …}}' in problem.remedy
     moved = {"monitoring": {"values": {NODE_EXPORTER: {"service": {"port": 9101}}}}}
     assert problems(9100, "java", settings=moved) == []
     assert len(problems(9101, "java", settings=moved)) == 1
@@ -122,8 +127,8 @@ def test_settings_that_spare_a_port() -> None:
 def test_the_exporters_port_where_it_is_on_the_hosts_network() -> None:
     assert problems(9400, "dcgm-exporter", "dcgm-exporter.service") == []
     settings = {"exporter": {"remote_engine": "localhost:5555"}}
-    (found,) = problems(9400, "dcgm-exporter", "dcgm-exporter.service", settings=settings)
-    assert "dcgm-exporter.service" in found.cause
+    (problem,) = problems(9400, "dcgm-exporter", "dcgm-exporter.service", settings=settings)
+    assert "dcgm-exporter.service" in problem.cause
     node = replace(WORKER, gpus=0)
     assert problems(9400, "java", node=node, pci=(), settings=settings) == []
 
@@ -131,9 +136,9 @@ def test_the_exporters_port_where_it_is_on_the_hosts_network() -> None:
 @pytest.mark.parametrize("name", ["prometheus", "alertmanager", "grafana"])
 def test_node_ports(name: str) -> None:
     settings = {"monitoring": {f"{name}_node_port": 30090}}
-    (found,) = problems(30090, "nginx", "nginx.service", settings=settings)
-    assert f"monitoring.{name}_node_port needs it" in found.cause
-    assert f"or set another monitoring.{name}_node_port" in found.remedy
+    (problem,) = problems(30090, "nginx", "nginx.service", settings=settings)
+    assert f"monitoring.{name}_node_port needs it" in problem.cause
+    assert f"or set another monitoring.{name}_node_port" in problem.remedy
     assert problems(30091, "nginx", settings=settings) == []
 
 
@@ -141,9 +146,9 @@ def test_a_docker_host_with_a_node_exporter_of_its_system() -> None:
     node = replace(WORKER, role="docker")
     running = {"docker": Unit("active", "enabled")}
     unit = "prometheus-node-exporter.service"
-    (found,) = problems(9100, "node_exporter", unit, node, units=running)
-    assert unit in found.cause
-    assert "another port in settings.standalone" in found.remedy
+    (problem,) = problems(9100, "node_exporter", unit, node, units=running)
+    assert unit in problem.cause
+    assert "another port in settings.standalone" in problem.remedy
     assert problems(9100, "node_exporter", "docker:0123456789abcdef", node, units=running) == []
 
 
@@ -163,12 +168,12 @@ def test_the_port_of_flannels_backend(
     port: str, owner: str, settings: dict[str, Any], part: str
 ) -> None:
     parsed = parse_settings({"cluster": settings})
-    for noted in (False, True):
-        remains = Remains(udp_ports={port: owner}, noted=noted)
+    for recorded in (False, True):
+        remains = Remains(udp_ports={port: owner}, is_gpuboot_node=recorded)
         state = replace(CLEAN, remains=remains)
         causes = [
             item.cause
             for item in evaluate([WORKER], {"gpu1": state}, parsed, versions.lock(parsed))
         ]
-        assert len(causes) == int(bool(part) and not noted)
+        assert len(causes) == int(bool(part) and not recorded)
         assert all(part in cause for cause in causes)

@@ -31,13 +31,13 @@ def problems(
 
 
 def test_an_etcd_where_the_control_planes_own_would_be() -> None:
-    (found,) = problems(LEADER, etcd_data=DATA)
-    assert found.cause == (
+    (problem,) = problems(LEADER, etcd_data=DATA)
+    assert problem.cause == (
         "/var/lib/etcd has data of an etcd (member: 20 MiB, last written 3 days ago), which "
         "gpuboot did not make"
     )
-    assert "mv /var/lib/etcd/* /var/lib/etcd-before-gpuboot/" in found.remedy
-    assert " rm " not in found.remedy
+    assert "mv /var/lib/etcd/* /var/lib/etcd-before-gpuboot/" in problem.remedy
+    assert " rm " not in problem.remedy
 
 
 @pytest.mark.parametrize(
@@ -45,21 +45,23 @@ def test_an_etcd_where_the_control_planes_own_would_be() -> None:
     [(0, "just now"), (-5, "just now"), (200, "3 minutes ago"), (7300, "2 hours ago")],
 )
 def test_how_long_ago_it_was_written(seconds: float, age: str) -> None:
-    (found,) = problems(LEADER, etcd_data=replace(DATA, written=NOW - seconds))
-    assert f"last written {age})" in found.cause
+    (problem,) = problems(LEADER, etcd_data=replace(DATA, written_at=NOW - seconds))
+    assert f"last written {age})" in problem.cause
 
 
 def test_an_etcd_that_runs_is_stopped_first() -> None:
     process = EtcdProcess("etcd.service", "/var/lib/etcd/default")
-    (found,) = problems(LEADER, etcd_data=DATA, etcd_processes=(process,))
-    assert "etcd.service (data in /var/lib/etcd/default) runs" in found.cause
-    assert "stop it (`systemctl disable --now etcd.service`) and put its data aside" in found.remedy
+    (problem,) = problems(LEADER, etcd_data=DATA, etcd_processes=(process,))
+    assert "etcd.service (data in /var/lib/etcd/default) runs" in problem.cause
+    assert (
+        "stop it (`systemctl disable --now etcd.service`) and put its data aside" in problem.remedy
+    )
 
 
 def test_a_disk_for_etcd() -> None:
-    (found,) = problems(LEADER, etcd_data=EtcdData(16, 0, ("lost+found",)))
-    assert "lost+found" in found.cause
-    assert "rmdir /var/lib/etcd/lost+found" in found.remedy
+    (problem,) = problems(LEADER, etcd_data=EtcdData(16, 0, ("lost+found",)))
+    assert "lost+found" in problem.cause
+    assert "rmdir /var/lib/etcd/lost+found" in problem.remedy
 
 
 def test_a_worker_with_somebodys_etcd_is_told_and_left_alone() -> None:
@@ -90,19 +92,19 @@ def test_a_worker_with_somebodys_etcd_is_told_and_left_alone() -> None:
     ],
 )
 def test_parts_of_a_cluster_on_every_role(node: Node, remains: dict[str, Any], part: str) -> None:
-    (found,) = problems(node, **remains)
-    assert part in found.cause
+    (problem,) = problems(node, **remains)
+    assert part in problem.cause
     is_node = "kubelet" in part or "kubelet" in remains
     command = "kubeadm reset --skip-phases=remove-etcd-member" if is_node else "mv /etc/kubernetes"
-    assert command in found.remedy
-    assert "/etc/kubernetes-before-gpuboot" in found.remedy
+    assert command in problem.remedy
+    assert "/etc/kubernetes-before-gpuboot" in problem.remedy
 
 
 def test_a_mark_of_an_earlier_version_beside_them() -> None:
     parsed = parse_settings({})
     state = replace(CLEAN, half_made=("init",), remains=Remains(pki=PKI))
-    (found,) = evaluate([LEADER], {"cp1": state}, parsed, versions.lock(parsed))
-    assert "a kubeadm init of an earlier version of gpuboot did not end there" in found.cause
+    (problem,) = evaluate([LEADER], {"cp1": state}, parsed, versions.lock(parsed))
+    assert "a kubeadm init of an earlier version of gpuboot did not end there" in problem.cause
 
 
 def test_a_cluster_that_gpuboot_did_not_make_is_one_problem_each() -> None:
@@ -115,8 +117,8 @@ def test_a_cluster_that_gpuboot_did_not_make_is_one_problem_each() -> None:
                         machine_id="2", boot_id="2"),
     }  # fmt: skip
     nodes = [LEADER, replace(WORKER, address="10.0.0.6")]
-    (found,) = evaluate(nodes, states, parsed, versions.lock(parsed))
-    assert (found.host, PKI in found.cause) == ("gpu1", True)
+    (problem,) = evaluate(nodes, states, parsed, versions.lock(parsed))
+    assert (problem.host, PKI in problem.cause) == ("gpu1", True)
 
 
 @pytest.mark.parametrize(
@@ -124,9 +126,9 @@ def test_a_cluster_that_gpuboot_did_not_make_is_one_problem_each() -> None:
 )
 def test_a_pod_network_that_containerd_would_take_first(name: str) -> None:
     """As containerd 2.4.2 did in a trial: the first by name, hidden files as well."""
-    (found,) = problems(cni_files={name: "bridge", "87-podman-bridge.conflist": "bridge"})
-    assert f"/etc/cni/net.d/{name} (plugin bridge)" in found.cause
-    assert f"mv /etc/cni/net.d/{name} /root/cni-before-gpuboot/" in found.remedy
+    (problem,) = problems(cni_files={name: "bridge", "87-podman-bridge.conflist": "bridge"})
+    assert f"/etc/cni/net.d/{name} (plugin bridge)" in problem.cause
+    assert f"mv /etc/cni/net.d/{name} /root/cni-before-gpuboot/" in problem.remedy
 
 
 def test_those_that_come_later_harm_nothing() -> None:
@@ -135,16 +137,16 @@ def test_those_that_come_later_harm_nothing() -> None:
 
 
 def test_another_folder_for_them() -> None:
-    (found,) = problems(cni_folders=("/etc/other/", "/etc/cni/net.d"))
-    assert "conf_dir = /etc/other/" in found.cause
+    (problem,) = problems(cni_folders=("/etc/other/", "/etc/cni/net.d"))
+    assert "conf_dir = /etc/other/" in problem.cause
 
 
 def test_network_devices() -> None:
-    (found,) = problems(links=("tunl0", "vxlan.calico"))
-    assert "another pod network are there: tunl0, vxlan.calico" in found.cause
-    assert "`ip address flush dev tunl0`, `ip link delete vxlan.calico`" in found.remedy
-    (found,) = problems(links=tuple(f"cali{number}" for number in range(9)))
-    assert found.cause.endswith("cali0, cali1, cali2, …")
+    (problem,) = problems(links=("tunl0", "vxlan.calico"))
+    assert "another pod network are there: tunl0, vxlan.calico" in problem.cause
+    assert "`ip address flush dev tunl0`, `ip link delete vxlan.calico`" in problem.remedy
+    (problem,) = problems(links=tuple(f"cali{number}" for number in range(9)))
+    assert problem.cause.endswith("cali0, cali1, cali2, …")
 
 
 @pytest.mark.parametrize(
@@ -157,9 +159,9 @@ def test_network_devices() -> None:
     ],
 )
 def test_routes_that_drop_what_the_cluster_sends(network: str, key: str) -> None:
-    (found,) = problems(dead_routes=((network, "blackhole"),))
-    assert f"which is in cluster.{key}" in found.cause
-    assert "ip route delete blackhole 10." in found.remedy
+    (problem,) = problems(dead_routes=((network, "blackhole"),))
+    assert f"which is in cluster.{key}" in problem.cause
+    assert "ip route delete blackhole 10." in problem.remedy
 
 
 def test_a_sites_own_dead_routes() -> None:

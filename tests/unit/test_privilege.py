@@ -44,14 +44,14 @@ class Machine:
             'chmod 755 "$file"', f'case $file in {closed}) : ;; *) chmod 755 "$file" ;; esac'
         )
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder / "home")}
-        done = subprocess.run(
+        result = subprocess.run(
             ["dash", "-c", text], capture_output=True, text=True, env=environment, umask=0o77
         )
-        lines = done.stdout.splitlines()
+        lines = result.stdout.splitlines()
         output = SimpleNamespace(
-            stdout_lines=lines, stderr_lines=done.stderr.splitlines(), output=done.stdout
+            stdout_lines=lines, stderr_lines=result.stderr.splitlines(), output=result.stdout
         )
-        return done.returncode == 0, output
+        return result.returncode == 0, output
 
 
 @pytest.fixture(autouse=True)
@@ -66,16 +66,16 @@ def program(machine: Machine) -> Path:
 
 
 def test_the_password_is_given_from_a_folder_that_can_hold_a_program(tmp_path: Path) -> None:
-    made = program(Machine(tmp_path))
-    assert made.parent == tmp_path / "temp"
+    program_path = program(Machine(tmp_path))
+    assert program_path.parent == tmp_path / "temp"
     environment = {"PYINFRA_SUDO_PASSWORD": "pass word"}
-    given = subprocess.run([made], capture_output=True, text=True, env=environment)
-    assert given.stdout == "pass word\n"
+    result = subprocess.run([program_path], capture_output=True, text=True, env=environment)
+    assert result.stdout == "pass word\n"
 
 
 def test_tmp_without_programs(tmp_path: Path) -> None:
-    made = program(Machine(tmp_path, "temp"))
-    assert made.parent == tmp_path / "home"
+    program_path = program(Machine(tmp_path, "temp"))
+    assert program_path.parent == tmp_path / "home"
     assert list((tmp_path / "temp").iterdir()) == [], "nothing is left where it does not work"
 
 
@@ -90,9 +90,9 @@ def test_commands_of_a_run_have_a_umask_and_a_language_of_their_own(tmp_path: Pa
     """Through the real command line, whatever the shell has that it starts from."""
     environment = {**os.environ, "LC_ALL": "de_DE.UTF-8", "PYTHONPATH": str(ROOT)}
     command = ["pyinfra", "@local", "exec", "--", 'umask; echo "[$LC_ALL]"']
-    done = subprocess.run(
+    result = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, env=environment, umask=0o77, timeout=120
     )
-    assert done.returncode == 0, done.stderr
-    assert "0022" in done.stdout + done.stderr
-    assert "[C]" in done.stdout + done.stderr
+    assert result.returncode == 0, result.stderr
+    assert "0022" in result.stdout + result.stderr
+    assert "[C]" in result.stdout + result.stderr

@@ -18,8 +18,8 @@ from tests.unit.profile_samples import FREE, IDLE, LIMITS, NO_NVLINK, TRAINS
 
 
 def means(samples: float = 1.0, variation: float | None = 0.1, **values: float | None) -> Means:
-    kept = {name: value for name, value in (TRAINS | values).items() if value is not None}
-    return Means(kept, samples, variation)
+    present = {name: value for name, value in (TRAINS | values).items() if value is not None}
+    return Means(present, samples, variation)
 
 
 @pytest.mark.parametrize(
@@ -70,15 +70,15 @@ def means(samples: float = 1.0, variation: float | None = 0.1, **values: float |
     ],
 )
 def test_classes_and_what_is_nearly_one(values: dict[str, Any], name: str) -> None:
-    found = classify(means(**values), Context(nvlink_max=450e9), LIMITS)
-    assert found.name == name, found
-    for item in found.evidence:
+    classified = classify(means(**values), Context(nvlink_max=450e9), LIMITS)
+    assert classified.name == name, classified
+    for item in classified.evidence:
         assert (item.value >= item.limit) is item.above, item
         assert item.source
 
 
 def test_a_pod_s_name_holds_an_idle_gpu() -> None:
-    assert classify(means(**IDLE, **FREE), Context(held=True), LIMITS).name == "idle_held"
+    assert classify(means(**IDLE, **FREE), Context(has_holder=True), LIMITS).name == "idle_held"
 
 
 def test_nvlink_that_nobody_knows_is_not_judged() -> None:
@@ -89,29 +89,31 @@ def test_nvlink_that_nobody_knows_is_not_judged() -> None:
 def test_input_is_suspected_until_the_host_tells() -> None:
     waits = means(engine=0.5, sm=0.4, tensor=0.2, variation=0.8)
     assert classify(waits, Context(), LIMITS).confidence == "low"
-    seen = classify(waits, Context(host=HostView(iowait=0.4, cpu_throttled=0.1)), LIMITS)
-    assert seen.confidence == "high"
-    assert [item.what for item in seen.evidence][-1] == "the host's CPUs wait for disks (iowait)"
+    explained = classify(waits, Context(host=HostView(iowait=0.4, cpu_throttled=0.1)), LIMITS)
+    assert explained.confidence == "high"
+    assert [item.what for item in explained.evidence][
+        -1
+    ] == "the host's CPUs wait for disks (iowait)"
 
 
 def test_what_has_no_profiling_is_told_with_less_confidence() -> None:
-    found = classify(means(engine=None, util=90.0), Context(), LIMITS)
-    assert found.confidence == "low"
-    assert "no profiling fields" in found.notes[0]
+    classified = classify(means(engine=None, util=90.0), Context(), LIMITS)
+    assert classified.confidence == "low"
+    assert "no profiling fields" in classified.notes[0]
 
 
 def test_a_power_limit_is_a_note() -> None:
-    found = classify(means(power_cap=0.9), Context(), LIMITS)
-    assert found.notes == ("power_capped: held down by its power limit in 90% of the time",)
+    classified = classify(means(power_cap=0.9), Context(), LIMITS)
+    assert classified.notes == ("power_capped: held down by its power limit in 90% of the time",)
 
 
 def test_numbers_say_whose_they_are() -> None:
     sources = {item.source for item in TABLE.values()}
     assert sources == {"gpuboot", "NVIDIA, DCGM user guide, profiling metrics"}
     own = thresholds({"pipe_busy": 0.6})
-    found = classify(means(tensor=0.55), Context(), own)
-    assert found.name == "balanced"
-    assert {item.source for item in found.evidence} >= {"profile.thresholds"}
+    classified = classify(means(tensor=0.55), Context(), own)
+    assert classified.name == "balanced"
+    assert {item.source for item in classified.evidence} >= {"profile.thresholds"}
 
 
 def test_wrong_numbers_are_refused() -> None:

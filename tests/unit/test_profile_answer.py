@@ -15,20 +15,29 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.telemetry.profile.answer import ProfileQuestion
 from gpuboot.telemetry.profile.counters import collect
 from gpuboot.telemetry.profile.roofline import peak, position
-from gpuboot.telemetry.profile.text import known, text
+from gpuboot.telemetry.profile.text import is_known, text
 from gpuboot.telemetry.questions import from_json
 from gpuboot.verify.prometheus import Prometheus
-from tests.unit.profile_samples import FREE, H100, IDLE, NOW, counter, one, scraped, series
+from tests.unit.profile_samples import (
+    FREE,
+    H100,
+    IDLE,
+    NOW,
+    counter,
+    profile_single,
+    scraped,
+    series,
+)
 from tests.unit.test_profile import means
 
 
 def test_means_of_five_minutes() -> None:
     (samples,) = collect(series(scraped(phases={100: {"sm": 0.1}}))).values()
-    found = samples.at(NOW, 15)
-    assert found.values["sm"] == pytest.approx((13 * 0.85 + 7 * 0.1) / 20)
-    assert found.samples == 1.0
-    assert found.memory_ratio == pytest.approx(0.875)
-    assert found.pcie_max == pytest.approx(16 * 985e6 * 4)
+    window = samples.at(NOW, 15)
+    assert window.values["sm"] == pytest.approx((13 * 0.85 + 7 * 0.1) / 20)
+    assert window.samples == 1.0
+    assert window.memory_ratio == pytest.approx(0.875)
+    assert window.pcie_max == pytest.approx(16 * 985e6 * 4)
 
 
 @pytest.mark.parametrize(
@@ -43,43 +52,43 @@ def test_means_of_five_minutes() -> None:
 )
 def test_counters_of_time(points: dict[float, float], share: float | None) -> None:
     (samples,) = collect(series([*scraped(), counter("hw_thermal", points)])).values()
-    found = samples.at(NOW, 15).get("hw_thermal")
-    assert found == (None if share is None else pytest.approx(share))
+    value = samples.at(NOW, 15).get("hw_thermal")
+    assert value == (None if share is None else pytest.approx(share))
 
 
 def test_the_class_of_most_of_the_window() -> None:
-    found = one(scraped(phases={360: {**IDLE, **FREE}}))
-    assert found.found.name == "compute_bound"
-    assert found.shares["compute_bound"] + found.shares["idle"] + found.shares.get(
+    answer = profile_single(scraped(phases={360: {**IDLE, **FREE}}))
+    assert answer.main_class.name == "compute_bound"
+    assert answer.shares["compute_bound"] + answer.shares["idle"] + answer.shares.get(
         "balanced", 0
-    ) + found.shares.get("input_bound", 0) == pytest.approx(1)
-    assert found.shares["idle"] > 0.1
-    assert not one(scraped()).mixed
+    ) + answer.shares.get("input_bound", 0) == pytest.approx(1)
+    assert answer.shares["idle"] > 0.1
+    assert not profile_single(scraped()).mixed
 
 
 def test_holes_in_the_samples_are_no_class() -> None:
-    whole = scraped()
-    holed = [{**row, "values": row["values"][::2]} for row in whole]
-    assert one(holed).found.name == "insufficient_data"
-    assert not one(holed).known
+    complete = scraped()
+    holed = [{**row, "values": row["values"][::2]} for row in complete]
+    assert profile_single(holed).main_class.name == "insufficient_data"
+    assert not profile_single(holed).is_known
 
 
 def test_a_mig_instance_and_a_shared_gpu_are_told_as_such() -> None:
-    instance = one(scraped(GPU_I_ID="3", GPU_I_PROFILE="1g.10gb"))
+    instance = profile_single(scraped(GPU_I_ID="3", GPU_I_PROFILE="1g.10gb"))
     assert instance.name == "GPU-a/3"
     assert instance.position is None
     assert any("MIG instance" in note for note in instance.notes)
     pods = [row for pod in ("a", "b") for row in scraped(namespace="ml", pod=pod)]
-    assert any("shared by several pods" in note for note in one(pods).notes)
+    assert any("shared by several pods" in note for note in profile_single(pods).notes)
 
 
 def test_the_roofline_of_a_known_model() -> None:
-    found = position(means(sm_clock=990, sm_clock_max=1980), H100)
-    assert found is not None
-    assert found.compute == pytest.approx(0.5 * (0.55 * 989 + 0.1 * 67))
-    assert found.memory == pytest.approx(0.4 * 3350)
-    assert found.ridge == pytest.approx(989000 / 3350)
-    assert str(found).endswith("(NVIDIA H100 data sheet, dense FP16)")
+    roofline = position(means(sm_clock=990, sm_clock_max=1980), H100)
+    assert roofline is not None
+    assert roofline.compute == pytest.approx(0.5 * (0.55 * 989 + 0.1 * 67))
+    assert roofline.memory == pytest.approx(0.4 * 3350)
+    assert roofline.ridge == pytest.approx(989000 / 3350)
+    assert str(roofline).endswith("(NVIDIA H100 data sheet, dense FP16)")
     assert position(means(), "NVIDIA GeForce RTX 4090") is None
     assert position(means(dram=None), H100) is None
 
@@ -98,8 +107,8 @@ def test_the_roofline_of_a_known_model() -> None:
     ],
 )
 def test_models_that_begin_alike(model: str, sheet: str | None) -> None:
-    found = peak(model)
-    assert (found.model if found else None) == sheet
+    peak_values = peak(model)
+    assert (peak_values.model if peak_values else None) == sheet
 
 
 class Fake:
@@ -107,22 +116,22 @@ class Fake:
 
     def __init__(self, rows: list[dict[str, Any]], **vectors: list[dict[str, Any]]) -> None:
         self.rows, self.vectors = rows, vectors
-        self.asked: list[str] = []
+        self.queries: list[str] = []
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         expression = dict(query or {})["query"]
-        self.asked.append(expression)
+        self.queries.append(expression)
         if expression.startswith("{__name__=~"):
-            return self._said("matrix", self.rows)
+            return self._answer("matrix", self.rows)
         if expression == "vector(time())":
-            return self._said("vector", [{"metric": {}, "value": [NOW, str(NOW)]}])
+            return self._answer("vector", [{"metric": {}, "value": [NOW, str(NOW)]}])
         for part, rows in self.vectors.items():
             if part in expression:
-                return self._said("vector", rows)
-        return self._said("vector", [])
+                return self._answer("vector", rows)
+        return self._answer("vector", [])
 
     @staticmethod
-    def _said(kind: str, rows: list[dict[str, Any]]) -> Any:
+    def _answer(kind: str, rows: list[dict[str, Any]]) -> Any:
         return {"status": "success", "data": {"resultType": kind, "result": rows}}
 
 
@@ -142,7 +151,7 @@ def test_the_answer_for_a_pod() -> None:
     answer = ask(fake, POD)
     (gpu,) = answer["gpus"]
     assert (gpu["class"], gpu["node"], gpu["pods"]) == ("compute_bound", "gpu1", ["ml/trainer-0"])
-    assert known(answer)
+    assert is_known(answer)
     lines = text(answer)
     for part in ("pod ml/trainer-0: 1 GPU, 15 minutes until", "bound by arithmetic", "roofline: up",
                  "SM active 0.85 >= 0.8  [NVIDIA", "what to try first"):  # fmt: skip
@@ -155,7 +164,7 @@ def test_a_pod_that_has_just_begun_is_judged_by_its_own_time() -> None:
     few = scraped(start_s=100, namespace="ml", pod="trainer-0")
     answer = ask(Fake(few), POD)
     assert answer["gpus"][0]["class"] == "insufficient_data"
-    assert not known(answer)
+    assert not is_known(answer)
     node = ProfileQuestion("node", "gpu1")
     assert ask(Fake(rows), node)["gpus"][0]["class"] == "insufficient_data"
 
@@ -167,11 +176,11 @@ def test_a_pod_that_has_ended_is_judged_until_its_end() -> None:
 
 def test_a_job_is_its_pods() -> None:
     job = ProfileQuestion("job", "train", "ml")
-    nobody = ask(Fake([]), job)
-    assert nobody["reason"] == "kube-state-metrics knows no pod of job ml/train"
+    empty_answer = ask(Fake([]), job)
+    assert empty_answer["reason"] == "kube-state-metrics knows no pod of job ml/train"
     fake = Fake(scraped(namespace="ml", pod="train.0-x"), kube_pod_owner=vector(1, pod="train.0-x"))
     assert ask(fake, job)["gpus"][0]["class"] == "compute_bound"
-    assert any(r'pod=~"train\\.0\\-x"' in one for one in fake.asked)
+    assert any(r'pod=~"train\\.0\\-x"' in request for request in fake.queries)
 
 
 def test_hosts_explain_what_waits() -> None:
@@ -180,14 +189,14 @@ def test_hosts_explain_what_waits() -> None:
         for since in range(30, 1230, 30)
     }
     rows = scraped(phases=bursts, namespace="ml", pod="trainer-0")
-    alone = ask(Fake(rows), POD)["gpus"][0]
-    assert (alone["class"], alone["confidence"]) == ("input_bound", "low")
-    told = ask(Fake(rows, container_cpu_cfs=vector(0.6, node="gpu1")), POD)["gpus"][0]
-    assert (told["class"], told["confidence"]) == ("input_bound", "high")
+    unexplained = ask(Fake(rows), POD)["gpus"][0]
+    assert (unexplained["class"], unexplained["confidence"]) == ("input_bound", "low")
+    explained = ask(Fake(rows, container_cpu_cfs=vector(0.6, node="gpu1")), POD)["gpus"][0]
+    assert (explained["class"], explained["confidence"]) == ("input_bound", "high")
 
 
 @pytest.mark.parametrize(
-    ("question", "vectors", "said"),
+    ("question", "vectors", "expected"),
     [
         (POD, {}, "names pod trainer-0, and it asked for no GPU"),
         (POD, {"kube_pod_container_resource": vector(2)}, "which asked for 2 GPUs"),
@@ -195,11 +204,11 @@ def test_hosts_explain_what_waits() -> None:
     ],
 )
 def test_why_nothing_is_known(
-    question: ProfileQuestion, vectors: dict[str, Any], said: str
+    question: ProfileQuestion, vectors: dict[str, Any], expected: str
 ) -> None:
     answer = ask(Fake([], **vectors), question)
-    assert said in answer["reason"]
-    assert not known(answer)
+    assert expected in answer["reason"]
+    assert not is_known(answer)
     assert "unknown: " in text(answer)
 
 
@@ -216,9 +225,9 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Fake(scraped(namespace="ml", pod="trainer-0"))
     monkeypatch.setattr(asking, "ask", lambda question, *_: ask(fake, question))
     runner = CliRunner()
-    done = runner.invoke(app, ["profile", "pod", "trainer-0", "-n", "ml", "--url", "http://x"])
-    assert done.exit_code == 0, done.output
-    assert "bound by arithmetic" in done.output
+    result = runner.invoke(app, ["profile", "pod", "trainer-0", "-n", "ml", "--url", "http://x"])
+    assert result.exit_code == 0, result.output
+    assert "bound by arithmetic" in result.output
     as_json = runner.invoke(app, ["profile", "gpu", "GPU-a", "--json", "--url", "http://x"])
     assert json.loads(as_json.output)["gpus"][0]["class"] == "compute_bound"
     monkeypatch.setattr(asking, "ask", lambda question, *_: ask(Fake([]), question))

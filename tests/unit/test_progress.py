@@ -47,32 +47,32 @@ TWO = Offer({"nvidia.com/gpu": 2})
 def test_nodes_ready() -> None:
     state = ClusterState(nodes=(READY, replace(GPU, ready=False, message="no CNI")))
     look = readiness.nodes_ready(state, ["cp1", "gpu1", "gpu2"])
-    assert not look.done
+    assert not look.complete
     assert look.text == "1 of 3 nodes Ready; not yet: gpu1 (no CNI); gpu2 (unknown)"
-    assert readiness.nodes_ready(ClusterState(nodes=(READY, GPU)), ["cp1", "gpu1"]).done
+    assert readiness.nodes_ready(ClusterState(nodes=(READY, GPU)), ["cp1", "gpu1"]).complete
 
 
 def test_a_dead_kubelets_node_is_not_ready_though_the_api_server_still_says_so() -> None:
     alive, dead = replace(READY, reported=991.0), replace(GPU, reported=968.0)
     state = ClusterState(nodes=(alive, dead), clock=1000.0)
     look = readiness.nodes_ready(state, ["cp1", "gpu1"])
-    assert not look.done
+    assert not look.complete
     assert look.text.endswith("not yet: gpu1 (its kubelet has not reported for 32 s)")
-    assert readiness.nodes_ready(state, ["cp1"]).done
+    assert readiness.nodes_ready(state, ["cp1"]).complete
 
 
 def test_a_restarted_kubelet_has_to_report_again() -> None:
     state = ClusterState(nodes=(replace(READY, reported=1005.0),), clock=1006.0)
-    assert readiness.nodes_ready(state, ["cp1"], since=1004.0).done
-    assert not readiness.nodes_ready(state, ["cp1"], since=1005.0).done
-    assert not readiness.kubelet_is(state, "cp1", "1.36.3", since=1005.0).done
+    assert readiness.nodes_ready(state, ["cp1"], since=1004.0).complete
+    assert not readiness.nodes_ready(state, ["cp1"], since=1005.0).complete
+    assert not readiness.kubelet_is(state, "cp1", "1.36.3", since=1005.0).complete
 
 
 def test_one_node_is_enough_for_pods_to_start() -> None:
     state = ClusterState(nodes=(replace(READY, ready=False, message="no CNI"), GPU))
-    assert readiness.any_ready(state, ["cp1", "gpu1"]).done
+    assert readiness.any_ready(state, ["cp1", "gpu1"]).complete
     look = readiness.any_ready(state, ["cp1", "gpu2"])
-    assert not look.done
+    assert not look.complete
     assert look.text == "0 of 2 nodes Ready; not yet: cp1 (no CNI); gpu2 (unknown)"
 
 
@@ -83,43 +83,48 @@ def test_the_network_is_ready_when_it_runs_on_every_node() -> None:
         Workload("Deployment", "kube-system", "coredns", 2, 2, True, ""),
     ]
     state = ClusterState(nodes=(READY, GPU), workloads=(flannel, *system))
-    assert readiness.network_ready(state, ["cp1", "gpu1"]).done
+    assert readiness.network_ready(state, ["cp1", "gpu1"]).complete
     short = replace(state, workloads=(replace(flannel, ready=1), *system))
     look = readiness.network_ready(short, ["cp1", "gpu1"])
-    assert not look.done
+    assert not look.complete
     assert "kube-flannel-ds (1 of 2 nodes)" in look.text
 
 
 def test_the_gpu_operator_is_ready_with_its_policy_and_all_gpus() -> None:
     state = ClusterState(nodes=(READY, GPU), workloads=(PLUGIN,), policy="ready")
-    assert readiness.operator_ready(state, "gpu-operator", {"plugin": 2}, {"gpu1": TWO}, {}).done
+    assert readiness.operator_ready(
+        state, "gpu-operator", {"plugin": 2}, {"gpu1": TWO}, {}
+    ).complete
     for broken in (
         replace(state, policy="notReady"),
         replace(state, workloads=(replace(PLUGIN, ready=1),)),
         replace(state, nodes=(READY, replace(GPU, allocatable={}))),
     ):
         look = readiness.operator_ready(broken, "gpu-operator", {"plugin": 2}, {"gpu1": TWO}, {})
-        assert not look.done
+        assert not look.complete
     without = replace(state, policy="")
-    assert readiness.operator_ready(without, "gpu-operator", {"plugin": 2}, {}, {}).done
+    assert readiness.operator_ready(without, "gpu-operator", {"plugin": 2}, {}, {}).complete
 
 
 @pytest.mark.parametrize(
-    ("node", "but", "done"),
+    ("node", "but", "ready"),
     [("gpu1", "manager", True), ("gpu1", "plugin", False), ("gpu2", "manager", False)],
 )
 def test_a_node_whose_layout_changes_may_hold_up_all_but_who_changes_it(
-    node: str, but: str, done: bool
+    node: str, but: str, ready: bool
 ) -> None:
     crashing = PodIssue("gpu-operator", "plugin-x7k2p", "gpu1", "invalid MIG configuration")
     state = ClusterState(workloads=(replace(PLUGIN, ready=0),), pod_issues=(crashing,))
-    seen = readiness.held_up(state, [node], but)
-    assert readiness.operator_ready(seen, "gpu-operator", {"plugin": 2}, {}, {}).done is done
+    visible_state = readiness.held_up(state, [node], but)
+    assert (
+        readiness.operator_ready(visible_state, "gpu-operator", {"plugin": 2}, {}, {}).complete
+        is ready
+    )
 
 
 def test_workloads_ready() -> None:
     state = ClusterState(workloads=(PLUGIN,))
-    assert readiness.workloads_ready(state, "gpu-operator", {"plugin": 2}).done
+    assert readiness.workloads_ready(state, "gpu-operator", {"plugin": 2}).complete
     short = ClusterState(workloads=(replace(PLUGIN, ready=1),))
     look = readiness.workloads_ready(short, "gpu-operator")
     assert look.text == "0 of 1 workloads in gpu-operator ready; not yet: plugin (1 of 2 nodes)"
@@ -135,29 +140,29 @@ def test_workloads_ready() -> None:
 )
 def test_workloads_that_only_look_ready(workload: Workload) -> None:
     state = ClusterState(workloads=(workload,))
-    assert not readiness.workloads_ready(state, "gpu-operator", {"plugin": 2}).done
+    assert not readiness.workloads_ready(state, "gpu-operator", {"plugin": 2}).complete
 
 
 def test_an_empty_namespace_is_not_ready() -> None:
-    assert not readiness.workloads_ready(ClusterState(), "gpu-operator").done
+    assert not readiness.workloads_ready(ClusterState(), "gpu-operator").complete
 
 
 @pytest.mark.parametrize(
-    ("offered", "done"), [("2", True), ("1", False), ("3", False), ("0", False)]
+    ("allocatable_gpus", "ready"), [("2", True), ("1", False), ("3", False), ("0", False)]
 )
-def test_gpus_allocatable(offered: str, done: bool) -> None:
-    node = replace(GPU, allocatable={"nvidia.com/gpu": offered})
+def test_gpus_allocatable(allocatable_gpus: str, ready: bool) -> None:
+    node = replace(GPU, allocatable={"nvidia.com/gpu": allocatable_gpus})
     look = readiness.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": TWO})
-    assert look.done is done
+    assert look.complete is ready
 
 
 def test_nodes_cut_by_mig_are_left_to_the_verification() -> None:
     node = replace(GPU, allocatable={}, labels={"nvidia.com/mig.config": "all-1g.10gb"})
     state = ClusterState(nodes=(node,))
-    assert readiness.gpus_allocatable(state, {"gpu1": TWO}).done
-    whole = replace(node, labels={"nvidia.com/mig.config": "all-disabled"})
-    state = ClusterState(nodes=(whole,))
-    assert not readiness.gpus_allocatable(state, {"gpu1": TWO}).done
+    assert readiness.gpus_allocatable(state, {"gpu1": TWO}).complete
+    undivided = replace(node, labels={"nvidia.com/mig.config": "all-disabled"})
+    state = ClusterState(nodes=(undivided,))
+    assert not readiness.gpus_allocatable(state, {"gpu1": TWO}).complete
 
 
 def test_a_silent_api_server_is_never_done() -> None:
@@ -167,7 +172,7 @@ def test_a_silent_api_server_is_never_done() -> None:
         readiness.gpus_allocatable(DOWN, {}),
         readiness.policy_ready(DOWN),
     ):
-        assert not look.done
+        assert not look.complete
 
 
 def test_together_tells_what_is_missing() -> None:
@@ -178,7 +183,7 @@ def test_together_tells_what_is_missing() -> None:
 
 def test_kubelet_is() -> None:
     state = ClusterState(nodes=(READY,))
-    assert readiness.kubelet_is(state, "cp1", "1.36.3").done
+    assert readiness.kubelet_is(state, "cp1", "1.36.3").complete
     assert (
         readiness.kubelet_is(state, "cp1", "1.36.4").text == "cp1 runs kubelet 1.36.3, not 1.36.4"
     )
@@ -205,12 +210,12 @@ def test_answers_that_end_early_are_errors() -> None:
 
 
 def test_what_cannot_be_changed_any_more() -> None:
-    found = {"cluster.pod_cidr": "10.244.0.0/16", "cluster.endpoint": ""}
-    assert immutable_changes(found, dict(found)) == []
-    assert immutable_changes({}, found) == []
-    assert immutable_changes(found, {**found, "cluster.endpoint": "api:6443"}) == [
-        "cluster.endpoint is not set, the settings ask for api:6443"
-    ]
+    recorded_settings = {"cluster.pod_cidr": "10.244.0.0/16", "cluster.endpoint": ""}
+    assert immutable_changes(recorded_settings, dict(recorded_settings)) == []
+    assert immutable_changes({}, recorded_settings) == []
+    assert immutable_changes(
+        recorded_settings, {**recorded_settings, "cluster.endpoint": "api:6443"}
+    ) == ["cluster.endpoint is not set, the settings ask for api:6443"]
 
 
 def test_why_a_workload_is_not_ready() -> None:

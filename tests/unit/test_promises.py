@@ -39,7 +39,7 @@ CONTROL = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=0, leader=True)
 LOCAL = "127.0.0.1"
 
 
-def says(page: str, sentence: str) -> None:
+def assert_page_states(page: str, sentence: str) -> None:
     """The page still has the sentence; who changes it looks here."""
     text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
     assert sentence in text, f"{page} no longer says: {sentence}"
@@ -48,14 +48,14 @@ def says(page: str, sentence: str) -> None:
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
     settings = parse_settings({})
-    made = project(MONITOR, (MONITOR,), settings, versions.lock(settings))
-    text = next(file.text for file in made.files if file.path == "compose.yaml")
-    found: dict[str, Any] = yaml.safe_load(text or "")["services"]
-    return found
+    compose_project = project(MONITOR, (MONITOR,), settings, versions.lock(settings))
+    text = next(file.text for file in compose_project.files if file.path == "compose.yaml")
+    compose_services: dict[str, Any] = yaml.safe_load(text or "")["services"]
+    return compose_services
 
 
 def test_docker_hosts_use_the_host_s_network(services: dict[str, Any]) -> None:
-    says("docs/standalone.md", "All containers are in the host's network, on purpose")
+    assert_page_states("docs/standalone.md", "All containers are in the host's network, on purpose")
     assert {item["network_mode"] for item in services.values()} == {"host"}
     assert not any("ports" in item for item in services.values())
 
@@ -64,7 +64,9 @@ def test_docker_hosts_use_the_host_s_network(services: dict[str, Any]) -> None:
     ("engine", "host"), [(None, False), ("192.0.2.9:5555", False), ("localhost:5555", True)]
 )
 def test_exporters_of_a_cluster_have_a_network_of_their_own(engine: str | None, host: bool) -> None:
-    says("docs/metrics.md", "| host network | none, unless `exporter.remote_engine` names the node")
+    assert_page_states(
+        "docs/metrics.md", "| host network | none, unless `exporter.remote_engine` names the node"
+    )
     settings = parse_settings({"exporter": {"remote_engine": engine}})
     lock = versions.lock(settings)
     assert exporter_values(settings, lock)["hostNetwork"] is host
@@ -72,7 +74,7 @@ def test_exporters_of_a_cluster_have_a_network_of_their_own(engine: str | None, 
 
 
 def test_docker_hosts_give_no_capabilities(services: dict[str, Any]) -> None:
-    says(
+    assert_page_states(
         "docs/standalone.md",
         "Every container drops all capabilities and gains none; dcgm-exporter alone has "
         "`SYS_ADMIN`, which profiling fields take. The others' file systems are read-only.",
@@ -86,8 +88,12 @@ def test_docker_hosts_give_no_capabilities(services: dict[str, Any]) -> None:
 
 
 def test_docker_hosts_show_pages_to_themselves_only(services: dict[str, Any]) -> None:
-    says("docs/standalone.md", "The pages are shown on 127.0.0.1 unless `standalone.bind`")
-    says("docs/standalone.md", "Let only the monitoring host reach 9400 and 9100 of the others")
+    assert_page_states(
+        "docs/standalone.md", "The pages are shown on 127.0.0.1 unless `standalone.bind`"
+    )
+    assert_page_states(
+        "docs/standalone.md", "Let only the monitoring host reach 9400 and 9100 of the others"
+    )
     assert parse_settings({}).standalone.bind == LOCAL
     addresses = " ".join(str(item) for item in services.values())
     for port, use in ports(MONITOR, parse_settings({})).items():
@@ -97,22 +103,26 @@ def test_docker_hosts_show_pages_to_themselves_only(services: dict[str, Any]) ->
 
 
 def test_docker_hosts_keep_as_much_as_a_cluster(services: dict[str, Any]) -> None:
-    says("docs/standalone.md", "as in a cluster: by default 85 % of `monitoring.storage.")
+    assert_page_states(
+        "docs/standalone.md", "as in a cluster: by default 85 % of `monitoring.storage."
+    )
     size = monitoring_values(parse_settings({}))["prometheus"]["prometheusSpec"]["retentionSize"]
     assert f"--storage.tsdb.retention.size={size}" in services["prometheus"]["command"]
 
 
 def test_docker_hosts_have_their_dashboards_in_the_folder() -> None:
-    says("docs/dashboards.md", "folder *GPU*")
+    assert_page_states("docs/dashboards.md", "folder *GPU*")
     settings = parse_settings({})
-    made = project(MONITOR, (MONITOR,), settings, versions.lock(settings))
-    file = next(item for item in made.files if item.path.endswith("dashboards/gpuboot.yaml"))
+    compose_project = project(MONITOR, (MONITOR,), settings, versions.lock(settings))
+    file = next(
+        item for item in compose_project.files if item.path.endswith("dashboards/gpuboot.yaml")
+    )
     assert yaml.safe_load(file.text or "")["providers"][0]["folder"] == dashboards.FOLDER == "GPU"
 
 
 def test_clusters_have_their_dashboards_in_the_folder() -> None:
     """The chart's Grafana takes folders from files only where both are told (its sidecar)."""
-    says("docs/dashboards.md", "folder *GPU*")
+    assert_page_states("docs/dashboards.md", "folder *GPU*")
     sidecar = monitoring_values(parse_settings({}))["grafana"]["sidecar"]["dashboards"]
     assert sidecar["provider"]["foldersFromFilesStructure"] is True
     marks = {
@@ -132,7 +142,7 @@ def test_what_is_kept_by_default() -> None:
         ("`…alertmanager_size`", storage.alertmanager_size.replace("G", " G")),
         ("`…grafana_size`", storage.grafana_size.replace("G", " G")),
     ):
-        says("docs/storage.md", f"{name} | {value}")
+        assert_page_states("docs/storage.md", f"{name} | {value}")
 
 
 def table(page: str, heading: str) -> list[list[str]]:
@@ -146,17 +156,17 @@ def table(page: str, heading: str) -> list[list[str]]:
 
 def test_firewalls_are_told_every_port_of_the_cluster() -> None:
     rows = table("docs/servers.md", "Firewalls between the nodes")
-    told = {
-        (int(port), where)
-        for ports, where, *_ in rows
+    documented = {
+        (int(port), role)
+        for ports, role, *_ in rows
         for port in re.findall(r"(\d+)/(?:tcp|udp)", ports)
     }
     kubernetes = {(port, "every node") for port in preflight_ports._EVERY_NODE}
     kubernetes |= {(port, "control plane") for port in preflight_ports._CONTROL_PLANE}
     targets = monitoring_values(parse_settings({"monitoring": {"control_plane_targets": True}}))
     metrics = {
-        (targets[name]["service"]["targetPort"], where)
-        for name, where in (
+        (targets[name]["service"]["targetPort"], role)
+        for name, role in (
             ("kubeControllerManager", "control plane"),
             ("kubeScheduler", "control plane"),
             ("kubeEtcd", "control plane"),
@@ -165,20 +175,23 @@ def test_firewalls_are_told_every_port_of_the_cluster() -> None:
     }
     # flannel's: Documentation/backends.md at v0.28 (VXLAN: Port 8472; WireGuard: 51820, 51821);
     # node-exporter's: the chart's default
-    others = {(22, "every node"), *((port, "every node") for port in (8472, 51820, 51821, 9100))}
-    assert told == kubernetes | metrics | others
+    other_ports = {
+        (22, "every node"),
+        *((port, "every node") for port in (8472, 51820, 51821, 9100)),
+    }
+    assert documented == kubernetes | metrics | other_ports
     backends = get_args(Cluster.model_fields["flannel_backend"].annotation)
     assert all(f'"{name}"' in str(rows) for name in backends)
 
 
 def test_firewalls_are_told_every_site() -> None:
     rows = table("docs/servers.md", "Sites that the servers reach")
-    told = {site.strip() for row in rows for site in row[0].split(",")}
+    documented = {site.strip() for row in rows for site in row[0].split(",")}
     with_gpus = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=8, leader=True)
     logs = {"enabled": True, "loki": {"url": "https://loki.example.org"}}
     settings = parse_settings({"logs": logs})
-    asked = {address.rpartition(":")[0] for address in endpoints(settings, with_gpus)}
-    assert told == asked
+    contacted = {address.rpartition(":")[0] for address in endpoints(settings, with_gpus)}
+    assert documented == contacted
     assert all(address.endswith(":443") for address in endpoints(parse_settings({}), with_gpus))
 
 
@@ -191,24 +204,30 @@ def test_every_setting_that_the_page_of_servers_names_exists() -> None:
 
 def test_what_preflight_refuses_is_said_beforehand() -> None:
     """Each remark of the page about a server is one that preflight makes, or an operation."""
-    says("docs/servers.md", "refused; `nvidia-uninstall --silent` and a reboot remove it")
-    says("docs/servers.md", "`gpus` has to equal what the PCI bus shows, neither more nor fewer")
-    folder = ROOT / "gpuboot/hosts"
+    assert_page_states(
+        "docs/servers.md", "refused; `nvidia-uninstall --silent` and a reboot remove it"
+    )
+    assert_page_states(
+        "docs/servers.md", "`gpus` has to equal what the PCI bus shows, neither more nor fewer"
+    )
+    folder = ROOT / "gpuboot/preflight"
     source = "".join(path.read_text() for path in sorted(folder.glob("**/*.py")))
     for remedy in ("nvidia-uninstall --silent", "mokutil --import"):
         assert remedy in source
     seven = replace(CLEAN, pci=tuple(gpu(H100, slot) for slot in range(7)))
-    for promised, said in ((8, "the PCI bus shows 7"), (6, "the PCI bus shows 7 GPUs")):
+    for gpu_count, expected in ((8, "the PCI bus shows 7"), (6, "the PCI bus shows 7 GPUs")):
         ((cause, _),) = _gpus(
-            cast(Subject, SimpleNamespace(node=replace(WORKER, gpus=promised), state=seven))
+            cast(Subject, SimpleNamespace(node=replace(WORKER, gpus=gpu_count), state=seven))
         )
-        assert said in cause
+        assert expected in cause
 
 
 def test_who_may_ask_whom_under_network_policies() -> None:
     """The table of docs/access.md has every port that a policy opens, and no other."""
     text = (ROOT / "docs/access.md").read_text().split("## NetworkPolicies")[1].split("\n## ")[0]
-    promised = {int(port) for port in re.findall(r"^\| [\w-]+ (\d+) \|", text, re.MULTILINE)}
+    documented_ports = {
+        int(port) for port in re.findall(r"^\| [\w-]+ (\d+) \|", text, re.MULTILINE)
+    }
     settings = parse_settings({"monitoring": {"network_policies": True}})
     opened = {
         port["port"]
@@ -217,7 +236,7 @@ def test_who_may_ask_whom_under_network_policies() -> None:
         for port in rule["ports"]
     }
     reloader = 8080  # Prometheus reads its neighbours' metrics there; nobody asks for it
-    assert opened - {reloader} == promised
+    assert opened - {reloader} == documented_ports
 
 
 def test_the_readme_names_every_action() -> None:
@@ -227,22 +246,24 @@ def test_the_readme_names_every_action() -> None:
 
 
 def test_the_readme_counts_rightly() -> None:
-    says("README.md", "**Some sixty alerts**")
+    assert_page_states("README.md", "**Some sixty alerts**")
     assert 45 <= sum(len(group) for group in all_alerts(parse_settings({})).values()) <= 75
-    says("README.md", "**Six dashboards**")
+    assert_page_states("README.md", "**Six dashboards**")
     assert len(dashboards.dashboards(parse_settings({}))) == 6
 
 
 def test_the_page_of_reports_explains_every_link_and_key() -> None:
     text = (ROOT / "docs/reports.md").read_text()
     assert [link for link in LINKS.keys() - hosts.NAMES if f"`{link}`" not in text] == []
-    made = build("c", "", 0, (), (), {}).to_json()
-    assert [key for key in made if f"`{key}`" not in text and f"`{key}[]`" not in text] == []
+    document = build("c", "", 0, (), (), {}).to_json()
+    assert [key for key in document if f"`{key}`" not in text and f"`{key}[]`" not in text] == []
 
 
 def test_pages_are_not_open_by_default() -> None:
-    says("docs/access.md", "Nothing is open to the network unless the settings say so.")
-    made = monitoring_values(parse_settings({}))
+    assert_page_states(
+        "docs/access.md", "Nothing is open to the network unless the settings say so."
+    )
+    chart_values = monitoring_values(parse_settings({}))
     for name in ("prometheus", "alertmanager", "grafana"):
-        assert "nodePort" not in str(made[name].get("service", {}))
-        assert not made[name].get("ingress", {}).get("enabled")
+        assert "nodePort" not in str(chart_values[name].get("service", {}))
+        assert not chart_values[name].get("ingress", {}).get("enabled")

@@ -71,11 +71,11 @@ def test_nothing_without_a_proxy() -> None:
 @contextmanager
 def proxy() -> Iterator[tuple[int, list[tuple[str, str | None]]]]:
     """A proxy that tells what it was asked, and by whom."""
-    asked = []
+    requests = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append((self.path, self.headers.get("Proxy-Authorization")))
+            requests.append((self.path, self.headers.get("Proxy-Authorization")))
             self.send_response(200)
             self.send_header("Content-Length", "3")
             self.end_headers()
@@ -87,7 +87,7 @@ def proxy() -> Iterator[tuple[int, list[tuple[str, str | None]]]]:
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield server.server_port, asked
+        yield server.server_port, requests
     finally:
         server.shutdown()
         server.server_close()
@@ -100,13 +100,13 @@ def fetch(
     settings: Settings,
     url: str,
     script: str = 'curl -fsSL --config - "$1"',
-    given: SecretStr | None = None,
+    stdin: SecretStr | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    given = given or proxies.curl(settings, url)
-    assert given is not None
+    stdin = stdin or proxies.curl(settings, url)
+    assert stdin is not None
     return subprocess.run(
         ["sh", "-c", script, "_", url],
-        input=given.get_secret_value(),
+        input=stdin.get_secret_value(),
         env={"PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
@@ -115,28 +115,28 @@ def fetch(
 
 
 def test_curl_takes_it_from_standard_input() -> None:
-    with proxy() as (port, asked):
+    with proxy() as (port, requests):
         settings = site(http=f"http://me:{PASSWORD}@127.0.0.1:{port}")
-        done = fetch(settings, "http://repository.invalid/key")
-        assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
-        assert asked == [("http://repository.invalid/key", BASIC)]
+        result = fetch(settings, "http://repository.invalid/key")
+        assert (result.returncode, result.stdout) == (0, "ok\n"), result.stderr
+        assert requests == [("http://repository.invalid/key", BASIC)]
 
 
 def test_curl_leaves_it_out_where_the_site_says_so() -> None:
-    with proxy() as (port, asked):
+    with proxy() as (port, requests):
         settings = site(http="http://me:x@127.0.0.1:1", no_proxy=["127.0.0.0/8"])
         assert fetch(settings, f"http://127.0.0.1:{port}/key").returncode == 0
-        assert asked == [("/key", None)]
+        assert requests == [("/key", None)]
 
 
 def test_a_shell_takes_the_environment_as_it_is() -> None:
-    with proxy() as (port, asked):
+    with proxy() as (port, requests):
         settings = site(http=f"http://me:{PASSWORD}@127.0.0.1:{port}", no_proxy=["x.example"])
-        given = proxies.exports(settings, {"SSL_CERT_FILE": "/ca.pem"})
+        environment = proxies.exports(settings, {"SSL_CERT_FILE": "/ca.pem"})
         script = 'eval "$(cat)"; test "$no_proxy$SSL_CERT_FILE" = x.example/ca.pem && curl -fs "$1"'
-        done = fetch(settings, "http://repository.invalid/key", script, given)
-        assert done.returncode == 0, done.stderr
-        assert asked == [("http://repository.invalid/key", BASIC)]
+        result = fetch(settings, "http://repository.invalid/key", script, environment)
+        assert result.returncode == 0, result.stderr
+        assert requests == [("http://repository.invalid/key", BASIC)]
 
 
 def test_units_read_it_from_a_file() -> None:
@@ -149,7 +149,7 @@ def test_units_read_it_from_a_file() -> None:
 
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="there is no apt here")
 def test_apt_shows_it_to_the_proxy(tmp_path: Path) -> None:
-    with proxy() as (port, asked):
+    with proxy() as (port, requests):
         settings = site(http=f"http://me:{PASSWORD}@127.0.0.1:{port}")
         (tmp_path / "auth.conf").write_text(proxies.apt_auth(settings.proxy))
         (tmp_path / "auth.conf").chmod(0o600)
@@ -167,12 +167,12 @@ def test_apt_shows_it_to_the_proxy(tmp_path: Path) -> None:
         }
         words = [f"-o{key}={value}" for key, value in options.items()]
         subprocess.run(["apt-get", "update", *words], capture_output=True, timeout=30)
-        assert asked
-        assert {word for _, word in asked} == {BASIC}
+        assert requests
+        assert {word for _, word in requests} == {BASIC}
 
 
 @pytest.mark.parametrize(
-    ("own", "others", "routes", "found"),
+    ("own", "other_addresses", "routes", "expected"),
     [
         ("10.0.1.5", ["10.0.1.9"], ["default", "10.0.1.0/24", "10.0.0.0/8"], ["10.0.1.0/24"]),
         ("10.0.1.5", ["10.0.2.9"], ["10.0.1.0/24"], ["10.0.1.0/24", "10.0.2.9"]),
@@ -181,6 +181,6 @@ def test_apt_shows_it_to_the_proxy(tmp_path: Path) -> None:
     ],
 )
 def test_nodes_are_reached_by_their_network(
-    own: str, others: list[str], routes: list[str], found: list[str]
+    own: str, other_addresses: list[str], routes: list[str], expected: list[str]
 ) -> None:
-    assert proxies.nearby(own, others, routes) == found
+    assert proxies.nearby(own, other_addresses, routes) == expected

@@ -12,8 +12,8 @@ from gpuboot.kubernetes.release_objects import Drift
 
 def commands(kind: str, name: str, namespace: str = "", **other: Any) -> list[str]:
     meta = {"name": name, **({"namespace": namespace} if namespace else {})}
-    gone = Drift({"apiVersion": "v1", "kind": kind, "metadata": meta}, **other)
-    return [str(item) for item in put_back([gone], "helm", "gpu-operator")]
+    drift = Drift({"apiVersion": "v1", "kind": kind, "metadata": meta}, **other)
+    return [str(item) for item in put_back([drift], "helm", "gpu-operator")]
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ def commands(kind: str, name: str, namespace: str = "", **other: Any) -> list[st
 def test_who_was_refused_pods_tries_again_at_once(
     kind: str, name: str, namespace: str, place: str
 ) -> None:
-    apply, again = commands(kind, name, namespace)
+    apply, retry = commands(kind, name, namespace)
     assert "apply --server-side" in apply
-    assert f" -n {place} annotate --overwrite daemonsets,replicasets,statefulsets --all" in again
+    assert f" -n {place} annotate --overwrite daemonsets,replicasets,statefulsets --all" in retry
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "ConfigMap", "ClusterRoleBinding"])

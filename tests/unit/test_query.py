@@ -27,8 +27,8 @@ def test_questions_travel_as_json() -> None:
 
 def test_text_for_people() -> None:
     question = UsageQuery("pod", "trainer-0", "team-a")
-    found = json.loads(question.answer(Prometheus(Fake(samples("GPU-a")), "")))
-    lines = text(found, ("engine",)).splitlines()
+    document = json.loads(question.answer(Prometheus(Fake(samples("GPU-a")), "")))
+    lines = text(document, ("engine",)).splitlines()
     assert lines[0] == "pod team-a/trainer-0: GPU-a"
     assert lines[1].split()[:2] == ["engine", "50.0%"]
     assert "newest sample 4 s old" in lines[1]
@@ -37,12 +37,12 @@ def test_text_for_people() -> None:
 
 def test_text_of_one_gpu_names_it_once_with_its_node_and_no_promql() -> None:
     labels = samples("GPU-a", node="gpu1", Hostname="exporter-x")
-    found = json.loads(UsageQuery("gpu", "GPU-a").answer(Prometheus(Fake(labels), "")))
-    lines = text(found, ("engine", "memory")).splitlines()
+    document = json.loads(UsageQuery("gpu", "GPU-a").answer(Prometheus(Fake(labels), "")))
+    lines = text(document, ("engine", "memory")).splitlines()
     assert lines[0] == "gpu GPU-a on gpu1"
     assert lines[1].endswith("of DCGM_FI_PROF_GR_ENGINE_ACTIVE")
     assert "{" not in "\n".join(lines)
-    assert "avg_over_time" in found["values"]["engine"]["source"]  # for programs
+    assert "avg_over_time" in document["values"]["engine"]["source"]  # for programs
 
 
 runner = CliRunner()
@@ -51,17 +51,17 @@ runner = CliRunner()
 def test_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Fake(samples("GPU-a", {UTIL: 90.0, USED: 1.0, FREE: 1.0}))
     monkeypatch.setattr(http_reader, "HttpReader", lambda *_: fake)
-    where = ["query", "pod", "trainer-0", "-n", "team-a", "--url", "http://p:9090"]
-    everything = runner.invoke(app, where)
-    assert everything.exit_code == 2
-    assert "sm      unknown: no DCGM_FI_PROF_SM_ACTIVE" in everything.stdout
-    engine = runner.invoke(app, [*where, "--metric", "engine", "--json"])
+    arguments = ["query", "pod", "trainer-0", "-n", "team-a", "--url", "http://p:9090"]
+    result = runner.invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "sm      unknown: no DCGM_FI_PROF_SM_ACTIVE" in result.stdout
+    engine = runner.invoke(app, [*arguments, "--metric", "engine", "--json"])
     assert engine.exit_code == 0
     assert json.loads(engine.stdout)["values"]["engine"]["value"] == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["pod", "x"], "where to ask?"),
         (["pod", "x", "--url", "http://p", "--inventory", "i.py"], "where to ask?"),
@@ -71,12 +71,12 @@ def test_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_questions_that_cannot_be_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = runner.invoke(app, ["query", *arguments])
-    assert done.exit_code == 2
-    assert said in done.stderr
+    result = runner.invoke(app, ["query", *arguments])
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_a_token_stays_off_the_open_network() -> None:

@@ -15,7 +15,7 @@ from gpuboot.config.settings import parse_settings
 from tests.noise import noisy
 
 
-def said(*lines: str) -> SimpleNamespace:
+def shell_output(*lines: str) -> SimpleNamespace:
     """What the shell prints: a banner beside the command's own lines."""
     return SimpleNamespace(stdout_lines=noisy(lines), stderr_lines=[], output="")
 
@@ -36,11 +36,11 @@ class Machine:
         text = str(command)
         if "boot_id" in text:
             boot = self.boots.pop(0) if len(self.boots) > 1 else self.boots[0]
-            return bool(boot), said(boot)
+            return bool(boot), shell_output(boot)
         if "meminfo" in text and self.memory_kib:
-            return True, said(f"MemTotal:       {self.memory_kib} kB")
+            return True, shell_output(f"MemTotal:       {self.memory_kib} kB")
         self.rebooted = self.rebooted or "systemctl reboot" in text
-        return True, said()
+        return True, shell_output()
 
     def disconnect(self) -> None:
         self.connected = False
@@ -50,7 +50,7 @@ class Machine:
 
 
 @pytest.fixture(autouse=True)
-def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _local_boot_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own = tmp_path / "boot_id"
     own.write_text("boot_id-of-this-machine\n")
     monkeypatch.setattr(rebooting, "BOOT_ID", own)
@@ -73,12 +73,12 @@ def test_the_machine_that_runs_gpuboot_is_left_to_its_user() -> None:
 
 
 @pytest.mark.parametrize(
-    ("boots", "said", "rebooted"),
+    ("boots", "message", "rebooted"),
     [([""], "does not tell its boot id", False), (["first"], "did not come back within 0 s", True)],
 )
-def test_what_cannot_be_seen_is_no_reboot(boots: list[str], said: str, rebooted: bool) -> None:
+def test_what_cannot_be_seen_is_no_reboot(boots: list[str], message: str, rebooted: bool) -> None:
     machine = Machine(boots)
-    with pytest.raises(RebootError, match=said):
+    with pytest.raises(RebootError, match=message):
         reboot(cast(Host, machine), "another driver is loaded", timeout_s=0)
     assert machine.rebooted is rebooted
 

@@ -26,7 +26,7 @@ RECORDED = json.loads(
 def findings(state: str) -> dict[str, Finding]:
     cluster = ClusterRecording(**RECORDED[state])
     facts = of(Recording(site="lab", leader="cp1", cluster=cluster))
-    return {one.cause.id: one for one in diagnose(facts, TABLE)}
+    return {finding.cause.id: finding for finding in diagnose(facts, TABLE)}
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def findings(state: str) -> dict[str, Finding]:
 def test_what_refuses_is_named_where_it_does_in_the_clusters_words(
     state: str, cause: str, place: str, words: str
 ) -> None:
-    [seen] = findings(state)[cause].sightings
-    assert seen.where == place
-    assert words in "\n".join(seen.evidence)
+    [sighting] = findings(state)[cause].sightings
+    assert sighting.location == place
+    assert words in "\n".join(sighting.evidence)
 
 
 DNS_DOWN = replace(COREDNS, ready=0)
@@ -78,11 +78,13 @@ DNS_DOWN = replace(COREDNS, ready=0)
 def test_what_is_refused_elsewhere_explains_nothing(owner: str, follows: tuple[str, ...]) -> None:
     namespace, _, name = owner.partition("/")
     message = "maximum memory usage per Container is 20Mi, but limit is 170Mi"
-    one = Workload(
-        kind="ReplicaSet", namespace=namespace, name=name, wanted=2, ready=0, failure=message
+    workload = Workload(
+        kind="ReplicaSet", namespace=namespace, name=name, desired=2, ready=0, failure=message
     )
-    facts = site(at=cluster(workloads=(DNS_DOWN, EXPORTERS, one)))
-    [symptom] = [it for it in diagnose(facts, TABLE) if it.cause.id == "coredns-not-ready"]
+    facts = site(at=cluster(workloads=(DNS_DOWN, EXPORTERS, workload)))
+    [symptom] = [
+        finding for finding in diagnose(facts, TABLE) if finding.cause.id == "coredns-not-ready"
+    ]
     assert symptom.follows == follows
 
 
@@ -94,6 +96,10 @@ def test_what_is_refused_elsewhere_explains_nothing(owner: str, follows: tuple[s
     ],
 )
 def test_what_is_missing_elsewhere_explains_nothing(item: Key, follows: tuple[str, ...]) -> None:
-    gone = cluster(workloads=(DNS_DOWN, EXPORTERS), missing=Missing((item,)))
-    [symptom] = [it for it in diagnose(site(at=gone), TABLE) if it.cause.id == "coredns-not-ready"]
+    cluster_state = cluster(workloads=(DNS_DOWN, EXPORTERS), missing=Missing((item,)))
+    [symptom] = [
+        finding
+        for finding in diagnose(site(at=cluster_state), TABLE)
+        if finding.cause.id == "coredns-not-ready"
+    ]
     assert symptom.follows == follows

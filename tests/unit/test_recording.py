@@ -14,7 +14,7 @@ from pyinfra.api.exceptions import FactProcessError
 from deploys.facts import recording
 from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.node import NodeFact
-from deploys.facts.recording import HostRecording, Printed
+from deploys.facts.recording import HostOutput, HostRecording
 from gpuboot.diagnose import facts
 from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.model import diagnose
@@ -34,37 +34,37 @@ def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def printed(limit_s: int = 10) -> tuple[list[str], Printed]:
+def run_recording(limit_s: int = 10) -> tuple[list[str], HostOutput]:
     fact = HostRecording()
     command = fact.command(socket="/run/x.sock", limit_s=limit_s, gpus=False)
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines(), fact.process(done.stdout.splitlines())
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    return result.stdout.splitlines(), fact.process(result.stdout.splitlines())
 
 
 @pytest.mark.usefixtures("small")
 def test_every_fact_s_lines_come_back_apart_and_so_does_how_it_ended() -> None:
-    _, found = printed()
-    assert found.parts == {
+    _, host_recording = run_recording()
+    assert host_recording.parts == {
         "node": ("hostname\tgpu1",),
         "kubeadm": ("file\tit's",),
         "diagnose": ("end\tok",),
     }
-    assert found.failed == {"kubeadm": "3"}
-    assert found.began <= found.ended < found.began + 30
+    assert host_recording.failed == {"kubeadm": "3"}
+    assert host_recording.started_at <= host_recording.ended_at < host_recording.started_at + 30
 
 
 def test_a_fact_that_hangs_keeps_none_of_the_others(small: pytest.MonkeyPatch) -> None:
     small.setattr(recording, "SCRIPT", "printf 'api\\t200\\n'; sleep 60")
-    _, found = printed(limit_s=1)
-    assert found.failed["diagnose"] in ("124", "137")
-    assert found.parts["diagnose"] == ("api\t200",)
-    assert found.parts["node"] == ("hostname\tgpu1",)
-    assert found.ended - found.began < 30
+    _, host_recording = run_recording(limit_s=1)
+    assert host_recording.failed["diagnose"] in ("124", "137")
+    assert host_recording.parts["diagnose"] == ("api\t200",)
+    assert host_recording.parts["node"] == ("hostname\tgpu1",)
+    assert host_recording.ended_at - host_recording.started_at < 30
 
 
 @pytest.mark.usefixtures("small")
 def test_an_answer_that_was_cut_off_is_none() -> None:
-    lines, _ = printed()
+    lines, _ = run_recording()
     with pytest.raises(FactProcessError):
         HostRecording().process(lines[:-2])
 
@@ -90,5 +90,5 @@ def test_a_real_site_with_one_thing_broken_yields_just_that() -> None:
         line.replace("state\tkubelet active running", "state\tkubelet inactive dead")
         for line in gpu1["parts"]["diagnose"]
     ]
-    found = diagnose(facts.of(from_json(json.dumps(site))), TABLE)
-    assert [one.cause.id for one in found] == ["kubelet-stopped"]
+    findings = diagnose(facts.of(from_json(json.dumps(site))), TABLE)
+    assert [finding.cause.id for finding in findings] == ["kubelet-stopped"]

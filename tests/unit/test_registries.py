@@ -42,17 +42,17 @@ def test_containerds_drop_in_merges_into_its_images_plugin(site: Settings) -> No
 
 
 def test_dockers_command_line(site: Settings) -> None:
-    made = registries.docker(site)
-    assert made is not None
-    config = json.loads(made.get_secret_value())
+    configuration = registries.docker(site)
+    assert configuration is not None
+    config = json.loads(configuration.get_secret_value())
     assert set(config["auths"]) == {"mirror.example:5000", "https://index.docker.io/v1/"}
     encoded = config["auths"]["mirror.example:5000"]["auth"]
     assert base64.b64decode(encoded).decode() == f"puller:{WORD}"
 
 
 def test_it_hides_itself(site: Settings) -> None:
-    for made in (registries.containerd(site), registries.docker(site)):
-        assert "puller" not in repr(made)
+    for configuration in (registries.containerd(site), registries.docker(site)):
+        assert "puller" not in repr(configuration)
 
 
 def test_without_registries_there_is_nothing() -> None:
@@ -70,14 +70,14 @@ def test_a_password_that_is_not_there_is_told_before_anything_is_changed(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("registry", "said"),
+    ("registry", "message"),
     [
         ({"https://m.example": {"username": "u", "password": {"file": "f"}}}, "host or host:port"),
         ({"m.example": {"username": "u", "password": "very-secret"}}, "takes a dict"),
         ({"m.example": {"username": "u"}}, "password: is required"),
     ],
 )
-def test_wrong_registries(registry: dict[str, Any], said: str) -> None:
-    with pytest.raises(SettingsError, match=said) as error:
+def test_wrong_registries(registry: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as error:
         parse_settings({"registries": registry})
     assert "very-secret" not in str(error.value)

@@ -15,31 +15,31 @@ pytestmark = pytest.mark.skipif(not apt_host.HAS_APT, reason=apt_host.REASON)
 
 @pytest.fixture
 def used() -> Iterator[UsedHost]:
-    with used_host() as made:
-        yield made
+    with used_host() as scratch_host:
+        yield scratch_host
 
 
 def test_a_running_runtime_of_another_vendor_is_named_and_kept(used: UsedHost) -> None:
     azure(used)
-    found = used.rehearsed(CONTAINERD)
-    assert not found.error
-    assert found.transaction.removed == {
+    outcome = used.rehearsed(CONTAINERD)
+    assert not outcome.error
+    assert outcome.transaction.removed == {
         "moby-engine": "24.0.9-u1", "moby-containerd": "1.7.20", "moby-runc": "1.1.12",
     }  # fmt: skip
-    assert found.uses == {"moby-engine": ("docker.service",)}
-    assert problems(found) == [
+    assert outcome.uses == {"moby-engine": ("docker.service",)}
+    assert problems(outcome) == [
         "the packages of this run would remove moby-engine (docker.service uses it); "
         "run `apt-get remove moby-engine` there once nothing needs it, or let the run do so: "
         'preflight.allow_removals = ["moby-engine"]'
     ]
-    assert problems(found, "moby-engine") == []
+    assert problems(outcome, "moby-engine") == []
 
 
 def test_a_runtime_that_nobody_uses_goes(used: UsedHost) -> None:
     azure(used, running=False)
-    found = used.rehearsed(CONTAINERD)
-    assert len(found.transaction.removed) == 3
-    assert problems(found) == []
+    outcome = used.rehearsed(CONTAINERD)
+    assert len(outcome.transaction.removed) == 3
+    assert problems(outcome) == []
 
 
 def test_a_program_that_a_service_runs_is_missed_without_a_unit_of_its_own(used: UsedHost) -> None:
@@ -53,17 +53,17 @@ def test_a_program_that_a_service_runs_is_missed_without_a_unit_of_its_own(used:
     container.mkdir()
     (container / "cgroup").write_text("0::/system.slice/docker-17ab.scope\n")
     (container / "maps").write_text("5-6 r-xp 0 08:01 9      /usr/bin/containerd\n")
-    found = used.rehearsed(CONTAINERD)
-    assert found.uses == {"moby-containerd": ("site-worker.service",)}
-    assert problems(found)
+    outcome = used.rehearsed(CONTAINERD)
+    assert outcome.uses == {"moby-containerd": ("site-worker.service",)}
+    assert problems(outcome)
 
 
 def test_podman_keeps_its_runc_by_another_name(used: UsedHost) -> None:
     used.has("podman", "4.9.3", auto=False, depends="crun | runc")
     used.has("runc", "1.1.12-0ubuntu3")
-    found = used.rehearsed(CONTAINERD)
-    assert found.transaction.removed == {"runc": "1.1.12-0ubuntu3"}
-    assert problems(found) == []
+    outcome = used.rehearsed(CONTAINERD)
+    assert outcome.transaction.removed == {"runc": "1.1.12-0ubuntu3"}
+    assert problems(outcome) == []
 
 
 def test_the_distributions_docker_that_somebody_installed_is_kept(used: UsedHost) -> None:
@@ -91,16 +91,16 @@ def test_ubuntus_driver_goes_for_the_one_that_the_settings_ask_for(used: UsedHos
     (process / "cgroup").write_text("0::/system.slice/ollama.service\n")
     maps = "5-6 r-xp 0 08:01 9      /usr/lib/x86_64-linux-gnu/libcuda.so.570.86\n"
     (process / "maps").write_text(maps)
-    found = used.rehearsed(DRIVER)
-    assert not found.error
-    assert found.transaction.installed["libnvidia-compute"] == ("", "595.91.07-1")
-    assert sorted(found.transaction.removed) == [
+    outcome = used.rehearsed(DRIVER)
+    assert not outcome.error
+    assert outcome.transaction.installed["libnvidia-compute"] == ("", "595.91.07-1")
+    assert sorted(outcome.transaction.removed) == [
         "libnvidia-compute-570",
         "linux-modules-nvidia-570-open-generic",
         "nvidia-driver-570-open",
     ]
-    assert found.uses == {"libnvidia-compute-570": ("ollama.service",)}
-    assert problems(found) == []
+    assert outcome.uses == {"libnvidia-compute-570": ("ollama.service",)}
+    assert problems(outcome) == []
 
 
 @pytest.mark.parametrize("name", ["lambda-stack-cuda", "dgx-workstation", "site-gpu-node"])
@@ -121,8 +121,8 @@ def test_a_desktop_is_no_driver(used: UsedHost) -> None:
 def test_a_container_toolkit_is_no_driver(used: UsedHost) -> None:
     used.offers("nvidia-container-toolkit", "1.20.1-1", conflicts="nvidia-docker2")
     used.has("nvidia-docker2", "2.13", auto=False)
-    found = used.rehearsed({**DRIVER, "nvidia-container-toolkit": "1.20.1-1"})
-    assert ["nvidia-docker2 (installed by hand)" in item for item in problems(found)] == [True]
+    outcome = used.rehearsed({**DRIVER, "nvidia-container-toolkit": "1.20.1-1"})
+    assert ["nvidia-docker2 (installed by hand)" in item for item in problems(outcome)] == [True]
 
 
 def test_the_kernel_that_runs_is_missed(used: UsedHost) -> None:
@@ -133,10 +133,10 @@ def test_the_kernel_that_runs_is_missed(used: UsedHost) -> None:
 
 
 def test_what_is_downgraded_or_held_is_named(used: UsedHost) -> None:
-    used.has("kubelet", "1.36.7-1.1", held=True)
+    used.has("kubelet", "1.36.7-1.1", on_hold=True)
     used.has("libnvidia-compute", "600.10-1", source="nvidia-graphics-drivers")
     packages = {"kubelet": "1.36.6-*", "libnvidia-compute": "595.91.07-*", **DRIVER}
-    found = used.rehearsed(packages).transaction
-    assert found.held == ("kubelet",)
-    assert sorted(found.downgraded) == ["kubelet", "libnvidia-compute"]
-    assert found.installed["kubelet"] == ("1.36.7-1.1", "1.36.6-1.1")
+    transaction = used.rehearsed(packages).transaction
+    assert transaction.held_packages == ("kubelet",)
+    assert sorted(transaction.downgraded) == ["kubelet", "libnvidia-compute"]
+    assert transaction.installed["kubelet"] == ("1.36.7-1.1", "1.36.6-1.1")

@@ -29,7 +29,7 @@ class Site:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *clusters: ClusterState) -> None:
         self.clusters = list(clusters)
         self.inventory = self
-        self.told: list[str] = []
+        self.commands: list[str] = []
         monkeypatch.setattr(waiting, "POLL_S", 0)
         monkeypatch.setattr(remote, "read_fact", self.read)
         monkeypatch.setattr(kubeadm_join, "report_failure", self.report)
@@ -41,7 +41,7 @@ class Site:
         return self.clusters.pop(0) if len(self.clusters) > 1 else self.clusters[0]
 
     def report(self, host: object, message: str) -> bool:
-        self.told.append(message)
+        self.commands.append(message)
         return False
 
 
@@ -52,14 +52,14 @@ def registered(site: Any) -> bool:
 def test_it_waits_until_the_cluster_knows_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch, ClusterState(), ClusterState(), ClusterState(nodes=(GPU1,)))
     assert registered(site)
-    assert not site.told
+    assert not site.commands
 
 
 def test_a_kubelet_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubeadm_join, "_REGISTERED_S", 0)
     site = Site(monkeypatch, ClusterState())
     assert not registered(site)
-    assert "journalctl -u kubelet" in site.told[0]
+    assert "journalctl -u kubelet" in site.commands[0]
 
 
 def test_its_pods_begin_anew_without_the_network_of_before(monkeypatch: pytest.MonkeyPatch) -> None:

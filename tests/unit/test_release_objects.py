@@ -74,8 +74,8 @@ RELEASE = Release("web", "1.0.0", "deployed", 1, manifest=MANIFEST)
 
 
 def objects() -> dict[str, Object]:
-    found = release_objects(RELEASE, "web", "w")
-    return {f"{item['kind']}/{item['metadata']['name']}": item for item in found}
+    released = release_objects(RELEASE, "web", "w")
+    return {f"{item['kind']}/{item['metadata']['name']}": item for item in released}
 
 
 def digest(base64: str) -> str:
@@ -87,18 +87,18 @@ PASSWORD, SINCE = digest("aHVudGVyMg=="), digest("MjAyNi0xMS0yMg==")
 
 def live(**changed: Any) -> ManagedObjects:
     """What lives when nobody has touched it. + changed: kind -> other parts, None: it is gone"""
-    found = []
+    live_objects = []
     for item in objects().values():
         kind = item["kind"]
         if kind != "Secret" and changed.get(kind, {}) is not None:
-            found.append({**item, "status": {}, **changed.get(kind, {})})
+            live_objects.append({**item, "status": {}, **changed.get(kind, {})})
     secret = ManagedSecret("w", "web", {"password": PASSWORD, "since": SINCE})
-    return ManagedObjects(objects=tuple(found), secrets=(secret,))
+    return ManagedObjects(objects=tuple(live_objects), secrets=(secret,))
 
 
 def test_objects_are_as_helm_applies_them() -> None:
-    found = objects()
-    assert list(found) == [
+    released = objects()
+    assert list(released) == [
         "Secret/web",
         "ConfigMap/web",
         "ConfigMap/listed",
@@ -106,13 +106,13 @@ def test_objects_are_as_helm_applies_them() -> None:
         "Deployment/web",
         "PersistentVolumeClaim/web",
     ]
-    meta = found["ConfigMap/web"]["metadata"]
+    meta = released["ConfigMap/web"]["metadata"]
     assert meta["namespace"] == "w"
     assert meta["labels"] == {"app.kubernetes.io/managed-by": "Helm"}
     assert meta["annotations"]["meta.helm.sh/release-name"] == "web"
-    assert found["ConfigMap/web"]["data"] == {"since": "2026-11-22"}
-    assert found["ConfigMap/listed"]["metadata"]["namespace"] == "kube-system"
-    assert "namespace" not in found["ClusterRole/web"]["metadata"]
+    assert released["ConfigMap/web"]["data"] == {"since": "2026-11-22"}
+    assert released["ConfigMap/listed"]["metadata"]["namespace"] == "kube-system"
+    assert "namespace" not in released["ClusterRole/web"]["metadata"]
 
 
 def test_what_nobody_touched_has_no_drift() -> None:
@@ -120,12 +120,12 @@ def test_what_nobody_touched_has_no_drift() -> None:
 
 
 def drift(managed: ManagedObjects) -> list[tuple[str, tuple[Any, ...] | None]]:
-    found = drifted(objects().values(), managed)
-    return [(item.wanted["kind"], item.fields if item.live else None) for item in found]
+    drifts = drifted(objects().values(), managed)
+    return [(item.desired["kind"], item.fields if item.live else None) for item in drifts]
 
 
 @pytest.mark.parametrize(
-    ("changed", "found"),
+    ("changed", "expected"),
     [
         ({"ClusterRole": None}, ("ClusterRole", None)),
         ({"Deployment": {"spec": None}}, ("Deployment", (("spec", None, {"template": {}}),))),
@@ -137,56 +137,56 @@ def drift(managed: ManagedObjects) -> list[tuple[str, tuple[Any, ...] | None]]:
         ({"Deployment": {"spec": {"replicas": 0}}}, ("Deployment", (("spec.replicas", 0, 1),))),
     ],
 )
-def test_what_was_deleted_or_changed(changed: dict[str, Any], found: Any) -> None:
-    assert drift(live(**changed)) == ([found] if found else [])
+def test_what_was_deleted_or_changed(changed: dict[str, Any], expected: Any) -> None:
+    assert drift(live(**changed)) == ([expected] if expected else [])
 
 
 def test_what_an_autoscaler_has_set_is_its_own() -> None:
-    [wanted] = [item for item in objects().values() if item["kind"] == "Deployment"]
-    wanted = {**wanted, "spec": {"replicas": 1}}
+    [deployment] = [item for item in objects().values() if item["kind"] == "Deployment"]
+    deployment = {**deployment, "spec": {"replicas": 1}}
 
     def scaled(manager: str) -> ManagedObjects:
         fields = [{"manager": manager, "operation": "Update", "subresource": "scale"}]
-        meta = {**wanted["metadata"], "managedFields": fields}
-        return ManagedObjects(objects=({**wanted, "metadata": meta, "spec": {"replicas": 4}},))
+        meta = {**deployment["metadata"], "managedFields": fields}
+        return ManagedObjects(objects=({**deployment, "metadata": meta, "spec": {"replicas": 4}},))
 
-    assert drifted([wanted], scaled("kube-controller-manager")) == []
-    assert len(drifted([wanted], scaled("kubectl"))) == 1
+    assert drifted([deployment], scaled("kube-controller-manager")) == []
+    assert len(drifted([deployment], scaled("kubectl"))) == 1
 
 
 def test_secrets_are_compared_by_digests() -> None:
     managed = live()
     other = ManagedSecret("w", "web", {"password": digest("eA=="), "since": SINCE})
-    [found] = drifted(objects().values(), replace(managed, secrets=(other,)))
-    assert found.fields == (("data.password", "another", "of the release"),)
-    [found] = drifted(objects().values(), replace(managed, secrets=()))
-    assert found.live is None
+    [secret_drift] = drifted(objects().values(), replace(managed, secrets=(other,)))
+    assert secret_drift.fields == (("data.password", "another", "of the release"),)
+    [secret_drift] = drifted(objects().values(), replace(managed, secrets=()))
+    assert secret_drift.live is None
 
 
-def config_map(**more: Any) -> Object:
-    meta = {"name": "web", "namespace": "w", "uid": "1", "resourceVersion": "5", **more}
+def config_map(**metadata: Any) -> Object:
+    meta = {"name": "web", "namespace": "w", "uid": "1", "resourceVersion": "5", **metadata}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "1"}}
 
 
 def test_only_what_the_server_confirms_is_drift() -> None:
-    wanted = objects()["ConfigMap/web"]
-    found = Drift(wanted, config_map(), (("data.a", "1", "one"),))
+    desired = objects()["ConfigMap/web"]
+    difference = Drift(desired, config_map(), (("data.a", "1", "one"),))
     same = config_map(resourceVersion="6", generation=2, managedFields=[{"manager": "helm"}])
-    assert confirmed([found], [same]) == []
-    made = {**config_map(), "data": {"a": "one"}}
-    assert confirmed([found], [made]) == [replace(found, made=made)]
+    assert confirmed([difference], [same]) == []
+    applied = {**config_map(), "data": {"a": "one"}}
+    assert confirmed([difference], [applied]) == [replace(difference, applied=applied)]
     # it refused to tell: applying it will say why
-    assert confirmed([found], []) == [found]
+    assert confirmed([difference], []) == [difference]
 
 
 def test_an_object_that_lost_its_label_is_not_deleted() -> None:
-    wanted = objects()["ConfigMap/web"]
+    desired = objects()["ConfigMap/web"]
     new = config_map()
     del new["metadata"]["resourceVersion"]
-    assert confirmed([Drift(wanted)], [new]) == [Drift(wanted)]
-    [found] = confirmed([Drift(wanted)], [config_map()])
-    assert found.live
-    assert found.fields == (("metadata.labels.app.kubernetes.io/managed-by", None, "Helm"),)
+    assert confirmed([Drift(desired)], [new]) == [Drift(desired)]
+    [difference] = confirmed([Drift(desired)], [config_map()])
+    assert difference.live
+    assert difference.fields == (("metadata.labels.app.kubernetes.io/managed-by", None, "Helm"),)
 
 
 def test_kinds_whose_definition_was_deleted() -> None:

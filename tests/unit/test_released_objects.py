@@ -65,7 +65,7 @@ def record(manifest: str) -> str:
     return base64.b64encode(packed).decode()
 
 
-def printed(folder: Path, manifest: str, awk: str) -> list[str]:
+def script_output(folder: Path, manifest: str, awk: str) -> list[str]:
     """What the script prints of one release, with a server that has it."""
     (folder / "bin").mkdir()
     program = folder / "bin/awk"
@@ -84,19 +84,19 @@ ask() {{
 }}
 set -- '/api/v1/namespaces/shop/secrets?pretty=true'
 """
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", head + SCRIPT.read_text()],
         env={"PATH": f"{folder}/bin:/usr/bin:/bin", "LC_ALL": "C"},
         capture_output=True,
         text=True,
         check=True,
     )
-    return done.stdout.splitlines()
+    return result.stdout.splitlines()
 
 
 @pytest.mark.parametrize("awk", AWKS)
 def test_each_object_is_named_and_nothing_else_leaves_the_host(tmp_path: Path, awk: str) -> None:
-    lines = printed(tmp_path, MANIFEST, awk)
+    lines = script_output(tmp_path, MANIFEST, awk)
     assert parse_released(lines) == {"/api/v1/namespaces/shop/secrets?pretty=true": NAMES}
     assert "quoted" not in "\n".join(lines)
 

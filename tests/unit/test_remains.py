@@ -55,7 +55,7 @@ class Machine:
         script = FUNCTIONS
         for folder in ("/etc/", "/var/", "/sys/", "/proc/"):
             script = script.replace(folder, f"{self.root}{folder}")
-        done = subprocess.run(
+        result = subprocess.run(
             [*self.shell, "-uc", f"export LC_ALL=C\n{script}{call}"],
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin"},
             input=stdin,
@@ -63,8 +63,8 @@ class Machine:
             text=True,
             timeout=20,
         )
-        assert done.stderr == ""
-        return parse(Fields([*done.stdout.replace(str(self.root), "").splitlines(), "end\tok"]))
+        assert result.stderr == ""
+        return parse(Fields([*result.stdout.replace(str(self.root), "").splitlines(), "end\tok"]))
 
     def remains(self) -> Remains:
         return self.run("remains")
@@ -99,7 +99,7 @@ def test_an_etcds_data(machine: Machine, folder: str) -> None:
     assert data is not None
     assert data.names == (folder.partition("/")[0],)
     assert data.size_kib >= 97
-    assert data.written > 1e9
+    assert data.written_at > 1e9
     assert machine.remains().cluster == ()
 
 
@@ -116,7 +116,7 @@ def test_a_disk_for_etcd(machine: Machine) -> None:
     (machine.root / "var/lib/etcd/lost+found").mkdir(parents=True)
     data = machine.remains().etcd_data
     assert data is not None
-    assert (data.names, data.written) == (("lost+found",), 0)
+    assert (data.names, data.written_at) == (("lost+found",), 0)
 
 
 def test_an_etcd_with_its_data_elsewhere(machine: Machine) -> None:
@@ -139,13 +139,13 @@ def test_an_etcd_that_its_environment_tells_the_folder(machine: Machine) -> None
 
 
 def test_a_clusters_parts(machine: Machine) -> None:
-    made = subprocess.run(
+    certificate = subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
          "-nodes", "-subj", "/O=Acme/CN=kubernetes", "-days", "1", "-keyout", "/dev/null"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     key = "-----BEGIN EC PRIVATE KEY-----\nSECRET\n-----END EC PRIVATE KEY-----\n"
-    machine.file("/etc/kubernetes/pki/ca.crt", key + made.stdout + key)
+    machine.file("/etc/kubernetes/pki/ca.crt", key + certificate.stdout + key)
     machine.file("/etc/kubernetes/manifests/kube-vip.yaml")
     machine.file("/etc/kubernetes/manifests/etcd.yaml")
     machine.file("/etc/kubernetes/kubelet.conf", "    server: https://10.1.1.1:6443\n")
@@ -159,15 +159,15 @@ def test_a_clusters_parts(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "detail"),
     [
         ("/etc/kubernetes/pki/etcd/server.key", "(/etc/kubernetes/pki/etcd/server.key)"),
         ("/etc/kubernetes/pki/ca.crt", "(/etc/kubernetes/pki/ca.crt)"),
     ],
 )
-def test_keys_without_a_certificate(machine: Machine, path: str, said: str) -> None:
+def test_keys_without_a_certificate(machine: Machine, path: str, detail: str) -> None:
     machine.file(path, "SECRET")
-    assert machine.remains().cluster == (f"keys of a cluster in /etc/kubernetes/pki {said}",)
+    assert machine.remains().cluster == (f"keys of a cluster in /etc/kubernetes/pki {detail}",)
 
 
 def test_a_kubelet_of_k3s_which_has_no_configuration_there(machine: Machine) -> None:
@@ -185,7 +185,7 @@ def test_a_node_of_gpuboots_own_has_nothing_of_others(machine: Machine) -> None:
     cluster(machine)
     machine.file("/etc/cni/net.d/00-multus.conf", PODMAN)  # what a site does with its own cluster
     machine.file("/etc/gpuboot/kubelet-config.sha256")
-    assert machine.remains() == Remains(noted=True)
+    assert machine.remains() == Remains(is_gpuboot_node=True)
 
 
 def test_what_a_step_made_that_began_where_nothing_was(machine: Machine) -> None:
@@ -208,7 +208,7 @@ def test_a_note_without_its_node_tells_nothing(machine: Machine) -> None:
     machine.file("/var/lib/etcd/member/snap/db")
     machine.file("/etc/gpuboot/kubelet-config.sha256")
     assert machine.remains().etcd_data is not None
-    assert machine.remains().noted
+    assert machine.remains().is_gpuboot_node
 
 
 def test_configurations_of_other_pod_networks(machine: Machine) -> None:

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from deploys.operations import remediate as operations
 from gpuboot.cli import app, runs
 from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.repair.model import STOP
+from gpuboot.kubernetes.repair_keys import STOP
 from tests.documents import ROOT
 from tests.unit.repair_site import HEALTH, HOT, REMAP, XID_79, XID_119, Site, site
 
@@ -31,99 +31,99 @@ class Host:
         return name
 
 
-def asked(monkeypatch: pytest.MonkeyPatch, path: Path, made: Site | str) -> str:
+def operation_answer(monkeypatch: pytest.MonkeyPatch, path: Path, fake_site: Site | str) -> str:
     """What the deploy's operation writes. + made: a site, or why it does not answer"""
 
     @contextmanager
     def clients(_: Any) -> Iterator[Site]:
-        if isinstance(made, str):
-            raise ClusterError(made)
-        yield made
+        if isinstance(fake_site, str):
+            raise ClusterError(fake_site)
+        yield fake_site
 
     monkeypatch.setattr(operations, "executing", lambda: True)
     monkeypatch.setattr(operations, "cluster_clients", clients)
     monkeypatch.setattr(operations, "inventory", Host())
     monkeypatch.setattr(operations, "host", Host())
-    settings = (Site() if isinstance(made, str) else made).settings
-    commands = operations.judged._inner(settings, "cp1", str(path / "answer"))
+    settings = (Site() if isinstance(fake_site, str) else fake_site).settings
+    commands = operations.assessed._inner(settings, "cp1", str(path / "answer"))
     assert list(commands) == []
     return (path / "answer").read_text()
 
 
-def told(
-    monkeypatch: pytest.MonkeyPatch, path: Path, made: Site | str, *options: str
+def run_remediate(
+    monkeypatch: pytest.MonkeyPatch, path: Path, fake_site: Site | str, *options: str
 ) -> tuple[int, str]:
     """Exit code and output of the command."""
-    answer = asked(monkeypatch, path, made)
-    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: runs.Ended(0, answer, ""))
-    done = runner.invoke(app, ["remediate", "inventories/x.py", *options])
-    return done.exit_code, done.output
+    answer = operation_answer(monkeypatch, path, fake_site)
+    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: runs.PyinfraResult(0, answer, ""))
+    result = runner.invoke(app, ["remediate", "inventories/x.py", *options])
+    return result.exit_code, result.output
 
 
 def some() -> Site:
     """A cluster with one of each: to repair, of one sign alone, hot, opted out, a person's."""
-    made = site(6)
-    made.fault("gpu1", XID_119, HEALTH).fault("gpu2", XID_119).fault("gpu3", HOT)
-    made.fault("gpu4", XID_79).fault("gpu5", REMAP)
-    made.nodes["gpu4"]["metadata"]["labels"]["gpuboot.io/remediate"] = "off"
-    made.cordon("gpu5")
-    return made
+    fake_site = site(6)
+    fake_site.fault("gpu1", XID_119, HEALTH).fault("gpu2", XID_119).fault("gpu3", HOT)
+    fake_site.fault("gpu4", XID_79).fault("gpu5", REMAP)
+    fake_site.nodes["gpu4"]["metadata"]["labels"]["gpuboot.io/remediate"] = "off"
+    fake_site.cordon("gpu5")
+    return fake_site
 
 
 def test_what_would_be_done_and_why_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = some()
-    code, said = told(monkeypatch, tmp_path, made)
+    fake_site = some()
+    code, output = run_remediate(monkeypatch, tmp_path, fake_site)
     assert code == 1
-    assert made.writes == []
+    assert fake_site.writes == []
     page = (ROOT / "docs" / "remediate.md").read_text()
-    assert said.strip() in page, said
+    assert output.strip() in page, output
 
 
 def test_for_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    code, said = told(monkeypatch, tmp_path, some(), "--json")
-    found = json.loads(said)
+    code, output = run_remediate(monkeypatch, tmp_path, some(), "--json")
+    document = json.loads(output)
     assert code == 1
-    nodes = {one["node"]: one for one in found["nodes"]}
+    nodes = {node["node"]: node for node in document["nodes"]}
     assert set(nodes) == {"gpu1", "gpu2", "gpu4", "gpu5"}
     assert nodes["gpu1"]["action"] == "reset"
     assert nodes["gpu1"]["would"][0] == "wait 120 s, whether it passes"
     assert nodes["gpu1"]["gpus"] == ["GPU-gpu1"]
-    assert [one for one in nodes if nodes[one]["would"]] == ["gpu1"]
-    assert found["ignored"][0]["node"] == "gpu3"
+    assert [node for node in nodes if nodes[node]["would"]] == ["gpu1"]
+    assert document["ignored"][0]["node"] == "gpu3"
     page = (ROOT / "docs" / "remediate.md").read_text()
-    assert all(f"`{key}`" in page for key in {*found, *nodes["gpu1"]})
+    assert all(f"`{key}`" in page for key in {*document, *nodes["gpu1"]})
 
 
 def test_one_after_the_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = site(8).fault("gpu1", XID_79).fault("gpu2", XID_79)
-    code, said = told(monkeypatch, tmp_path, made)
+    fake_site = site(8).fault("gpu1", XID_79).fault("gpu2", XID_79)
+    code, output = run_remediate(monkeypatch, tmp_path, fake_site)
     assert code == 1
-    assert "gpu1: would be repaired: reboot" in said
-    assert "gpu2: nothing is done" in said
-    assert "1 of 1 nodes that may be out of service are: gpu1" in said
+    assert "gpu1: would be repaired: reboot" in output
+    assert "gpu2: nothing is done" in output
+    assert "1 of 1 nodes that may be out of service are: gpu1" in output
 
 
 def test_nodes_under_repair_come_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made = site().fault("gpu3", XID_79, cure="reboot")
-    made.blocked = {"gpu3"}
-    made.runs(3)
-    made.fault("gpu1", XID_119)
-    _, said = told(monkeypatch, tmp_path, made)
-    assert said.index("gpu3 (draining): nothing is done") < said.index("gpu1")
-    assert "it is tried again at" in said
-    made.clock += 600
-    _, said = told(monkeypatch, tmp_path, made)
-    assert "gpu3 (draining): would be repaired: reboot" in said
-    assert "reboot the node" in said
-    made.fault("gpu3", REMAP).blocked = set()
-    made.runs()
-    _, said = told(monkeypatch, tmp_path, made)
-    assert "gpu3 (repairing): nothing is done" in said
-    assert "a person has to repair it" in said
+    fake_site = site().fault("gpu3", XID_79, cure="reboot")
+    fake_site.blocked = {"gpu3"}
+    fake_site.runs(3)
+    fake_site.fault("gpu1", XID_119)
+    _, output = run_remediate(monkeypatch, tmp_path, fake_site)
+    assert output.index("gpu3 (draining): nothing is done") < output.index("gpu1")
+    assert "it is tried again at" in output
+    fake_site.clock += 600
+    _, output = run_remediate(monkeypatch, tmp_path, fake_site)
+    assert "gpu3 (draining): would be repaired: reboot" in output
+    assert "reboot the node" in output
+    fake_site.fault("gpu3", REMAP).blocked = set()
+    fake_site.runs()
+    _, output = run_remediate(monkeypatch, tmp_path, fake_site)
+    assert "gpu3 (repairing): nothing is done" in output
+    assert "a person has to repair it" in output
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "said"),
+    ("change", "code", "expected"),
     [
         ({}, 0, "4 GPU nodes, none asks for a repair"),
         ({"scrape_age": 400.0}, 2, "could not tell: Prometheus' newest sample is 400 s old"),
@@ -131,28 +131,32 @@ def test_nodes_under_repair_come_first(monkeypatch: pytest.MonkeyPatch, tmp_path
     ],
 )
 def test_exit_codes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: dict[str, Any], code: int, said: str
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    change: dict[str, Any],
+    code: int,
+    expected: str,
 ) -> None:
-    made = site()
+    fake_site = site()
     for key, value in change.items():
-        setattr(made, key, value)
-    found, output = told(monkeypatch, tmp_path, made)
-    assert found == code
-    assert said in output
+        setattr(fake_site, key, value)
+    exit_code, output = run_remediate(monkeypatch, tmp_path, fake_site)
+    assert exit_code == code
+    assert expected in output
 
 
 def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    code, said = told(monkeypatch, tmp_path, "connection refused")
+    code, output = run_remediate(monkeypatch, tmp_path, "connection refused")
     assert code == 2
-    assert "could not be asked: connection refused" in said
-    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: runs.Ended(1, "", "no inventory"))
-    done = runner.invoke(app, ["remediate", "inventories/x.py"])
-    assert done.exit_code == 2
-    assert "no inventory" in done.output
+    assert "could not be asked: connection refused" in output
+    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: runs.PyinfraResult(1, "", "no inventory"))
+    result = runner.invoke(app, ["remediate", "inventories/x.py"])
+    assert result.exit_code == 2
+    assert "no inventory" in result.output
 
 
 def test_only_in_the_project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    done = runner.invoke(app, ["remediate", "i.py"])
-    assert done.exit_code == 2
-    assert "deploys/remediate.py is not here" in done.stderr
+    result = runner.invoke(app, ["remediate", "i.py"])
+    assert result.exit_code == 2
+    assert "deploys/remediate.py is not here" in result.stderr

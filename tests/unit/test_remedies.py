@@ -46,10 +46,10 @@ def checked(page: str, words: tuple[str, ...]) -> None:
 
 def all_checked(page: str, text: str) -> int:
     """How many commands there are, all of them right."""
-    found = list(commands(text))
-    for words in found:
+    parsed_commands = list(commands(text))
+    for words in parsed_commands:
         checked(page, words)
-    return len(found)
+    return len(parsed_commands)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -166,7 +166,9 @@ def test_the_table_s_options_are_those_of_the_program(name: str) -> None:
         pytest.skip(f"{name} is not on this machine")
     text = help_of(program, ("--help", "all") if name == "ps" else ("--help",))
     for option in ALL[name].split():
-        for letter in [option] if option.startswith("--") else [f"-{one}" for one in option[1:]]:
+        for letter in (
+            [option] if option.startswith("--") else [f"-{character}" for character in option[1:]]
+        ):
             assert re.search(rf"(?<![\w-]){re.escape(letter.rstrip('='))}(?![\w-])", text) or (
                 letter == "-="
             ), f"{name} {letter}"

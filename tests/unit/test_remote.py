@@ -28,9 +28,9 @@ def turn(monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     monkeypatch.setattr(remote, "run_command", answer)
     monkeypatch.setattr(privilege, "become_arguments", lambda _: {})
     monkeypatch.setattr(answers, "forget", lambda _: None)
-    mine = machine("cp1")
-    ctx_host.set(mine)  # type: ignore[no-untyped-call]
-    yield mine
+    own_host = machine("cp1")
+    ctx_host.set(own_host)  # type: ignore[no-untyped-call]
+    yield own_host
     ctx_host.reset()
 
 

@@ -27,10 +27,10 @@ def node(name: str, role: Any = "worker", leader: bool = False) -> Node:
     return Node(f"@ssh/{name}", name, "", role, 0, leader)
 
 
-ONE = (node("cp1", "control_plane", leader=True), node("gpu1"), node("gpu2"))
-THREE = (ONE[0], node("cp2", "control_plane"), node("cp3", "control_plane"))
+ONE_CONTROL_PLANE = (node("cp1", "control_plane", leader=True), node("gpu1"), node("gpu2"))
+THREE = (ONE_CONTROL_PLANE[0], node("cp2", "control_plane"), node("cp3", "control_plane"))
 BUSY = NodePods(
-    known=True,
+    exists=True,
     ready=True,
     leaving=(
         Pod(namespace="ml", name="train-0", owner="Job train", gpus=2, empty_dirs=("cache",),
@@ -46,26 +46,30 @@ def cause(problem: Any) -> str:
 
 
 def test_a_node_is_found_by_both_of_its_names() -> None:
-    assert removal.find(ONE, "gpu1") == removal.find(ONE, "@ssh/gpu1") == ONE[1]
-    assert removal.find(ONE, "gpu9") is None
+    assert (
+        removal.find(ONE_CONTROL_PLANE, "gpu1")
+        == removal.find(ONE_CONTROL_PLANE, "@ssh/gpu1")
+        == ONE_CONTROL_PLANE[1]
+    )
+    assert removal.find(ONE_CONTROL_PLANE, "gpu9") is None
 
 
 def test_who_leads_does_not_go() -> None:
     cp1, cp2, _ = THREE
     assert "name one: --data gpuboot_remove=NODE (gpu1, gpu2)" in cause(
-        removal.refusal(ONE, cp1, "")
+        removal.refusal(ONE_CONTROL_PLANE, cp1, "")
     )
-    assert "the only control plane" in cause(removal.refusal(ONE, cp1, "cp1"))
-    assert "deploys/reset.py" in cause(removal.refusal(ONE, cp1, "@ssh/cp1"))
+    assert "the only control plane" in cause(removal.refusal(ONE_CONTROL_PLANE, cp1, "cp1"))
+    assert "deploys/reset.py" in cause(removal.refusal(ONE_CONTROL_PLANE, cp1, "@ssh/cp1"))
     assert removal.refusal(THREE, cp2, "cp1") is removal.refusal(THREE, cp1, "cp2") is None
-    assert removal.refusal(ONE, cp1, "gone") is None
+    assert removal.refusal(ONE_CONTROL_PLANE, cp1, "gone") is None
 
 
 def test_a_node_at_work_that_nobody_can_reset_does_not_go() -> None:
-    known = NodePods(known=True)
+    node_pods = NodePods(exists=True)
     assert removal.unsafe("gpu1", True, True, BUSY) is None
-    assert removal.unsafe("gpu1", True, False, known) is None
-    assert removal.unsafe("gpu9", False, False, known) is None
+    assert removal.unsafe("gpu1", True, False, node_pods) is None
+    assert removal.unsafe("gpu9", False, False, node_pods) is None
     assert "cannot be reached by SSH, but is at work" in cause(
         removal.unsafe("gpu1", True, False, BUSY)
     )
@@ -87,9 +91,9 @@ def test_the_question_says_what_runs_there() -> None:
         "    volume pv1 (ml/data) is on this machine alone",
         "    remedy: if that is what you want, name it: --data gpuboot_remove=gpu1",
     ]
-    gone = removal.question("gpu1", "prod", False, NodePods(known=True)).splitlines()
-    assert gone[0].endswith("its pods end, its machine does not answer, and stays as is")
-    assert gone[1] == "    no pods run there but those that every node has"
+    question_lines = removal.question("gpu1", "prod", False, NodePods(exists=True)).splitlines()
+    assert question_lines[0].endswith("its pods end, its machine does not answer, and stays as is")
+    assert question_lines[1] == "    no pods run there but those that every node has"
 
 
 def test_claims_that_are_made_again_go_with_the_only_volume_they_had() -> None:
@@ -97,24 +101,24 @@ def test_claims_that_are_made_again_go_with_the_only_volume_they_had() -> None:
     prometheus = f"{full}-db-{full}-0"
     names = (f"monitoring/{prometheus}", f"ml/{prometheus}", "ml/data", "monitoring/other", "")
     state = NodePods(volumes=tuple(NodeVolume(f"pv{at}", name) for at, name in enumerate(names)))
-    ours, others = removal.claims(state, remade_claims(Settings()))
-    assert ours == [names[0]]
-    assert others == ["ml/" + prometheus, "ml/data", "monitoring/other"]
+    own_claims, other_claims = removal.claims(state, remade_claims(Settings()))
+    assert own_claims == [names[0]]
+    assert other_claims == ["ml/" + prometheus, "ml/data", "monitoring/other"]
 
 
 class Site:
     """What is run where; + fails: a part of a command that fails."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fails: str = "") -> None:
-        self.ran: list[str] = []
+        self.commands: list[str] = []
         self.fails = fails
-        self.told: list[str] = []
-        self.ill: tuple[int, ...] = ()  # members of etcd, by id
-        found = KubeadmState(files=("kubelet.conf",))
+        self.messages: list[str] = []
+        self.unhealthy_members: tuple[int, ...] = ()  # members of etcd, by id
+        kubeadm_state = KubeadmState(files=("kubelet.conf",))
         monkeypatch.setattr(remote, "run", self.run)
-        monkeypatch.setattr(remote, "read_fact", lambda target, fact, **arguments: found)
+        monkeypatch.setattr(remote, "read_fact", lambda target, fact, **arguments: kubeadm_state)
         monkeypatch.setattr(operations, "report_failure", self.report)
-        monkeypatch.setattr(operations, "inform", self.told.append)
+        monkeypatch.setattr(operations, "inform", self.messages.append)
         monkeypatch.setattr(operations, "drain", self.drain)
 
     @property
@@ -127,19 +131,19 @@ class Site:
     def run(self, target: object, command: str, stdin: str = "") -> str:
         if self.fails and self.fails in command:
             raise PyinfraError("it broke")
-        self.ran.append(f"{target}: {command}")
+        self.commands.append(f"{target}: {command}")
         urls = {1: "https://10.0.0.1", 255: "https://10.0.0.2", 3: "https://10.0.0.3"}
         members = [
-            {"ID": each, "name": f"cp{min(each, 2)}" if each != 3 else "cp3",
+            {"ID": member_id, "name": f"cp{min(member_id, 2)}" if member_id != 3 else "cp3",
              "peerURLs": [f"{url}:2380"], "clientURLs": [f"{url}:2379"]}
-            for each, url in urls.items()
+            for member_id, url in urls.items()
         ]  # fmt: skip
         if "endpoint health" in command:
-            ill = self.ill
+            unhealthy = self.unhealthy_members
             return json.dumps(
                 [
-                    {"endpoint": f"{url}:2379", "health": each not in ill}
-                    for each, url in urls.items()
+                    {"endpoint": f"{url}:2379", "health": member_id not in unhealthy}
+                    for member_id, url in urls.items()
                 ]
             )
         return json.dumps({"members": members}) if "member list" in command else ""
@@ -147,10 +151,10 @@ class Site:
     def drain(self, leader: object, name: str, timeout_s: float) -> None:
         if self.fails == "drain":
             raise RemoteError("not drained\n    remedy: wait")
-        self.ran.append(f"drained {name} in {timeout_s}")
+        self.commands.append(f"drained {name} in {timeout_s}")
 
     def report(self, host: object, message: str) -> bool:
-        self.told.append(message)
+        self.messages.append(message)
         return False
 
 
@@ -160,16 +164,16 @@ def test_each_step_is_done_where_it_belongs(monkeypatch: pytest.MonkeyPatch) -> 
     assert operations._drained(state, leader, "gpu1", 60)
     assert operations._reset(state, leader, "@ssh/gpu1")
     assert operations._deleted(state, leader, "gpu1")
-    assert site.ran[0] == "drained gpu1 in 60"
-    assert "disable --now keepalived.service" in site.ran[1]
-    assert site.ran[2].startswith("@ssh/gpu1: kubeadm reset --force")
-    assert site.ran[3].startswith("@ssh/gpu1: sh -ec")
-    assert "disable --now haproxy.service" in site.ran[4]
-    assert "systemctl unmask" in site.ran[5]
-    assert site.ran[6].startswith("@ssh/gpu1: rm -rf /etc/gpuboot/")
-    assert site.ran[7].endswith("delete node gpu1 --ignore-not-found")
-    assert len(site.ran) == 8
-    assert "take it out of the inventory" in site.told[0]
+    assert site.commands[0] == "drained gpu1 in 60"
+    assert "disable --now keepalived.service" in site.commands[1]
+    assert site.commands[2].startswith("@ssh/gpu1: kubeadm reset --force")
+    assert site.commands[3].startswith("@ssh/gpu1: sh -ec")
+    assert "disable --now haproxy.service" in site.commands[4]
+    assert "systemctl unmask" in site.commands[5]
+    assert site.commands[6].startswith("@ssh/gpu1: rm -rf /etc/gpuboot/")
+    assert site.commands[7].endswith("delete node gpu1 --ignore-not-found")
+    assert len(site.commands) == 8
+    assert "take it out of the inventory" in site.messages[0]
 
 
 def test_claims_go_before_the_node_that_alone_had_their_volumes(
@@ -177,34 +181,36 @@ def test_claims_go_before_the_node_that_alone_had_their_volumes(
 ) -> None:
     site = Site(monkeypatch)
     assert operations._claims_deleted(cast(State, site), cast(Host, "cp1"), "gpu1", ["m/a", "m/b"])
-    assert [command.partition("delete")[2] for command in site.ran] == [
+    assert [command.partition("delete")[2] for command in site.commands] == [
         f" pvc {name} --wait=false --ignore-not-found" for name in ("a", "b")
     ]
-    assert "m/a, m/b: begin empty on another node" in site.told[0]
+    assert "m/a, m/b: begin empty on another node" in site.messages[0]
 
 
 def test_etcd_forgets_a_control_plane_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch)
-    site.ill = (255,)
+    site.unhealthy_members = (255,)
     state, leader = cast(State, site), cast(Host, "cp1")
     assert operations._etcd_can_spare(state, leader, "cp2", "")
     assert operations._etcd_left(state, leader, "cp2", "")
-    assert [command for command in site.ran if "member remove" in command] == [site.ran[-1]]
-    assert site.ran[-1].endswith(" member remove ff")
+    assert [command for command in site.commands if "member remove" in command] == [
+        site.commands[-1]
+    ]
+    assert site.commands[-1].endswith(" member remove ff")
 
 
 def test_etcd_keeps_its_majority(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch)
-    site.ill = (3,)
+    site.unhealthy_members = (3,)
     assert not operations._etcd_can_spare(cast(State, site), cast(Host, "cp1"), "cp2", "")
-    [told] = site.told
-    assert "etcd would lose its majority: of the 2 members that would be left, 1 answer" in told
-    assert "cp3" in told
-    assert "remedy: bring back those that do not answer" in told
+    [message] = site.messages
+    assert "etcd would lose its majority: of the 2 members that would be left, 1 answer" in message
+    assert "cp3" in message
+    assert "remedy: bring back those that do not answer" in message
 
 
 @pytest.mark.parametrize(
-    ("fails", "told"),
+    ("fails", "message"),
     [
         ("drain", "not drained\n    remedy: wait"),
         ("kubeadm reset", "gpu1 is drained but not reset: it broke\n    remedy: run again"),
@@ -212,15 +218,17 @@ def test_etcd_keeps_its_majority(monkeypatch: pytest.MonkeyPatch) -> None:
         ("delete node", "node gpu1 is not deleted: it broke\n    remedy: run again"),
     ],
 )
-def test_a_step_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, fails: str, told: str) -> None:
+def test_a_step_that_fails_ends_it(
+    monkeypatch: pytest.MonkeyPatch, fails: str, message: str
+) -> None:
     site = Site(monkeypatch, fails)
     state, leader = cast(State, site), cast(Host, "cp1")
-    done = {
+    succeeded = {
         "drain": lambda: operations._drained(state, leader, "gpu1", 60),
         "kubeadm reset": lambda: operations._reset(state, leader, "gpu1"),
         "delete pvc": lambda: operations._claims_deleted(state, leader, "gpu1", ["a/b"]),
         "delete node": lambda: operations._deleted(state, leader, "gpu1"),
     }[fails]()
-    assert done is False
-    assert site.told == [told]
+    assert succeeded is False
+    assert site.messages == [message]
     assert not commands.messages

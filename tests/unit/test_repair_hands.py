@@ -52,19 +52,19 @@ class Place:
             lambda _: None,
         )
         monkeypatch.setattr(repair, "inventory", SimpleNamespace(get_host=host))
-        monkeypatch.setattr(repair, "reach", lambda found: found.connected)
+        monkeypatch.setattr(repair, "reach", lambda target: target.connected)
         for name in ("run", "drain", "reboot", "wait_until_rejoined"):
             monkeypatch.setattr(repair, name, self.tool(name))
         monkeypatch.setattr(verify, "judge_node", self.judge)
 
     def tool(self, name: str) -> Callable[..., str]:
-        def called(target: Any, *given: Any) -> str:
-            self.did.append(f"{name} {target.name} {' '.join(map(str, given))[:60]}".strip())
+        def record_call(target: Any, *arguments: Any) -> str:
+            self.did.append(f"{name} {target.name} {' '.join(map(str, arguments))[:60]}".strip())
             if isinstance(self.answer, BaseException):
                 raise self.answer
             return self.answer
 
-        return called
+        return record_call
 
     def judge(self, *_: Any) -> Any:
         if isinstance(self.proof, BaseException):
@@ -157,8 +157,8 @@ def test_a_person_gets_a_bundle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setattr(repair, "record", lambda *_: Recording(site="site", leader="h0"))
     place.answer = "Product Name: H100"
     broken = Repair(state="failed", since=0, gpus=("GPU-a",), why="XID 79", note="did not help")
-    where = place.hands.hand_over("gpu1", broken)
-    machine, _, path = where.partition(":")
+    bundle = place.hands.hand_over("gpu1", broken)
+    machine, _, path = bundle.partition(":")
     assert machine
     with tarfile.open(path) as archive:
         texts = {

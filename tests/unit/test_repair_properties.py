@@ -13,15 +13,16 @@ import pytest
 from gpuboot.config.settings.upgrade import batch_size
 from gpuboot.kubernetes.repair.controller import Controller
 from gpuboot.kubernetes.repair.decide import decide
-from gpuboot.kubernetes.repair.model import BREAKER, OUT, STATE_KEY
+from gpuboot.kubernetes.repair.model import OUT
 from gpuboot.kubernetes.repair.observe import NODES, observe, parse_node
+from gpuboot.kubernetes.repair_keys import BREAKER, STATE_KEY
 from tests.unit.repair_site import (
+    GPU_LOST,
     HEALTH,
     HOT,
-    LOST,
-    REBOOT_ASKED,
+    RECOVERY_REBOOT,
+    RECOVERY_RESET,
     REMAP,
-    RESET_ASKED,
     XID_79,
     XID_119,
     KilledError,
@@ -30,8 +31,8 @@ from tests.unit.repair_site import (
     site_settings,
 )
 
-FAULTS = [[XID_79], [XID_119], [XID_119, HEALTH], [REMAP], [RESET_ASKED], [REBOOT_ASKED], [HOT],
-          [LOST], [XID_79, LOST], [HEALTH, HOT]]  # fmt: skip
+FAULTS = [[XID_79], [XID_119], [XID_119, HEALTH], [REMAP], [RECOVERY_RESET], [RECOVERY_REBOOT],
+          [HOT], [GPU_LOST], [XID_79, GPU_LOST], [HEALTH, HOT]]  # fmt: skip
 SEEDS = range(30)
 
 
@@ -66,21 +67,24 @@ class Watched(Site):
         limits = self.settings.remediate
         assert BREAKER not in self.maps
         assert max(self.scrape_age, self.rules_age) <= limits.stale_s
-        out = {one for one in self.nodes if self.node(one).out}
+        out = {node_name for node_name in self.nodes if self.node(node_name).out}
         assert len(out) < batch_size(limits.max_nodes, len(self.nodes))
         assert name not in self.persons
-        total = sum(self.node(one).capacity for one in self.nodes)
+        total = sum(self.node(node_name).capacity for node_name in self.nodes)
         left = sum(
-            self.node(one).allocatable
-            for one in self.nodes
-            if one not in out | {name} and not self.node(one).cordoned
+            self.node(node_name).allocatable
+            for node_name in self.nodes
+            if node_name not in out | {name} and not self.node(node_name).cordoned
         )
         assert left * 100 >= limits.min_healthy_percent * total
         recent = [past for past in self.node(name).past if past.at > self.clock - 7 * 86400]
-        assert len([one for one in recent if one.end == "released"]) <= limits.max_repairs
+        assert (
+            len([node_name for node_name in recent if node_name.end == "released"])
+            <= limits.max_repairs
+        )
 
 
-def made(seed: int) -> tuple[random.Random, Watched]:
+def random_site(seed: int) -> tuple[random.Random, Watched]:
     """A site of this seed: its size, its limits, and nodes that are not to be touched."""
     chance = random.Random(seed)
     limits = {
@@ -91,120 +95,139 @@ def made(seed: int) -> tuple[random.Random, Watched]:
         "max_repairs": chance.choice([1, 2, 3]),
         "actions": chance.choice([["reset"], ["reset", "reboot"], ["reset", "reboot", "manual"]]),
     }
-    found = Watched(settings=site_settings(**limits))
+    watched = Watched(settings=site_settings(**limits))
     for index in range(chance.randint(1, 9)):
-        found.add(f"gpu{index}", gpus=chance.choice([1, 4, 8]))
-        labels = found.nodes[f"gpu{index}"]["metadata"]["labels"]
+        watched.add(f"gpu{index}", gpus=chance.choice([1, 4, 8]))
+        labels = watched.nodes[f"gpu{index}"]["metadata"]["labels"]
         if chance.random() < 0.1:
             labels["gpuboot.io/remediate"] = "off"
         if chance.random() < 0.1:
             labels["node-role.kubernetes.io/control-plane"] = ""
-    return chance, found
+    return chance, watched
 
 
-def happen(chance: random.Random, it: Watched) -> None:
+def happen(chance: random.Random, watched: Watched) -> None:
     """Something breaks, heals, is done by a person, or becomes silent."""
-    name = chance.choice(list(it.nodes))
-    node = it.node(name)
-    what = chance.randrange(9)
-    if what < 4:
-        it.fault(name, *chance.choice(FAULTS), cure=chance.choice(["reset", "reboot", "never"]))
+    name = chance.choice(list(watched.nodes))
+    node = watched.node(name)
+    event = chance.randrange(9)
+    if event < 4:
+        watched.fault(
+            name, *chance.choice(FAULTS), cure=chance.choice(["reset", "reboot", "never"])
+        )
         unhealthy = chance.randint(0, node.capacity)
-        it.nodes[name]["status"]["allocatable"]["nvidia.com/gpu"] = str(unhealthy)
-    elif what == 4:
-        it.faults.pop(name, None)
-    elif what == 5 and not node.cordoned and node.state not in OUT:
-        it.cordon(name)
-        it.persons.add(name)
-    elif what == 6 and node.cordoned:
-        it.cordon(name, on=False)
-        it.persons.discard(name)
-    elif what == 7 and node.tainted:
-        it.untaint(name)
-        it.persons.add(name)  # what is cordoned now stays so until a person ends it
-    elif what == 8:
-        it.scrape_age = chance.choice([5.0, 5.0, 500.0])
-        it.blocked = {one for one in it.nodes if chance.random() < 0.3}
+        watched.nodes[name]["status"]["allocatable"]["nvidia.com/gpu"] = str(unhealthy)
+    elif event == 4:
+        watched.faults.pop(name, None)
+    elif event == 5 and not node.cordoned and node.state not in OUT:
+        watched.cordon(name)
+        watched.persons.add(name)
+    elif event == 6 and node.cordoned:
+        watched.cordon(name, on=False)
+        watched.persons.discard(name)
+    elif event == 7 and node.tainted:
+        watched.untaint(name)
+        watched.persons.add(name)  # what is cordoned now stays so until a person ends it
+    elif event == 8:
+        watched.scrape_age = chance.choice([5.0, 5.0, 500.0])
+        watched.blocked = {other_name for other_name in watched.nodes if chance.random() < 0.3}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_no_limit_is_passed_and_no_cordon_of_a_person_lifted(seed: int) -> None:
-    chance, it = made(seed)
+    chance, watched = random_site(seed)
     for _ in range(60):
         if chance.random() < 0.5:
-            happen(chance, it)
-        it.lives = chance.randint(0, 12) if chance.random() < 0.3 else None
+            happen(chance, watched)
+        watched.lives = chance.randint(0, 12) if chance.random() < 0.3 else None
         with contextlib.suppress(KilledError):
-            it.run()
-        it.clock += chance.choice([30, 300, 4000])
+            watched.run()
+        watched.clock += chance.choice([30, 300, 4000])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_who_only_looks_writes_nothing(seed: int) -> None:
-    chance, it = made(seed)
+    chance, watched = random_site(seed)
     for _ in range(20):
-        happen(chance, it)
-        decide(observe(it, it.settings, it.clock), it.clock, it.settings.remediate)
-        it.clock += 300
-    assert it.writes == []
-    assert it.did == []
+        happen(chance, watched)
+        decide(
+            observe(watched, watched.settings, watched.clock),
+            watched.clock,
+            watched.settings.remediate,
+        )
+        watched.clock += 300
+    assert watched.writes == []
+    assert watched.did == []
 
 
 SCENES = {
     "a reset": ([XID_119, HEALTH], "reset"),
-    "a reboot": ([XID_79, LOST], "reboot"),
-    "a reset, and then a reboot": ([RESET_ASKED], "reboot"),
-    "nothing helps": ([RESET_ASKED], "never"),
+    "a reboot": ([XID_79, GPU_LOST], "reboot"),
+    "a reset, and then a reboot": ([RECOVERY_RESET], "reboot"),
+    "nothing helps": ([RECOVERY_RESET], "never"),
     "a person has to": ([REMAP], "never"),
 }
 
 
-def ended(scene: str, lives: int | None) -> Site:
+def run_scene(scene: str, lives: int | None) -> Site:
     """A scene to its end, by a controller that is killed once."""
     alerts, cure = SCENES[scene]
-    it = site().fault("gpu1", *alerts, cure=cure)
-    it.lives = lives
+    fake_site = site().fault("gpu1", *alerts, cure=cure)
+    fake_site.lives = lives
     for _ in range(12):
         with contextlib.suppress(KilledError):
-            it.run()
-        if it.lives is not None and it.lives < 0:
-            it.lives = None
-        it.clock += 120
-    return it
+            fake_site.run()
+        if fake_site.lives is not None and fake_site.lives < 0:
+            fake_site.lives = None
+        fake_site.clock += 120
+    return fake_site
 
 
 def deaths(scene: str) -> Iterator[int]:
     """How often a controller may be killed in a scene: at each write, and after each job."""
-    whole = ended(scene, None)
-    yield from range(len(whole.writes) + len(whole.did))
+    uninterrupted = run_scene(scene, None)
+    yield from range(len(uninterrupted.writes) + len(uninterrupted.did))
 
 
-def told(it: Site) -> tuple[list[str], list[str]]:
+def unique_reports(fake_site: Site) -> tuple[list[str], list[str]]:
     """What Events and lines tell; a line may come twice."""
-    ways = [event["message"] for event in it.events]
-    lines = [f"{one['from']} -> {one['to']}: {one['why']}" for one in it.told]
+    ways = [event["message"] for event in fake_site.events]
+    lines = [
+        f"{transition['from']} -> {transition['to']}: {transition['why']}"
+        for transition in fake_site.log_entries
+    ]
     return ways, list(dict.fromkeys(lines))
 
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_a_run_that_is_killed_anywhere_is_continued_to_the_same_end(scene: str) -> None:
-    whole = ended(scene, None)
+    uninterrupted = run_scene(scene, None)
     for lives in deaths(scene):
-        it = ended(scene, lives)
-        assert it.states() == whole.states(), lives
-        assert it.tainted() == whole.tainted(), lives
-        assert it.node("gpu1").cordoned == whole.node("gpu1").cordoned, lives
-        assert len(it.node("gpu1").past) == len(whole.node("gpu1").past), lives
-        assert it.did.count(("reboot", "gpu1")) == whole.did.count(("reboot", "gpu1")), lives
-        assert told(it) == told(whole), lives
-        again = [job for job, _ in it.did]
-        assert list(dict.fromkeys(again)) == list(dict.fromkeys(job for job, _ in whole.did)), lives
+        interrupted = run_scene(scene, lives)
+        assert interrupted.states() == uninterrupted.states(), lives
+        assert interrupted.tainted() == uninterrupted.tainted(), lives
+        assert interrupted.node("gpu1").cordoned == uninterrupted.node("gpu1").cordoned, lives
+        assert len(interrupted.node("gpu1").past) == len(uninterrupted.node("gpu1").past), lives
+        assert interrupted.did.count(("reboot", "gpu1")) == uninterrupted.did.count(
+            ("reboot", "gpu1")
+        ), lives
+        assert unique_reports(interrupted) == unique_reports(uninterrupted), lives
+        jobs = [job for job, _ in interrupted.did]
+        assert list(dict.fromkeys(jobs)) == list(
+            dict.fromkeys(job for job, _ in uninterrupted.did)
+        ), lives
 
 
 def test_a_controller_that_was_taken_over_writes_nothing() -> None:
-    it = site().fault("gpu1", XID_79)
-    Controller(it, it.settings, it, it.told.append, mine=lambda: False).run()
-    assert it.writes == []
+    fake_site = site().fault("gpu1", XID_79)
+    Controller(
+        fake_site,
+        fake_site.settings,
+        fake_site,
+        fake_site.log_entries.append,
+        has_control=lambda: False,
+    ).run()
+    assert fake_site.writes == []
 
 
 def test_what_a_person_does_meanwhile_goes_first() -> None:
@@ -218,9 +241,9 @@ def test_what_a_person_does_meanwhile_goes_first() -> None:
                 self.cordon("gpu1")
             return answer
 
-    it = Late()
+    fake_site = Late()
     for index in range(1, 5):
-        it.add(f"gpu{index}")
-    it.fault("gpu1", XID_79).runs(3)
-    assert it.tainted() == set()
-    assert it.node("gpu1").cordoned
+        fake_site.add(f"gpu{index}")
+    fake_site.fault("gpu1", XID_79).runs(3)
+    assert fake_site.tainted() == set()
+    assert fake_site.node("gpu1").cordoned

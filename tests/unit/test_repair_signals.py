@@ -19,12 +19,12 @@ from gpuboot.kubernetes.repair.signals import (
 from gpuboot.rules.catalogue import all_alerts
 from gpuboot.rules.xid import FATAL, classes
 from tests.unit.repair_site import (
+    GPU_LOST,
     HEALTH,
     HOT,
-    LOST,
-    REBOOT_ASKED,
+    RECOVERY_REBOOT,
+    RECOVERY_RESET,
     REMAP,
-    RESET_ASKED,
     XID_79,
     XID_119,
 )
@@ -35,8 +35,11 @@ XID_74 = XID_119 | {"xid": "74"}
 
 
 def case(*alerts: dict[str, str], node: Signal | None = None) -> Case | None:
-    told = [of_alert(ON | one if one is not LOST else {"node": "gpu1"} | one, {}) for one in alerts]
-    return case_of([one for one in [*told, node] if isinstance(one, Signal)])
+    signals = [
+        of_alert(ON | alert if alert is not GPU_LOST else {"node": "gpu1"} | alert, {})
+        for alert in alerts
+    ]
+    return case_of([alert for alert in [*signals, node] if isinstance(alert, Signal)])
 
 
 @pytest.mark.parametrize(
@@ -44,49 +47,51 @@ def case(*alerts: dict[str, str], node: Signal | None = None) -> Case | None:
     [
         ([XID_79], "reboot", "xid-79"),
         ([REMAP], "manual", "row-remap-failure"),
-        ([RESET_ASKED], "reset", "recovery-action"),
-        ([REBOOT_ASKED], "reboot", "recovery-action"),
+        ([RECOVERY_RESET], "reset", "recovery-action"),
+        ([RECOVERY_REBOOT], "reboot", "recovery-action"),
         ([XID_119, HEALTH], "reset", "xid-119"),
-        ([XID_119, LOST], "reboot", "lost"),
+        ([XID_119, GPU_LOST], "reboot", "lost"),
         ([XID_74, HEALTH], "reboot", "xid-74"),
-        ([XID_119, REBOOT_ASKED], "reboot", "recovery-action"),
+        ([XID_119, RECOVERY_REBOOT], "reboot", "recovery-action"),
         ([XID_79, REMAP], "manual", "row-remap-failure"),
     ],
 )
 def test_what_is_enough(alerts: list[dict[str, str]], action: str, reason: str) -> None:
-    found = case(*alerts)
-    assert found is not None
-    assert (found.action, found.reason) == (action, reason)
-    assert found.gpus == ("GPU-a",)
+    repair_case = case(*alerts)
+    assert repair_case is not None
+    assert (repair_case.action, repair_case.reason) == (action, reason)
+    assert repair_case.gpus == ("GPU-a",)
 
 
 def test_the_kubelet_is_a_second_sign() -> None:
-    found = case(XID_119, node=UNHEALTHY)
-    assert found is not None
-    assert found.action == "reset"
-    assert "offers 3 of 4 GPUs" in found.why
-    assert "XID 119" in found.why
+    repair_case = case(XID_119, node=UNHEALTHY)
+    assert repair_case is not None
+    assert repair_case.action == "reset"
+    assert "offers 3 of 4 GPUs" in repair_case.cause
+    assert "XID 119" in repair_case.cause
 
 
-@pytest.mark.parametrize("alerts", [[XID_119], [HEALTH], [LOST], [HEALTH, LOST], [XID_119, XID_74]])
+@pytest.mark.parametrize(
+    "alerts", [[XID_119], [HEALTH], [GPU_LOST], [HEALTH, GPU_LOST], [XID_119, XID_74]]
+)
 def test_one_side_alone_is_not_enough(alerts: list[dict[str, str]]) -> None:
-    found = case(*alerts)
-    assert found is not None
-    assert found.action is None
-    assert "only one side tells of it" in found.why
+    repair_case = case(*alerts)
+    assert repair_case is not None
+    assert repair_case.action is None
+    assert "only one side tells of it" in repair_case.cause
 
 
 def test_signs_of_two_gpus_do_not_go_together() -> None:
     xid, health = of_alert(ON | XID_119, {}), of_alert(ON | HEALTH | {"UUID": "GPU-b"}, {})
     assert isinstance(xid, Signal)
     assert isinstance(health, Signal)
-    found = case_of([xid, health])
-    assert found is not None
-    assert found.action is None
+    repair_case = case_of([xid, health])
+    assert repair_case is not None
+    assert repair_case.action is None
 
 
 @pytest.mark.parametrize(
-    ("alert", "why"),
+    ("alert", "reason"),
     [
         (HOT, "heat"),
         (HEALTH | {"health_watch": "THERMAL"}, "heat"),
@@ -98,13 +103,13 @@ def test_signs_of_two_gpus_do_not_go_together() -> None:
         ({"alertname": "GPUMetricsMissing"}, "not repaired"),
         ({"alertname": "GPUAllocatedIdle"}, "program"),
         (XID_119 | {"xid": "31"}, "of class application"),
-        (RESET_ASKED | {"gpu_action": "drain"}, "for their owners"),
+        (RECOVERY_RESET | {"gpu_action": "drain"}, "for their owners"),
     ],
 )
-def test_what_is_never_a_reason(alert: dict[str, str], why: str) -> None:
-    found = of_alert(ON | alert, {})
-    assert isinstance(found, Ignored)
-    assert why in found.why
+def test_what_is_never_a_reason(alert: dict[str, str], reason: str) -> None:
+    outcome = of_alert(ON | alert, {})
+    assert isinstance(outcome, Ignored)
+    assert reason in outcome.cause
 
 
 NVLINK = HEALTH | {"health_watch": "NVLINK"}
@@ -126,11 +131,13 @@ H100, A100 = Card("NVIDIA-H100-80GB-HBM3", 7), Card("NVIDIA-A100-80GB-PCIe", 3)
 def test_a_watch_that_fails_on_a_card_that_is_well_is_no_second_sign(
     alert: dict[str, str], card: Card
 ) -> None:
-    found = of_alert(ON | alert, {}, card)
-    assert isinstance(found, Ignored)
-    both = case_of([one for one in (of_alert(ON | XID_119, {}), found) if isinstance(one, Signal)])
-    assert both is not None
-    assert both.action is None
+    outcome = of_alert(ON | alert, {}, card)
+    assert isinstance(outcome, Ignored)
+    repair_case = case_of(
+        [signal for signal in (of_alert(ON | XID_119, {}), outcome) if isinstance(signal, Signal)]
+    )
+    assert repair_case is not None
+    assert repair_case.action is None
 
 
 @pytest.mark.parametrize(
@@ -138,11 +145,13 @@ def test_a_watch_that_fails_on_a_card_that_is_well_is_no_second_sign(
     [(NVLINK_ERRORS, Card("NVIDIA-B200", 7)), (NO_BRIDGE, H100), (HEALTH, UNKNOWN)],
 )
 def test_a_watch_that_fails_on_a_broken_card_is_one(alert: dict[str, str], card: Card) -> None:
-    found = of_alert(ON | alert, {}, card)
-    assert isinstance(found, Signal)
-    both = case_of([one for one in (of_alert(ON | XID_119, {}), found) if isinstance(one, Signal)])
-    assert both is not None
-    assert both.action == "reset"
+    outcome = of_alert(ON | alert, {}, card)
+    assert isinstance(outcome, Signal)
+    repair_case = case_of(
+        [signal for signal in (of_alert(ON | XID_119, {}), outcome) if isinstance(signal, Signal)]
+    )
+    assert repair_case is not None
+    assert repair_case.action == "reset"
 
 
 def test_other_alerts_say_nothing() -> None:
@@ -153,21 +162,23 @@ def test_other_alerts_say_nothing() -> None:
 
 def test_a_site_decides_on_classes_of_xids() -> None:
     assert isinstance(of_alert(ON | XID_79, {79: "inspect"}), Ignored)
-    found = of_alert(ON | XID_119 | {"xid": "31"}, {31: "reset"})
-    assert isinstance(found, Signal)
-    assert found.action == "reset"
+    outcome = of_alert(ON | XID_119 | {"xid": "31"}, {31: "reset"})
+    assert isinstance(outcome, Signal)
+    assert outcome.action == "reset"
 
 
 def test_every_fatal_code_has_an_action_and_no_other() -> None:
     for code, kind in classes({}).items():
-        found = of_alert(ON | XID_119 | {"xid": str(code)}, {})
-        assert isinstance(found, Signal) == (kind in FATAL), code
+        outcome = of_alert(ON | XID_119 | {"xid": str(code)}, {})
+        assert isinstance(outcome, Signal) == (kind in FATAL), code
 
 
 def test_the_alerts_are_those_of_the_rules() -> None:
-    known = {alert.name for group in all_alerts(Settings()).values() for alert in group}
-    named = {one["alertname"] for one in (XID_79, LOST, HEALTH, REMAP, RESET_ASKED)}
-    assert set(NEVER) | named <= known
+    rule_names = {alert.name for group in all_alerts(Settings()).values() for alert in group}
+    alert_names = {
+        labels["alertname"] for labels in (XID_79, GPU_LOST, HEALTH, REMAP, RECOVERY_RESET)
+    }
+    assert set(NEVER) | alert_names <= rule_names
 
 
 def test_a_node_that_is_not_ready_says_nothing_of_its_gpus() -> None:

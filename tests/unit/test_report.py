@@ -27,11 +27,11 @@ from tests.unit.reports import UUIDS, broken, report, text
 
 
 def test_totals_and_verdict() -> None:
-    nothing = {"proven": 0, "answering": 0, "failed": 0, "not_covered": 0}
-    assert report(evidence()).totals == nothing | {"gpus": 6, "proven": 6}
-    found = broken()
-    assert (found.verdict, found.exit) == ("failed", 1)
-    assert found.totals == nothing | {"gpus": 6, "proven": 1, "failed": 5}
+    no_totals = {"proven": 0, "answering": 0, "failed": 0, "not_covered": 0}
+    assert report(evidence()).totals == no_totals | {"gpus": 6, "proven": 6}
+    failed_report = broken()
+    assert (failed_report.verdict, failed_report.exit) == ("failed", 1)
+    assert failed_report.totals == no_totals | {"gpus": 6, "proven": 1, "failed": 5}
 
 
 def test_a_node_s_failure_shows_on_all_its_gpus() -> None:
@@ -42,9 +42,9 @@ def test_a_node_s_failure_shows_on_all_its_gpus() -> None:
 
 @pytest.mark.parametrize("width", [60, 71, 80])
 def test_no_line_parts_a_link_from_its_number_or_mark(width: int) -> None:
-    found = report(evidence())
-    whole, narrow = text(found).splitlines(), text(found, width=width).splitlines()
-    below = [line for line in whole if line.startswith(("1 pci", "cluster "))]
+    full_report = report(evidence())
+    wide, narrow = text(full_report).splitlines(), text(full_report, width=width).splitlines()
+    below = [line for line in wide if line.startswith(("1 pci", "cluster "))]
     assert len(below) == 2
     for parts, gap in zip(below, ("  ", "   "), strict=True):
         for part in parts.removeprefix("cluster  ").split(gap):
@@ -54,15 +54,15 @@ def test_no_line_parts_a_link_from_its_number_or_mark(width: int) -> None:
 
 @pytest.mark.parametrize("make", [lambda: report(evidence()), broken])
 def test_json_round_trip(tmp_path: Path, make: object) -> None:
-    found = make()  # type: ignore[operator]
-    write(found, tmp_path)
-    assert load(tmp_path / "verify.json") == found
+    original = make()  # type: ignore[operator]
+    write(original, tmp_path)
+    assert load(tmp_path / "verify.json") == original
     data = json.loads((tmp_path / "verify.json").read_text())
-    assert (data["verdict"], data["exit"]) == (found.verdict, found.exit)
+    assert (data["verdict"], data["exit"]) == (original.verdict, original.exit)
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (None, "no such report"),
         ("{", "not a report"),
@@ -70,24 +70,24 @@ def test_json_round_trip(tmp_path: Path, make: object) -> None:
         ('{"schema": 9}', "schema 9"),
     ],
 )
-def test_what_is_no_report_is_refused(tmp_path: Path, content: str | None, said: str) -> None:
+def test_what_is_no_report_is_refused(tmp_path: Path, content: str | None, message: str) -> None:
     if content is not None:
         (tmp_path / "verify.json").write_text(content)
-    with pytest.raises(ReportError, match=said):
+    with pytest.raises(ReportError, match=message):
         load(tmp_path / "verify.json")
 
 
 def test_junit_counts_and_parses_whatever_a_log_holds() -> None:
-    found = broken()
-    root = ET.fromstring(junit(found))
+    failed_report = broken()
+    root = ET.fromstring(junit(failed_report))
     cases = root.findall(".//testcase")
-    assert len(cases) == len(found.findings) == int(root.attrib["tests"])
+    assert len(cases) == len(failed_report.findings) == int(root.attrib["tests"])
     assert (
         len(root.findall(".//failure"))
-        == len(found.with_status("fail"))
+        == len(failed_report.with_status("fail"))
         == int(root.attrib["failures"])
     )
-    assert len(root.findall(".//skipped")) == len(found.with_status("not_covered"))
+    assert len(root.findall(".//skipped")) == len(failed_report.with_status("not_covered"))
     assert [suite.attrib["name"] for suite in root] == ["gpu1", "gpu2", "cluster"]
     failure = next(f for f in root.iter("failure") if "Test FAILED" in f.attrib["message"])
     assert failure.text is not None
@@ -95,12 +95,12 @@ def test_junit_counts_and_parses_whatever_a_log_holds() -> None:
 
 
 def test_html_has_every_gpu_every_remedy_and_no_other_file() -> None:
-    found = broken()
-    page = html(found)
+    failed_report = broken()
+    page = html(failed_report)
     assert all(page.count(item) >= 1 for item in UUIDS)
     assert "&lt;b&gt;Test FAILED&lt;/b&gt;" in page
     assert "<b>Test FAILED" not in page
-    for item in found.findings:
+    for item in failed_report.findings:
         assert str(escape(item.remedy.split("`")[0])) in page
     assert "<code>nvidia-smi -q -d ECC,ROW_REMAPPER</code>" in page
     assert "SIMULATED by the gpuboot lab" in page
@@ -116,21 +116,21 @@ def test_html_of_a_proof() -> None:
 
 
 def test_terminal_has_a_row_per_gpu_and_says_what_to_do(tmp_path: Path) -> None:
-    shown = text(broken(), tmp_path)
-    assert all(item in shown for item in UUIDS)
-    row = next(line for line in shown.splitlines() if UUIDS[1] in line)
+    output = text(broken(), tmp_path)
+    assert all(item in output for item in UUIDS)
+    row = next(line for line in output.splitlines() if UUIDS[1] in line)
     assert (row.count("✓"), row.count("✗")) == (9, 1)
-    assert "FAILED  1 of 6 GPUs proven, 5 failed, 0 not covered" in shown
-    assert shown.count("no dcgm-exporter pod runs on this node") == 1
-    assert "remedy: look at the dcgm-exporter pod" in shown
-    assert "SIMULATED" in shown
-    assert str(tmp_path) in shown
+    assert "FAILED  1 of 6 GPUs proven, 5 failed, 0 not covered" in output
+    assert output.count("no dcgm-exporter pod runs on this node") == 1
+    assert "remedy: look at the dcgm-exporter pod" in output
+    assert "SIMULATED" in output
+    assert str(tmp_path) in output
 
 
 def test_terminal_of_a_proof() -> None:
-    shown = text(report(evidence()))
-    assert "PROVEN  6 of 6 GPUs proven" in shown
-    assert "remedy" not in shown
+    output = text(report(evidence()))
+    assert "PROVEN  6 of 6 GPUs proven" in output
+    assert "remedy" not in output
     real = replace(report(evidence()), simulated=())
     assert "SIMULATED" not in text(real)
 
@@ -145,30 +145,34 @@ def test_folders_have_names_of_their_own_and_latest_leads_to_the_newest(tmp_path
 
 def test_a_gpu_with_mig_is_one_row_with_its_instances(tmp_path: Path) -> None:
     """Totals go on counting cards; each MIG device has its own chain above the driver."""
-    what = mig_evidence.evidence(mig_evidence.machine())
-    found = mig_evidence.evaluate(what)
-    bad = what.hosts[0].devices[1].uuid
-    found = [
+    observed = mig_evidence.evidence(mig_evidence.machine())
+    findings = mig_evidence.evaluate(observed)
+    bad = observed.hosts[0].devices[1].uuid
+    findings = [
         replace(item, status="fail", remedy="-")
         if (item.link, item.gpu_uuid) == ("workload", bad)
         else item
-        for item in found
+        for item in findings
     ]
-    links = {what.hosts[0].node: tuple(hosts.without(GPU_LINKS, what.hosts[0]))}
-    made = build("lab", "2026-11-21T14:00:00Z", 1.0, what.hosts, found, links)
-    cut, whole = made.gpus
-    assert (made.totals["gpus"], made.totals["failed"], made.totals["proven"]) == (2, 1, 1)
-    assert whole.instances == ()
+    links = {observed.hosts[0].node: tuple(hosts.without(GPU_LINKS, observed.hosts[0]))}
+    built_report = build("lab", "2026-11-21T14:00:00Z", 1.0, observed.hosts, findings, links)
+    cut, undivided = built_report.gpus
+    assert (
+        built_report.totals["gpus"],
+        built_report.totals["failed"],
+        built_report.totals["proven"],
+    ) == (2, 1, 1)
+    assert undivided.instances == ()
     assert [item.status for item in cut.instances] == ["pass", "fail", "pass", "pass", "pass"]
     assert cut.links["workload"] == "fail"
     assert set(cut.instances[0].links) == set(cut.links)
     text = StringIO()
-    show(made, console=Console(file=text, width=140))
+    show(built_report, console=Console(file=text, width=140))
     assert bad in text.getvalue()
-    assert bad in html(made)
-    write(made, tmp_path)
-    again = load(tmp_path / "verify.json")
-    assert again.gpus == made.gpus
+    assert bad in html(built_report)
+    write(built_report, tmp_path)
+    loaded = load(tmp_path / "verify.json")
+    assert loaded.gpus == built_report.gpus
     row = json.loads((tmp_path / "verify.json").read_text())["gpus"][0]
     assert row["instances"][1]["status"] == "fail"
     assert row["instances"][1]["gi"] == 8

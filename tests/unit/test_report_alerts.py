@@ -58,34 +58,34 @@ def alerted() -> Report:
 
 
 def test_what_fires_is_known_by_gpu_node_and_cluster() -> None:
-    found = alerted()
-    assert [item.name for item in found.alerts or ()] == [
+    alerted_report = alerted()
+    assert [item.name for item in alerted_report.alerts or ()] == [
         "KubeletDown", "GPURowRemapFailure", "GPUNodeNotReady",
     ]  # fmt: skip
-    assert [item.action for item in found.firing("gpu1", UUIDS[0])] == ["replace"]
-    assert found.firing("gpu1") == found.firing("gpu1", UUIDS[1]) == []
-    assert [item.name for item in found.firing("gpu2")] == ["GPUNodeNotReady"]
-    assert [item.name for item in found.firing("")] == ["KubeletDown"]
-    assert found.verdict == "proven"
+    assert [item.action for item in alerted_report.firing("gpu1", UUIDS[0])] == ["replace"]
+    assert alerted_report.firing("gpu1") == alerted_report.firing("gpu1", UUIDS[1]) == []
+    assert [item.name for item in alerted_report.firing("gpu2")] == ["GPUNodeNotReady"]
+    assert [item.name for item in alerted_report.firing("")] == ["KubeletDown"]
+    assert alerted_report.verdict == "proven"
 
 
 def test_a_proven_gpu_that_is_to_be_replaced_shows_it_everywhere(tmp_path: Path) -> None:
-    found = alerted()
-    write(found, tmp_path)
+    alerted_report = alerted()
+    write(alerted_report, tmp_path)
     data = json.loads((tmp_path / "verify.json").read_text())
-    assert load(tmp_path / "verify.json") == found
+    assert load(tmp_path / "verify.json") == alerted_report
     rows = {row["uuid"]: row["alerts"] for row in data["gpus"]}
     assert (rows[UUIDS[0]], rows[UUIDS[1]]) == (["GPURowRemapFailure"], [])
     assert {item["action"] for item in data["alerts"]} == {"replace", ""}
-    suites = {suite.attrib["name"]: suite for suite in ET.fromstring(junit(found))}
+    suites = {suite.attrib["name"]: suite for suite in ET.fromstring(junit(alerted_report))}
     assert "GPURowRemapFailure fires (critical, gpu_action replace)" in (
         suites["gpu1"].findtext("system-out") or ""
     )
     assert "KubeletDown" in (suites["cluster"].findtext("system-out") or "")
-    shown = text(found)
-    assert "! gpu1  GPURowRemapFailure fires (critical, replace)" in shown
-    assert UUIDS[0] in shown.split("fires (critical, replace)")[1]
-    page = html(found)
+    output = text(alerted_report)
+    assert "! gpu1  GPURowRemapFailure fires (critical, replace)" in output
+    assert UUIDS[0] in output.split("fires (critical, replace)")[1]
+    page = html(alerted_report)
     row = page.split("<h2>GPUs")[1].split(UUIDS[0])[1].split("</td>")[0]
     assert "GPURowRemapFailure → replace" in row
     assert 'href="https://git.example.com/docs/runbooks/GPURowRemapFailure.md"' in page
@@ -106,21 +106,21 @@ def test_a_broken_link_leads_to_its_runbook() -> None:
 
 
 def test_messages_keep_no_credentials() -> None:
-    said = "Failed: http://user:s3cr3t@proxy:3128/ and https://a.example/b:c@d"
-    assert masked(said) == "Failed: http://***@proxy:3128/ and https://a.example/b:c@d"
+    message = "Failed: http://user:s3cr3t@proxy:3128/ and https://a.example/b:c@d"
+    assert masked(message) == "Failed: http://***@proxy:3128/ and https://a.example/b:c@d"
 
 
 def test_alerts_that_nobody_could_tell_are_unknown(tmp_path: Path) -> None:
-    found = report(evidence())
-    assert found.alerts is None
-    assert json.loads(json.dumps(found.to_json()))["alerts"] is None
-    assert "alerts: no answer" in html(found)
-    assert "0</b><span>alerts fire" in html(replace(found, alerts=()))
+    base_report = report(evidence())
+    assert base_report.alerts is None
+    assert json.loads(json.dumps(base_report.to_json()))["alerts"] is None
+    assert "alerts: no answer" in html(base_report)
+    assert "0</b><span>alerts fire" in html(replace(base_report, alerts=()))
 
 
 def test_details_are_no_run_on_sentence() -> None:
-    found = report(evidence())
-    more = Finding(
+    base_report = report(evidence())
+    extra_finding = Finding(
         check="c",
         link="targets",
         node="",
@@ -128,5 +128,5 @@ def test_details_are_no_run_on_sentence() -> None:
         status="pass",
         detail="kube-state-metrics is up",
     )
-    page = html(replace(found, findings=(*found.findings, more)))
+    page = html(replace(base_report, findings=(*base_report.findings, extra_finding)))
     assert "<div>3 targets up</div><div>kube-state-metrics is up</div>" in page

@@ -31,7 +31,7 @@ def finding(
 def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
     """To run the deployment again is no remedy for what the deployment has just failed at."""
     failure = Failure("Drivers | Install the driver", "\nE: no such package\n    remedy: x")
-    found = [
+    findings = [
         finding(
             link="driver",
             node="gpu1",
@@ -48,30 +48,30 @@ def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
         ),
         finding(link="pci", node="gpu1", gpu_uuid="GPU-1", status="pass", detail="on the bus"),
     ]
-    first, other, passed = with_run_failures(found, {"gpu1": failure})
+    first, other, passed = with_run_failures(findings, {"gpu1": failure})
     assert first.remedy == (
         "first fix what failed on this host in this run: Drivers | Install the driver: "
         "E: no such package; then run deploys/site.py"
     )
-    assert (other, passed) == (found[1], found[2])
+    assert (other, passed) == (findings[1], findings[2])
     assert Failure("Connect", "x" * 500).line.endswith("…")
     assert Failure("Connect", "").line == "Connect"
 
 
 def test_a_lost_gpu_is_one_case_with_its_lowest_broken_link_first() -> None:
     """Eight links of one GPU, one of them broken: one card, and what was not reached folded."""
-    said: dict[str, tuple[Status, str, str]] = {
+    outcomes: dict[str, tuple[Status, str, str]] = {
         "nvidia-smi": ("fail", "is lost", "reboot"),
         "allocatable": ("fail", "3 of 4", "see"),
     }
-    found = [
+    findings = [
         finding(
             link=link, node="gpu2", gpu_uuid="GPU-3", status=status, detail=detail, remedy=remedy
         )
-        for link in ("allocatable", *said)
-        for status, detail, remedy in [said[link]]
+        for link in ("allocatable", *outcomes)
+        for status, detail, remedy in [outcomes[link]]
     ]
-    found += [
+    findings += [
         finding(
             link=link,
             node="gpu2",
@@ -82,9 +82,9 @@ def test_a_lost_gpu_is_one_case_with_its_lowest_broken_link_first() -> None:
         )
         for link in ("runtime", "workload", "exporter", "prometheus", "attribution")
     ]
-    (case,) = cases(found)
+    (case,) = cases(findings)
     assert case.cause == Step(("nvidia-smi",), "fail", ("is lost",), "reboot")
-    assert [step.links[0] for step in case.others] == ["runtime", "allocatable"]
+    assert [step.links[0] for step in case.later_steps] == ["runtime", "allocatable"]
     assert len(case.other_links) == 6
     assert case.locations == (Location("gpu2", ("GPU-3",)),)
 
@@ -145,14 +145,14 @@ def mig_report(findings: tuple[Finding, ...]) -> Report:
 
 
 def test_a_mig_device_s_trouble_is_told_with_its_gpu() -> None:
-    found = mig_report(
+    built_report = mig_report(
         (
             finding("nvidia-smi", "a", "pass", "answers", gpu_uuid="GPU-1"),
             finding("workload", "a", "fail", "log: Test FAILED", "see its log", gpu_uuid="MIG-1"),
             finding("workload", "a", "pass", "it passed", gpu_uuid="MIG-2"),
         )
     )
-    table = html(found).split("<h2>GPUs")[1].split("</table>")[0]
+    table = html(built_report).split("<h2>GPUs")[1].split("</table>")[0]
     assert re.findall(r'title="workload: ([^"]*)"', table) == [
         "log: Test FAILED; it passed",
         "log: Test FAILED",
@@ -161,17 +161,17 @@ def test_a_mig_device_s_trouble_is_told_with_its_gpu() -> None:
 
 
 def test_what_was_not_reached_for_the_gpu_below_makes_no_case_of_its_own() -> None:
-    lost = [
+    lost_findings = [
         finding("nvidia-smi", "a", "fail", "requires reset", "reset it", gpu_uuid="GPU-1"),
         finding("workload", "a", "not_covered", NOT_REACHED, "fix that first", gpu_uuid="MIG-1"),
     ]
-    (case,) = cases(lost, mig_report(()).parents)
+    (case,) = cases(lost_findings, mig_report(()).parents)
     assert case.locations == (Location("a", ("GPU-1",)),)
 
 
 def test_failures_come_first() -> None:
     order: list[Status] = ["not_covered", "unknown", "fail"]
-    found = [
+    findings = [
         finding(link="pci", node=status, status=status, detail="d", remedy="r") for status in order
     ]
-    assert [case.status for case in cases(found)] == order[::-1]
+    assert [case.status for case in cases(findings)] == order[::-1]

@@ -16,7 +16,7 @@ from gpuboot.verify.report.junit import junit
 from gpuboot.verify.report.timeline.svg import WIDE
 from tests.unit.evidence import control_plane, evidence, host, metrics, workload_result
 from tests.unit.reports import report, text
-from tests.unit.test_checks_monitoring_objects import judged
+from tests.unit.test_checks_monitoring_objects import evaluate_objects
 
 BAD = workload_result("gpu1", 1, passed=False, error="Result verification failed at element 1!")
 
@@ -26,21 +26,21 @@ def test_a_gpu_that_fails_for_the_first_time_is_none_to_which_nothing_happened(
 ) -> None:
     sound = evidence()
     note(replace(report(sound), started="2026-11-20T14:00:00Z"), tmp_path)
-    rest = tuple(item for item in sound.workload_results if item.uuids != BAD.uuids)
-    now = report(replace(sound, workload_results=(*rest, BAD)))
+    other_results = tuple(item for item in sound.workload_results if item.uuids != BAD.uuids)
+    now = report(replace(sound, workload_results=(*other_results, BAD)))
     page = html(now, note(now, tmp_path).strips(now)).split("<h2>History")[1]
-    eventful, quiet = page.split("<details", 1)
+    eventful, uneventful = page.split("<details", 1)
     assert "1 fault" in eventful
     assert 'class="s-fail"' in eventful
-    assert "5 GPUs to which nothing happened" in quiet
-    assert not re.search(r"\d faults?<", quiet.split("</details>")[0])
+    assert "5 GPUs to which nothing happened" in uneventful
+    assert not re.search(r"\d faults?<", uneventful.split("</details>")[0])
 
 
 def test_each_link_of_the_cluster_shows_its_own_result() -> None:
-    seen = evidence(control_planes=(control_plane(), control_plane(node="cp2", error="no SSH")))
-    made = report(seen)
-    page = html(made)
-    assert "see above" not in page + text(made) + junit(made)
+    observed = evidence(control_planes=(control_plane(), control_plane(node="cp2", error="no SSH")))
+    built_report = report(observed)
+    page = html(built_report)
+    assert "see above" not in page + text(built_report) + junit(built_report)
     table = page.split("</ol></div>")[1].split("</table>")[0]
     rows = dict(re.findall(r"<b>([\w-]+)</b>.*?</td><td>(.*?)</td></tr>", table, re.DOTALL))
     assert "gpu1, gpu2: kubernetes is resolved, a:1 answers" in rows["services"]
@@ -56,9 +56,9 @@ _OF_NOTHING = re.compile(r"^(up|ready|\d+(, the newest| as | in use).*)$", re.IG
 
 
 def test_every_result_of_the_cluster_says_what_it_is_of() -> None:
-    seen = evidence(control_planes=(control_plane(),))
-    found = (*report(seen).findings, *judged())
-    results = [item.detail for item in found if item.link in CLUSTER_LINKS]
+    observed = evidence(control_planes=(control_plane(),))
+    findings = (*report(observed).findings, *evaluate_objects())
+    results = [item.detail for item in findings if item.link in CLUSTER_LINKS]
     assert "kube-state-metrics is up" in results
     assert not [detail for detail in results if _OF_NOTHING.match(detail)]
 
@@ -68,33 +68,38 @@ def test_one_of_something_is_no_plural() -> None:
         rules=(Rule(name="GPULost", health="ok"),),
         targets=(Target(job="dcgm", node="gpu1", health="up"),),
     )
-    seen = evidence(hosts=(host(count=1),), metrics=few)
-    made = report(seen)
-    said = " ".join(item.detail for item in made.findings) + html(made).split("</style>")[1]
-    assert {"1 rule, none with an error", "1 target up"} <= {f.detail for f in made.findings}
-    assert not re.findall(r"(?<!of )\b1 (?:rules|targets|GPUs|errors|findings|faults)\b", said)
-    assert "<b>1</b><span>GPU</span>" in said
+    collected = evidence(hosts=(host(count=1),), metrics=few)
+    created_report = report(collected)
+    page_text = (
+        " ".join(item.detail for item in created_report.findings)
+        + html(created_report).split("</style>")[1]
+    )
+    assert {"1 rule, none with an error", "1 target up"} <= {
+        f.detail for f in created_report.findings
+    }
+    assert not re.findall(r"(?<!of )\b1 (?:rules|targets|GPUs|errors|findings|faults)\b", page_text)
+    assert "<b>1</b><span>GPU</span>" in page_text
 
 
 @pytest.mark.parametrize("count", range(1, len(ROW_LINKS) + 1))
 def test_the_chain_leaves_no_link_alone_in_a_row(count: int) -> None:
-    made = report(evidence())
+    created_report = report(evidence())
     names = list(ROW_LINKS)[:count]
-    rows = tuple(replace(row, links=dict.fromkeys(names, "pass")) for row in made.gpus)
-    chain = html(replace(made, gpus=rows)).split('<ol class="chain"')[1].split("</ol>")[0]
+    rows = tuple(replace(row, links=dict.fromkeys(names, "pass")) for row in created_report.gpus)
+    chain = html(replace(created_report, gpus=rows)).split('<ol class="chain"')[1].split("</ol>")[0]
     (a_row,) = map(int, re.findall(r"--a-row:(\d+)", chain))
-    shown = chain.count("<li>")
+    link_count = chain.count("<li>")
     assert a_row <= 9
-    assert shown <= a_row or shown % a_row in {0, a_row - 1}, (shown, a_row)
+    assert link_count <= a_row or link_count % a_row in {0, a_row - 1}, (link_count, a_row)
 
 
 @pytest.mark.parametrize("count", [9, 10, len(ROW_LINKS)])
 def test_columns_of_links_leave_room_for_uuids(count: int) -> None:
     """Side by side while they fit beside a node, a UUID and their spaces; else upright."""
     names = list(ROW_LINKS)[:count]
-    made = report(evidence())
-    rows = tuple(replace(row, links=dict.fromkeys(names, "pass")) for row in made.gpus)
-    page = html(replace(made, gpus=rows)).split("</style>")[1]
+    built_report = report(evidence())
+    rows = tuple(replace(row, links=dict.fromkeys(names, "pass")) for row in built_report.gpus)
+    page = html(replace(built_report, gpus=rows)).split("</style>")[1]
     assert re.findall(r'<th class="c">([^<]+)</th>', page)[: len(names)] == names
     upright = 'class="matrix many"' in page
     wide = 30 * len(names) if upright else sum(6.2 * len(name) + 8 for name in names)

@@ -57,13 +57,13 @@ class Site:
     def noop(self, text: str) -> None:
         self.noops += 1
 
-    def _record(self, *found: Any) -> None:
-        self.changes = list(found)
+    def _record(self, *changes: Any) -> None:
+        self.changes = list(changes)
 
     def _read(self, fact: type[Fact], **arguments: Any) -> Any:
-        done = self.host.run(fact().bare_command(arguments), umask=0o77)
-        assert done.returncode == 0, done.stderr
-        return fact().value(done.stdout.splitlines())
+        result = self.host.run(fact().bare_command(arguments), umask=0o77)
+        assert result.returncode == 0, result.stderr
+        return fact().value(result.stdout.splitlines())
 
     def run(self, umask: int = 0o22, repository: Repository | None = None) -> str:
         """Run the operation; what it printed where it failed, else ""."""
@@ -76,9 +76,9 @@ class Site:
             else:
                 assert isinstance(command, StringCommand)
                 text = command.get_raw_value()
-            done = self.host.run(str(text), umask=umask, LC_ALL="C.UTF-8", LANGUAGE="de")
-            if done.returncode:
-                return done.stdout + done.stderr
+            result = self.host.run(str(text), umask=umask, LC_ALL="C.UTF-8", LANGUAGE="de")
+            if result.returncode:
+                return result.stdout + result.stderr
         return ""
 
     def etc(self) -> dict[str, str]:
@@ -132,8 +132,8 @@ def test_an_entry_of_the_same_repository_becomes_a_comment(site: Site, line: str
     assert after.read_text() == before.replace(f"\n{line}\n", f"\n# {line}\n")
     assert mode(after) == 0o640
     assert Path(f"{after}.gpuboot.save").read_text() == before
-    done = site.host.run("apt-get indextargets")
-    assert (done.returncode, done.stderr) == (0, ""), "apt is silent of the copy"
+    result = site.host.run("apt-get indextargets")
+    assert (result.returncode, result.stderr) == (0, ""), "apt is silent of the copy"
     (change,) = [item for item in site.changes if item.subject == f"file {after}"]
     assert change.field == "lines 3 to 3"
     assert change.diff == (f"-{line}", f"+# {line}")
@@ -151,10 +151,10 @@ def test_a_stanza_keeps_what_is_not_ours(site: Site) -> None:
     # the last line of the file has no end
     site.host.write(path, f"{third}\n{stanza}".rstrip())
     assert site.run() == ""
-    done = site.host.run(
+    result = site.host.run(
         "apt-get indextargets -o APT::Get::IndexTargets::ReleaseInfo=false --format '$(BASE_URI)'"
     )
-    assert sorted(done.stdout.split()) == sorted(
+    assert sorted(result.stdout.split()) == sorted(
         ["http://127.0.0.2:1/other/", "http://127.0.0.2:1/third/", f"{site.web}/docker/"]
     )
     assert site.run() == ""

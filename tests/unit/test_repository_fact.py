@@ -25,12 +25,12 @@ SHELLS = [
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    with apt_host.host() as made:
-        yield made
+    with apt_host.host() as scratch_host:
+        yield scratch_host
 
 
 def fact(
-    host: Host, url: str, suite: str = "/", shell: str = "dash", **more: Any
+    host: Host, url: str, suite: str = "/", shell: str = "dash", **options: Any
 ) -> RepositoryState:
     components = "" if suite == "/" else "Components: stable\n"
     text = (
@@ -38,22 +38,23 @@ def fact(
         f"Signed-By: {KEY}\n"
     )
     server = url.split("/")[2]
-    arguments = {"key_url": "http://127.0.0.1:1/k", **more}
+    arguments = {"key_url": "http://127.0.0.1:1/k", **options}
     script = Fact().bare_command(
         {"path": PATH, "key": KEY, "server": server, "text": text, **arguments}
     )
-    done = host.run(script, shell, umask=0o77)
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
-    return Fact().value(done.stdout.splitlines())
+    result = host.run(script, shell, umask=0o77)
+    assert result.returncode == 0, result.stderr
+    assert not result.stderr
+    return Fact().value(result.stdout.splitlines())
 
 
 def edits(host: Host, url: str, suite: str = "/", shell: str = "dash") -> list[Edit]:
     state = fact(host, url, suite, shell)
-    found = [edit for _, edit in replaced(state.entries, state.own)]
+    replacements = [edit for _, edit in replaced(state.entries, state.own)]
     prefix = f"{host.root}/etc/apt/"
     return [
-        Edit(edit.path.removeprefix(prefix), edit.first, edit.last, edit.text) for edit in found
+        Edit(edit.path.removeprefix(prefix), edit.first, edit.last, edit.text)
+        for edit in replacements
     ]
 
 
@@ -154,12 +155,12 @@ def test_files_that_apt_does_not_read_stay(host: Host, name: str) -> None:
 def test_stanzas(host: Host, shell: str) -> None:
     host.write("/etc/apt/sources.list.d/all.sources", STANZAS)
     name = "sources.list.d/all.sources"
-    rest = (
+    remainder = (
         "URIs: https://third.example/d\nSuites: noble jammy\n"
         "Types: deb\nComponents: stable\nSigned-By: /k.gpg\n\n"
         f"URIs: {DOCKER}/\nSuites: jammy\nTypes: deb\nComponents: stable\nSigned-By: /k.gpg\n"
     )
-    assert edits(host, DOCKER, "noble", shell) == [Edit(name, 6, 15), Edit(name, 23, 28, rest)]
+    assert edits(host, DOCKER, "noble", shell) == [Edit(name, 6, 15), Edit(name, 23, 28, remainder)]
 
 
 def test_a_password_stays_on_the_host(host: Host) -> None:

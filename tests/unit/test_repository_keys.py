@@ -20,7 +20,7 @@ END = 1798540000  # 2026-12-29
 KUBERNETES = RepositoryKey("kubernetes", "DE15B14486CD377B9E876E1A234654DA9A296436", END)
 
 
-def told(key: RepositoryKey, now: float) -> list[str]:
+def key_warnings(key: RepositoryKey, now: float) -> list[str]:
     return warnings([WORKER], {WORKER.host: replace(CLEAN, repository_keys=(key,))}, now)
 
 
@@ -33,7 +33,7 @@ def told(key: RepositoryKey, now: float) -> list[str]:
     ],
 )
 def test_it_is_told_a_month_before(before_s: int, text: str) -> None:
-    lines = told(KUBERNETES, END - before_s)
+    lines = key_warnings(KUBERNETES, END - before_s)
     assert len(lines) == bool(text)
     if text:
         assert f"the key of the kubernetes repository ({KUBERNETES.fingerprint}) {text}" in lines[0]
@@ -45,7 +45,7 @@ def test_it_is_part_of_a_hosts_state() -> None:
 
 
 def test_a_key_that_never_ends_is_not_told_of() -> None:
-    assert told(replace(KUBERNETES, end=0), END) == []
+    assert key_warnings(replace(KUBERNETES, end=0), END) == []
 
 
 @pytest.mark.skipif(not apt_host.HAS_APT, reason=apt_host.REASON)
@@ -55,8 +55,8 @@ def test_they_are_read_on_the_host() -> None:
         host.write("/etc/apt/keyrings/gpuboot-cuda.asc", lasting.public())
         host.write("/etc/apt/keyrings/gpuboot-kubernetes.asc", ending.public())
         host.write("/etc/apt/keyrings/other.asc", lasting.public())
-        done = host.run(f"{KEYS}configured_keys; printf 'end\\tok\\n'", umask=0o77)
-        first, second = parse(Fields(done.stdout.splitlines()))
+        result = host.run(f"{KEYS}configured_keys; printf 'end\\tok\\n'", umask=0o77)
+        first, second = parse(Fields(result.stdout.splitlines()))
         assert first == RepositoryKey("cuda", lasting.fingerprint, 0)
         assert (second.repository, second.fingerprint) == ("kubernetes", ending.fingerprint)
         assert second.end > 0
@@ -70,5 +70,5 @@ def test_a_subkey_may_sign_in_place_of_its_primary_key() -> None:
         key.add_subkey("10d")
         host.write("/etc/apt/keyrings/gpuboot-docker.asc", key.public())
         script = f"{KEYS}configured_keys; printf 'end\\tok\\n'"
-        (one,) = parse(Fields(host.run(script).stdout.splitlines()))
-        assert one.end == 0, "the primary key still signs"
+        (parsed_key,) = parse(Fields(host.run(script).stdout.splitlines()))
+        assert parsed_key.end == 0, "the primary key still signs"

@@ -15,7 +15,7 @@ from gpuboot.dashboards.spec import Column, Dashboard, Panel, Query
 from gpuboot.docker.compose.prometheus import monitoring_rules
 from gpuboot.kubernetes.service_scrape import JOB as SERVICES
 from gpuboot.rules import Alert, Record, Requirement
-from gpuboot.rules.requirements import offered
+from gpuboot.rules.requirements import available_sources
 from gpuboot.telemetry import collected
 from gpuboot.telemetry.expressions import metric_names
 
@@ -75,26 +75,26 @@ WELCOME = {
 
 def reads(name: str) -> Requirement:
     """What a metric comes from, in the end."""
-    found = Requirement.NOTHING
+    requirement = Requirement.NONE
     for record in RECORDS:
         if record.name == name:
-            found |= record.requires
+            requirement |= record.requires
     for prefix, source in SOURCES.items():
         if name.startswith(f"{prefix}_"):
-            found |= source
-    return found
+            requirement |= source
+    return requirement
 
 
 def all_read(expr: str) -> Requirement:
-    found = Requirement.NOTHING
+    requirement = Requirement.NONE
     for name in metric_names(expr):
-        found |= reads(name)
+        requirement |= reads(name)
     if f'up{{job="{SERVICES}"}}' in expr:  # the one target that is a Service
-        found |= Requirement.KUBERNETES
+        requirement |= Requirement.KUBERNETES
     # what Grafana's variables are compared with may be missing: all of them match nothing as well
     if re.search(r'\b(?:pod|namespace)(?:!=""|=~"(?!\$))', expr):
-        found |= Requirement.POD_LABELS
-    return found
+        requirement |= Requirement.POD_LABELS
+    return requirement
 
 
 RULES: list[Alert | Record] = [*RECORDS, *ALERTS]
@@ -102,11 +102,11 @@ RULES: list[Alert | Record] = [*RECORDS, *ALERTS]
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_requires_what_it_reads(rule: Alert | Record) -> None:
-    found = all_read(rule.expr)
-    welcome = WELCOME.get(rule.name, Requirement.NOTHING)
-    assert welcome in found
-    assert found in rule.requires | welcome
-    assert rule.requires in found
+    requirement = all_read(rule.expr)
+    welcome = WELCOME.get(rule.name, Requirement.NONE)
+    assert welcome in requirement
+    assert requirement in rule.requires | welcome
+    assert rule.requires in requirement
 
 
 PARTS = [
@@ -121,26 +121,26 @@ PARTS = [
 def test_a_panel_requires_what_it_reads(
     board: Dashboard, panel: Panel, part: Query | Column
 ) -> None:
-    found = all_read(part.expr)
+    requirement = all_read(part.expr)
     # kube-state-metrics' own series name pods as well
     of_gpus = Requirement.KUBE_STATE_METRICS not in panel.requires
     if isinstance(part, Column) and part.label in {"namespace", "pod"} and of_gpus:
-        found |= Requirement.POD_LABELS
-    assert found in board.requires | panel.requires | part.requires
-    whole = found
+        requirement |= Requirement.POD_LABELS
+    assert requirement in board.requires | panel.requires | part.requires
+    full_requirement = requirement
     for expr in panel.expressions:
-        whole |= all_read(expr)
-    assert part.requires in found
-    assert panel.requires in whole
+        full_requirement |= all_read(expr)
+    assert part.requires in requirement
+    assert panel.requires in full_requirement
 
 
 def test_no_panel_of_docker_hosts_reads_what_nothing_exports_there() -> None:
-    known = {rule["record"] for rule in loaded() if "record" in rule} | collected(SETTINGS)
-    known |= {"up", "ALERTS", "ALERTS_FOR_STATE"} | NODE_EXPORTER
+    known_metrics = {rule["record"] for rule in loaded() if "record" in rule} | collected(SETTINGS)
+    known_metrics |= {"up", "ALERTS", "ALERTS_FOR_STATE"} | NODE_EXPORTER
     for uid, board in dashboards(SETTINGS, rules.ON_DOCKER_HOSTS).items():
         for panel in board["panels"]:
             for target in panel.get("targets", ()):
-                assert not metric_names(target["expr"]) - known, (uid, panel["title"])
+                assert not metric_names(target["expr"]) - known_metrics, (uid, panel["title"])
 
 
 def loaded(settings: Any = SETTINGS) -> list[dict[str, Any]]:
@@ -150,15 +150,17 @@ def loaded(settings: Any = SETTINGS) -> list[dict[str, Any]]:
 
 
 def test_no_rule_of_docker_hosts_reads_what_nothing_exports_there() -> None:
-    found = loaded()
-    known = {rule["record"] for rule in found if "record" in rule} | collected(SETTINGS)
+    loaded_rules = loaded()
+    known_metrics = {rule["record"] for rule in loaded_rules if "record" in rule} | collected(
+        SETTINGS
+    )
     # Prometheus' own, and Alertmanager's
-    known |= {"up", "prometheus_config_last_reload_successful"} | NODE_EXPORTER
-    known |= {"alertmanager_config_last_reload_successful"}
-    known |= {"alertmanager_notifications_failed_total"}
-    for rule in found:
+    known_metrics |= {"up", "prometheus_config_last_reload_successful"} | NODE_EXPORTER
+    known_metrics |= {"alertmanager_config_last_reload_successful"}
+    known_metrics |= {"alertmanager_notifications_failed_total"}
+    for rule in loaded_rules:
         name = rule.get("alert") or rule["record"]
-        missing = metric_names(rule["expr"]) - known
+        missing = metric_names(rule["expr"]) - known_metrics
         if name in WELCOME:
             assert missing <= KUBERNETES_ONLY, name
         else:
@@ -169,7 +171,7 @@ def test_every_rule_that_can_answer_is_loaded_on_docker_hosts() -> None:
     names = {rule.get("alert") or rule["record"] for rule in loaded()}
     assert {"node:gpu_expected:count", "node:gpu_visible:count", "gpu:engine_active:avg5m"} <= names
     left_out = {rule.name for rule in RULES} - names
-    sources = offered(rules.ON_DOCKER_HOSTS, SETTINGS)
+    sources = available_sources(rules.ON_DOCKER_HOSTS, SETTINGS)
     assert left_out == {rule.name for rule in RULES if rule.requires not in sources}
     about_gpus = {a.name for a in ALERTS if a.component == "gpu" and not a.requires}
     assert {"GPULost", "GPUXidFatal", "GPUHealthFail", "GPUPcieReplay"} <= about_gpus <= names
@@ -187,7 +189,7 @@ def test_control_plane_targets_that_are_off_take_their_alerts_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "loaded"),
+    ("data", "loaded"),
     [
         ({}, {"EtcdBackupOld"}),
         ({"backup": {"enabled": False}}, set()),
@@ -197,14 +199,14 @@ def test_control_plane_targets_that_are_off_take_their_alerts_along() -> None:
     ],
 )
 def test_alerts_on_backups_are_loaded_where_there_are_any(
-    given: dict[str, Any], loaded: set[str]
+    data: dict[str, Any], loaded: set[str]
 ) -> None:
-    found = rules.loaded_alerts(parse_settings(given))
-    names = {alert.name for group in found.values() for alert in group}
+    alerts = rules.loaded_alerts(parse_settings(data))
+    names = {alert.name for group in alerts.values() for alert in group}
     assert {name for name in names if name.startswith("EtcdBackup")} == loaded
 
 
 def test_the_age_that_a_site_allows_is_the_threshold_of_both_alerts() -> None:
-    found = rules.loaded_alerts(parse_settings({"backup": {"s3": S3, "max_age_h": 30}}))
-    ages = [a.threshold for group in found.values() for a in group if "EtcdBackup" in a.name]
+    alerts = rules.loaded_alerts(parse_settings({"backup": {"s3": S3, "max_age_h": 30}}))
+    ages = [a.threshold for group in alerts.values() for a in group if "EtcdBackup" in a.name]
     assert ages == [30, 30]

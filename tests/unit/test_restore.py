@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 from pyinfra.api.command import FunctionCommand
 
-from deploys.operations.restore import Fresh, restored
+from deploys.operations.restore import LeaderBootstrap, restored
 from deploys.operations.restored_volumes import BackupVolumes
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes import restore
 from gpuboot.kubernetes.backup import Backup, Backups
-from gpuboot.kubernetes.restore import Living, Source
+from gpuboot.kubernetes.restore import LiveData, Source
 from gpuboot.templates import render
 
 OLD = Backup("20261121T000000Z-timer", 1.0, "timer", "cp1", "v1.36.3", "etcd:1", "c1", 100, 90, 64)
-NEW = replace(OLD, name="20261122T000000Z-upgrade", taken=86401.0, node="cp2", revision=200)
+NEW = replace(OLD, name="20261122T000000Z-upgrade", taken_at=86401.0, node="cp2", revision=200)
 FOREIGN = replace(OLD, name="20261123T000000Z-timer", ca="c2")
-KEPT = {"host1": Backups((FOREIGN, OLD), ca="c1"), "host2": Backups((NEW,), ca="c1")}
+STORED_BACKUPS = {"host1": Backups((FOREIGN, OLD), ca="c1"), "host2": Backups((NEW,), ca="c1")}
 NODES = (
     Node("w1", "w1", "192.0.2.21", "worker", gpus=2, leader=False),
     Node("host2", "cp2", "2001:db8::12", "control_plane", gpus=0, leader=False),
@@ -32,49 +32,49 @@ NODES = (
 )
 
 
-def chosen(wanted: str = "", leader_ca: str = "c1") -> Source | Problem:
-    kept = {**KEPT, "host1": replace(KEPT["host1"], ca=leader_ca)}
-    return restore.choose(wanted, kept, "/b", "host1")
+def select_source(requested: str = "", leader_ca: str = "c1") -> Source | Problem:
+    backups = {**STORED_BACKUPS, "host1": replace(STORED_BACKUPS["host1"], ca=leader_ca)}
+    return restore.choose(requested, backups, "/b", "host1")
 
 
 def test_the_newest_of_this_cluster_is_taken() -> None:
-    assert chosen() == Source(NEW, "host2", f"/b/{NEW.name}")
+    assert select_source() == Source(NEW, "host2", f"/b/{NEW.name}")
 
 
 def test_an_older_one_is_taken_by_its_name() -> None:
-    assert chosen(OLD.name) == Source(OLD, "host1", f"/b/{OLD.name}")
+    assert select_source(OLD.name) == Source(OLD, "host1", f"/b/{OLD.name}")
 
 
 def test_an_empty_machine_takes_any_cluster_s() -> None:
-    assert chosen(leader_ca="") == Source(FOREIGN, "host1", f"/b/{FOREIGN.name}")
+    assert select_source(leader_ca="") == Source(FOREIGN, "host1", f"/b/{FOREIGN.name}")
 
 
 def test_a_backup_that_is_not_there_is_named_with_those_that_are() -> None:
-    problem = chosen("20200101T000000Z-timer")
+    problem = select_source("20200101T000000Z-timer")
     assert isinstance(problem, Problem)
     assert OLD.name in problem.remedy
     assert NEW.name in problem.remedy
 
 
 def test_a_folder_of_the_control_machine_is_read(tmp_path: Path) -> None:
-    problem = chosen(str(tmp_path))
+    problem = select_source(str(tmp_path))
     assert isinstance(problem, Problem)
     assert "about.json, etcd.db, pki.tar is missing" in problem.cause
     for name in restore.FILES:
         (tmp_path / name).touch()
     snapshot = {"revision": 7, "totalKey": 3, "totalSize": 64}
-    about = {
+    metadata = {
         "taken": 5, "reason": "timer", "node": "cp1", "kubernetes": "v1.36.3", "etcd": "e",
         "ca": "c1", "snapshot": snapshot,
     }  # fmt: skip
-    (tmp_path / "about.json").write_text(json.dumps(about))
-    source = chosen(str(tmp_path))
+    (tmp_path / "about.json").write_text(json.dumps(metadata))
+    source = select_source(str(tmp_path))
     assert isinstance(source, Source)
     assert (source.host, source.folder, source.backup.revision) == ("", str(tmp_path), 7)
 
 
 @pytest.mark.parametrize(
-    ("backup", "ca", "lock", "ready", "said"),
+    ("backup", "ca", "lock", "ready", "expected"),
     [
         (OLD, "c1", "1.37.0", False, ""),  # the versions of a living cluster are its own
         (OLD, "c2", "1.36.3", True, "is of another cluster"),
@@ -84,48 +84,53 @@ def test_a_folder_of_the_control_machine_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_what_may_not_be_restored_is_refused(
-    backup: Backup, ca: str, lock: str, ready: bool, said: str
+    backup: Backup, ca: str, lock: str, ready: bool, expected: str
 ) -> None:
     problem = restore.refusal(Source(backup, "host1", "/b"), ca, lock, ready, "host1")
-    assert (said in problem.cause and problem.remedy) if problem else not said
+    assert (expected in problem.cause and problem.remedy) if problem else not expected
 
 
 @pytest.mark.parametrize(
-    ("living", "empty", "said"),
+    ("live_cluster", "empty", "expected"),
     [
-        (Living(250, 95), False, "etcd is at revision 250 with 95 keys now"),
-        (Living(), False, "etcd does not answer"),
-        (Living(), True, "on a machine that is in no cluster"),
+        (LiveData(250, 95), False, "etcd is at revision 250 with 95 keys now"),
+        (LiveData(), False, "etcd does not answer"),
+        (LiveData(), True, "on a machine that is in no cluster"),
     ],
 )
-def test_a_person_is_told_what_is_replaced(living: Living, empty: bool, said: str) -> None:
-    text = restore.question("prod", Source(OLD, "host1", "/b"), living, 7201.0, empty)
-    assert said in text
+def test_a_person_is_told_what_is_replaced(
+    live_cluster: LiveData, empty: bool, expected: str
+) -> None:
+    text = restore.question("prod", Source(OLD, "host1", "/b"), live_cluster, 7201.0, empty)
+    assert expected in text
     assert "revision 100, 90 keys" in text
     assert "taken 2 h 0 min ago" in text
     assert text.endswith("--data gpuboot_restore=prod")
 
 
 def test_all_control_planes_are_members_of_the_restored_etcd() -> None:
-    found = restore.members(NODES)
-    assert [item.host for item in found] == ["host1", "host2"]
-    assert restore.initial_cluster(found) == (
+    member_list = restore.members(NODES)
+    assert [item.host for item in member_list] == ["host1", "host2"]
+    assert restore.initial_cluster(member_list) == (
         "cp1=https://192.0.2.11:2380,cp2=https://[2001:db8::12]:2380"
     )
 
 
 @pytest.mark.parametrize(
-    ("kept", "said"),
+    ("backups", "expected"),
     [
-        (KEPT, ""),
-        ({"host1": KEPT["host1"]}, "host2 cannot be reached, and would come back"),
-        ({**KEPT, "host2": Backups((NEW,))}, "host2: in group control_plane, and no part of"),
-        ({**KEPT, "host2": Backups((NEW,), ca="c9")}, "host2: in group control_plane"),
+        (STORED_BACKUPS, ""),
+        ({"host1": STORED_BACKUPS["host1"]}, "host2 cannot be reached, and would come back"),
+        (
+            {**STORED_BACKUPS, "host2": Backups((NEW,))},
+            "host2: in group control_plane, and no part of",
+        ),
+        ({**STORED_BACKUPS, "host2": Backups((NEW,), ca="c9")}, "host2: in group control_plane"),
     ],
 )
-def test_all_members_are_restored_or_none(kept: dict[str, Backups], said: str) -> None:
-    problem = restore.members_missing(restore.members(NODES), kept, "c1")
-    assert (said in problem.cause and problem.remedy) if problem else not said
+def test_all_members_are_restored_or_none(backups: dict[str, Backups], expected: str) -> None:
+    problem = restore.members_missing(restore.members(NODES), backups, "c1")
+    assert (expected in problem.cause and problem.remedy) if problem else not expected
 
 
 def test_etcd_s_metrics_tell_what_it_has() -> None:
@@ -134,8 +139,8 @@ def test_etcd_s_metrics_tell_what_it_has() -> None:
         "etcd_debugging_mvcc_keys_total\t1.2e+03",
         "end\tok",
     ]
-    assert restore.parse_living(Fields(lines)) == Living(2091, 1200)
-    assert restore.parse_living(Fields(["end\tok"])) == Living()
+    assert restore.parse_living(Fields(lines)) == LiveData(2091, 1200)
+    assert restore.parse_living(Fields(["end\tok"])) == LiveData()
 
 
 CRICTL = '#!/bin/sh\ncase "$*" in *" pull "*) exit 1 ;; esac\n'
@@ -189,8 +194,8 @@ def unpacked(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_is_stopped_while_a_backup_is_unpacked(root: Path) -> None:
-    done = unpacked(root)
-    assert done.returncode == 0, done.stderr
+    result = unpacked(root)
+    assert result.returncode == 0, result.stderr
     assert manifests(root) == 4
     assert (root / "var/lib/etcd/mine").exists()
     calls = (root / "calls").read_text()
@@ -200,8 +205,8 @@ def test_nothing_is_stopped_while_a_backup_is_unpacked(root: Path) -> None:
 
 def test_data_are_exchanged_and_those_of_before_kept(root: Path) -> None:
     for arguments in (("unpack",), ("stop",), ("swap",), ("swap",)):
-        done = unpacked(root) if arguments == ("unpack",) else step(root, *arguments)
-        assert done.returncode == 0, done.stderr
+        result = unpacked(root) if arguments == ("unpack",) else step(root, *arguments)
+        assert result.returncode == 0, result.stderr
     assert manifests(root) == 0
     assert (root / "var/lib/etcd/member").exists()
     (before,) = (root / "var/lib").glob("etcd.before-2*")
@@ -225,27 +230,29 @@ def test_a_restore_that_was_killed_begins_anew(root: Path) -> None:
 def test_a_broken_backup_leaves_all_as_it_is(root: Path) -> None:
     ctr = root / "bin/ctr"
     ctr.write_text(ctr.read_text().replace("mkdir -p", "false"))
-    done = unpacked(root)
-    assert done.returncode == 1
-    assert "etcdutl made no data" in done.stderr
+    result = unpacked(root)
+    assert result.returncode == 1
+    assert "etcdutl made no data" in result.stderr
     assert manifests(root) == 4
 
 
 VOLUMES = BackupVolumes(None, {}, 0)
 
 
-def names(fresh: Fresh | None) -> list[str]:
+def names(fresh_machine: LeaderBootstrap | None) -> list[str]:
     """What a restore does, one after the other: the functions' and the steps' names."""
     source = Source(OLD, "host1", "/b")
-    found = []
-    for command in restored._inner(source, restore.members(NODES), "/b", VOLUMES, fresh):
+    step_names = []
+    for command in restored._inner(source, restore.members(NODES), "/b", VOLUMES, fresh_machine):
         if isinstance(command, FunctionCommand):
             step = [str(item).partition(" ")[0] for item in command.args if isinstance(item, str)]
-            what = command.function.__name__.strip("_")
-            found.append(" ".join([what, *(step[:1] if what == "on_each" else [])]))
+            function_name = command.function.__name__.strip("_")
+            step_names.append(
+                " ".join([function_name, *(step[:1] if function_name == "on_each" else [])])
+            )
         else:
-            found.append(str(command).partition(" --")[0])
-    return found
+            step_names.append(str(command).partition(" --")[0])
+    return step_names
 
 
 @pytest.fixture
@@ -269,8 +276,8 @@ def test_nothing_stops_before_every_member_has_the_backup_unpacked() -> None:
 
 @pytest.mark.usefixtures("recording")
 def test_an_empty_machine_gets_keys_first_and_kubeadm_last() -> None:
-    found = names(Fresh("d", "k"))
-    assert found[1] == "on_each keys"
-    assert found[-1] == "kubeadm init"
-    assert "returned" in found
-    assert "wait_for_etcd" not in found
+    step_names = names(LeaderBootstrap("d", "k"))
+    assert step_names[1] == "on_each keys"
+    assert step_names[-1] == "kubeadm init"
+    assert "returned" in step_names
+    assert "wait_for_etcd" not in step_names

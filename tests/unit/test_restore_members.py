@@ -39,14 +39,14 @@ class Nodes:
 
 
 def distribute(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, list[str]]:
-    told: list[str] = []
+    messages: list[str] = []
 
     def report(host: object, message: str) -> bool:
-        told.append(message)
+        messages.append(message)
         return False
 
     monkeypatch.setattr("deploys.operations.restore.remote.run", nodes.run)
-    monkeypatch.setattr("deploys.operations.restore.inform", told.append)
+    monkeypatch.setattr("deploys.operations.restore.inform", messages.append)
     monkeypatch.setattr("deploys.operations.restore.report_failure", report)
     (command, *_) = restored._inner(
         Source(OLD, "cp2", f"/b/{OLD.name}"),
@@ -55,8 +55,8 @@ def distribute(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, lis
         BackupVolumes(None, {}, 0),
     )
     assert isinstance(command, FunctionCommand)
-    done = command.function(SimpleNamespace(inventory=nodes), SimpleNamespace(), *command.args)
-    return done, told
+    succeeded = command.function(SimpleNamespace(inventory=nodes), SimpleNamespace(), *command.args)
+    return succeeded, messages
 
 
 def test_members_that_lack_the_backup_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +69,6 @@ def test_another_backup_of_the_same_name_is_not_taken_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two nodes may take one in the same second: members of both would differ."""
-    done, told = distribute(Nodes(cp1="x y z", cp2="a b c"), monkeypatch)
-    assert not done
-    assert f"/b/{OLD.name} of cp1 is another backup of the same name" in told[-1]
+    succeeded, messages = distribute(Nodes(cp1="x y z", cp2="a b c"), monkeypatch)
+    assert not succeeded
+    assert f"/b/{OLD.name} of cp1 is another backup of the same name" in messages[-1]

@@ -35,7 +35,7 @@ from gpuboot.verify.report.run import last_lines, run_html
 from tests.unit.test_backup import Machine
 
 # as kubectl listed them in a cluster, with shorter names, and one each of other kinds
-LISTED = """\
+VOLUME_LIST = """\
 team/data\t/v/pvc-1_team_data\tgpu1\trancher.io/local-path\t
 monitoring/db\t/v/pvc-2_monitoring_db\tgpu2\trancher.io/local-path\t
 team/going\t/v/pvc-3_team_going\tgpu1\trancher.io/local-path\t2026-11-25T09:00:00Z
@@ -50,70 +50,70 @@ ASIDE = "/v/.removed/20261125093000-pvc-1_team_data"
 
 
 def test_folders_of_one_node_are_the_volumes_that_a_snapshot_lacks() -> None:
-    assert parse(LISTED) == [DB, DATA, FAST]
-    assert [item.ours for item in parse(LISTED)] == [True, True, False]
+    assert parse(VOLUME_LIST) == [DB, DATA, FAST]
+    assert [item.is_local_path for item in parse(VOLUME_LIST)] == [True, True, False]
     assert parse("") == []
 
 
 def test_without_an_api_server_a_backup_lists_no_volumes(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     assert machine.run("upgrade", NO_API="yes").returncode == 0
-    (made,) = machine.kept
-    assert not (made / "volumes").exists()
-    assert (made / "etcd.db").exists()
+    (stored_backup,) = machine.backups
+    assert not (stored_backup / "volumes").exists()
+    assert (stored_backup / "etcd.db").exists()
 
 
 def script(mode: str, start: float, *paths: Path) -> dict[str, Folder]:
     """What the script tells of folders."""
     words = ["sh", "-c", render("kubernetes/volume-folders.sh"), "x", mode, str(int(start))]
-    done = subprocess.run([*words, *map(str, paths)], capture_output=True, text=True, timeout=30)
-    assert done.returncode == 0, done.stderr
-    return parse_folders(done.stdout.splitlines())
+    result = subprocess.run([*words, *map(str, paths)], capture_output=True, text=True, timeout=30)
+    assert result.returncode == 0, result.stderr
+    return parse_folders(result.stdout.splitlines())
 
 
-def birth_is_told(path: Path) -> bool:
-    told = subprocess.run(["stat", "-c", "%W", path], capture_output=True, text=True)
-    return told.stdout.strip() not in ("", "0", "-")
+def has_birth_time(path: Path) -> bool:
+    result = subprocess.run(["stat", "-c", "%W", path], capture_output=True, text=True)
+    return result.stdout.strip() not in ("", "0", "-")
 
 
 def test_a_folder_is_there_new_aside_or_gone(tmp_path: Path) -> None:
-    if not birth_is_told(tmp_path):
+    if not has_birth_time(tmp_path):
         pytest.skip("this file system tells no birth of a folder")
-    here, away, gone = (tmp_path / f"pvc-{number} of a" for number in (1, 2, 3))
-    here.mkdir()
+    present, aside, missing = (tmp_path / f"pvc-{number} of a" for number in (1, 2, 3))
+    present.mkdir()
     removed = tmp_path / ".removed"
     for stamp in ("20261101000000", "20261125000000"):
-        (removed / f"{stamp}-{away.name}").mkdir(parents=True)
-    newest = str(removed / f"20261125000000-{away.name}")
-    told = script("look", time.time() + 60, here, away, gone)
-    assert told == {
-        str(here): Folder("there"),
-        str(away): Folder("aside", newest),
-        str(gone): Folder("gone"),
+        (removed / f"{stamp}-{aside.name}").mkdir(parents=True)
+    newest = str(removed / f"20261125000000-{aside.name}")
+    folders = script("look", time.time() + 60, present, aside, missing)
+    assert folders == {
+        str(present): Folder("there"),
+        str(aside): Folder("aside", newest),
+        str(missing): Folder("gone"),
     }
-    assert script("look", time.time() - 60, here)[str(here)] == Folder("anew")
-    assert not away.exists()
-    assert not gone.exists()
+    assert script("look", time.time() - 60, present)[str(present)] == Folder("anew")
+    assert not aside.exists()
+    assert not missing.exists()
 
 
 def test_folders_are_moved_back_and_those_that_are_gone_made(tmp_path: Path) -> None:
-    data, gone, new = (tmp_path / f"pvc-{number}_a_b" for number in (1, 2, 3))
+    data, missing, new = (tmp_path / f"pvc-{number}_a_b" for number in (1, 2, 3))
     for place in (data, new):
         (tmp_path / ".removed" / f"20261125000000-{place.name}").mkdir(parents=True)
     (tmp_path / f".removed/20261125000000-{data.name}/rows").write_text("precious")
     new.mkdir()
     (new / "rows").write_text("younger")
-    told = script("back", time.time() + 60, data, gone, new)
+    folders = script("back", time.time() + 60, data, missing, new)
     assert (data / "rows").read_text() == "precious"
     assert (new / "rows").read_text() == "younger"
-    assert [folder.state for folder in told.values()] == ["there", "gone", "there"]
-    assert gone.stat().st_mode & 0o777 == 0o777
-    again = script("back", time.time() + 60, data)
-    assert again[str(data)] == Folder("there")
+    assert [folder.state for folder in folders.values()] == ["there", "gone", "there"]
+    assert missing.stat().st_mode & 0o777 == 0o777
+    second_pass = script("back", time.time() + 60, data)
+    assert second_pass[str(data)] == Folder("there")
 
 
 @pytest.mark.parametrize(
-    ("folder", "back", "lost"),
+    ("folder", "back", "expected_lost"),
     [
         (Folder("there"), "", ""),
         (Folder("aside", ASIDE), DATA.path, ""),
@@ -122,17 +122,17 @@ def test_folders_are_moved_back_and_those_that_are_gone_made(tmp_path: Path) -> 
         (Folder("anew", ASIDE), "", f"what it held before is in {ASIDE}"),
     ],
 )
-def test_what_a_restore_would_bring(folder: Folder, back: str, lost: str) -> None:
-    found = outlook([DATA], {"gpu1": {DATA.path: folder}})
-    assert bool(found.back) is bool(back)
-    assert back in "".join(found.back)
-    assert bool(found.lost) is bool(lost)
-    assert lost in "".join(found.lost)
-    assert found.unknown == []
+def test_what_a_restore_would_bring(folder: Folder, back: str, expected_lost: str) -> None:
+    result = outlook([DATA], {"gpu1": {DATA.path: folder}})
+    assert bool(result.back) is bool(back)
+    assert back in "".join(result.back)
+    assert bool(result.without_data) is bool(expected_lost)
+    assert expected_lost in "".join(result.without_data)
+    assert result.unknown == []
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "back", "lost"),
+    ("before", "now", "back", "expected_lost"),
     [
         (Folder("there"), Folder("there"), 0, 0),
         (Folder("there", ASIDE), Folder("there"), 1, 0),  # it was moved back
@@ -144,21 +144,21 @@ def test_what_a_restore_would_bring(folder: Folder, back: str, lost: str) -> Non
     ],
 )
 def test_what_a_restore_has_brought(
-    before: Folder | None, now: Folder, back: int, lost: int
+    before: Folder | None, now: Folder, back: int, expected_lost: int
 ) -> None:
     earlier = {"gpu1": {DATA.path: before}} if before else {}
-    found = outlook([DATA], {"gpu1": {DATA.path: now}}, earlier)
-    assert (len(found.back), len(found.lost), found.unknown) == (back, lost, [])
+    result = outlook([DATA], {"gpu1": {DATA.path: now}}, earlier)
+    assert (len(result.back), len(result.without_data), result.unknown) == (back, expected_lost, [])
 
 
 def test_a_node_that_does_not_answer_leaves_its_claims_unknown() -> None:
-    found = outlook([DATA, DB], {"gpu1": {DATA.path: Folder("there")}})
-    assert found.unknown == ["monitoring/db (gpu2: the node does not answer)"]
+    result = outlook([DATA, DB], {"gpu1": {DATA.path: Folder("there")}})
+    assert result.unknown == ["monitoring/db (gpu2: the node does not answer)"]
 
 
 def test_the_question_names_the_claims() -> None:
-    found = Outlook(back=["team/a (gpu1: /v/a)"], lost=["team/b (gpu1: /v/b is gone)"])
-    text = "\n".join(question_lines([DATA], found))
+    result = Outlook(back=["team/a (gpu1: /v/a)"], without_data=["team/b (gpu1: /v/b is gone)"])
+    text = "\n".join(question_lines([DATA], result))
     assert "come back WITHOUT their data:\n    team/b (gpu1: /v/b is gone)" in text
     assert "team/a (gpu1: /v/a)" in text
     assert "not known" not in text
@@ -169,15 +169,17 @@ def test_the_question_names_the_claims() -> None:
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[dict[str, str]]:
     """Hosts whose commands run here; the cluster has the volumes under the key `listed`."""
-    texts = {"listed": LISTED.replace("/v/", f"{tmp_path}/"), "away": "gpu2"}
+    texts = {"listed": VOLUME_LIST.replace("/v/", f"{tmp_path}/"), "away": "gpu2"}
 
     def run(target: Any, command: str, stdin: str = "") -> str:
         words = ["sh", "-c", command]
         path = f"{tmp_path}/bin:{os.environ['PATH']}"
-        done = subprocess.run(words, capture_output=True, text=True, env={"PATH": path}, timeout=30)
-        if done.returncode:
-            raise remote.RemoteError(done.stderr)
-        return done.stdout
+        result = subprocess.run(
+            words, capture_output=True, text=True, env={"PATH": path}, timeout=30
+        )
+        if result.returncode:
+            raise remote.RemoteError(result.stderr)
+        return result.stdout
 
     kubectl = tmp_path / "bin/kubectl"
     kubectl.parent.mkdir()
@@ -199,8 +201,8 @@ STATE: Any = SimpleNamespace(
 HOST: Any = SimpleNamespace(name="cp1")
 
 
-def backup(folder: Path, taken: float) -> BackupVolumes:
-    source = Source(Backup("b", taken), "", str(folder))
+def backup(folder: Path, taken_at: float) -> BackupVolumes:
+    source = Source(Backup("b", taken_at), "", str(folder))
     return restored_volumes.of_backup(STATE, source, {"gpu1": "gpu1", "gpu2": "gpu2"})
 
 
@@ -216,10 +218,10 @@ def test_data_come_back_and_what_is_lost_is_no_success(
     cluster: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "volumes").write_text(cluster["listed"])
-    away = tmp_path / ".removed/20261125093000-pvc-1_team_data"
-    (away / "rows").mkdir(parents=True)
+    removed_folder = tmp_path / ".removed/20261125093000-pvc-1_team_data"
+    (removed_folder / "rows").mkdir(parents=True)
     volumes = backup(tmp_path, time.time() + 60)
-    question = "\n".join(restored_volumes.told_before(STATE, volumes))
+    question = "\n".join(restored_volumes.confirmation_lines(STATE, volumes))
     assert "team/data (gpu1: " in question
     assert "team/fast (gpu1: /mnt/nvme0 is gone)" in question
     assert "monitoring/db (gpu2: the node does not answer)" in question
@@ -236,13 +238,13 @@ def test_data_come_back_and_what_is_lost_is_no_success(
 def test_an_empty_folder_that_a_pod_has_by_now_is_lost_in_a_second_try_too(
     cluster: dict[str, str], tmp_path: Path
 ) -> None:
-    if not birth_is_told(tmp_path):
+    if not has_birth_time(tmp_path):
         pytest.skip("this file system tells no birth of a folder")
     cluster["away"] = ""
     (tmp_path / "listed").write_text(cluster["listed"].splitlines()[0] + "\n")
     (tmp_path / "pvc-1_team_data").mkdir()
     volumes = backup(tmp_path, time.time() - 3600)  # it has no list
-    assert volumes.listed is None
+    assert volumes.entries is None
     returned(volumes)
     checked(volumes)
     assert "was made after the backup" in "".join(ending.shortfalls)
@@ -265,14 +267,14 @@ def test_volumes_that_cannot_be_listed_are_no_success(
         raise PyinfraError("connection refused")
 
     monkeypatch.setattr(local_volumes, "of_cluster", refuse)
-    checked(BackupVolumes(LISTED, {}, made_since(0)))
+    checked(BackupVolumes(VOLUME_LIST, {}, made_since(0)))
     assert ending.code(failed=False) == COULD_NOT_TELL
 
 
 def run_json(code: int, *lines: str) -> dict[str, Any]:
     run: dict[str, Any] = json.loads(Path(__file__).with_name("recorded_run.json").read_text())
-    for found in run["hosts"].values():
-        found |= {"failed": [], "errors": [], "not_tried": []}
+    for host_result in run["hosts"].values():
+        host_result |= {"failed": [], "errors": [], "not_tried": []}
     return run | {"exit": code, "deploy": "restore.py", "shortfalls": list(lines)}
 
 

@@ -27,10 +27,10 @@ class Host:
     """The leader: it remembers what an operation with nothing to do told."""
 
     print_prefix = "[cp1] "
-    told = ""
+    message = ""
 
     def noop(self, text: str) -> None:
-        self.told = text
+        self.message = text
 
 
 @pytest.fixture
@@ -49,7 +49,9 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
 def part(name: str, looks: Iterable[bool], timeout_s: float = 60) -> Part:
     answers = iter(looks)
     return Part(
-        lambda state: Progress(done := next(answers), name if done else f"{name} is missing"),
+        lambda state: Progress(
+            is_ready := next(answers), name if is_ready else f"{name} is missing"
+        ),
         timeout_s,
         f"look at {name}",
     )
@@ -63,7 +65,7 @@ def messages(parts: list[Part]) -> list[str]:
 
 def test_it_waits_for_the_last_part(host: Host) -> None:
     assert messages([part("pods", [True, True, True]), part("GPUs", [False, False, True])]) == []
-    assert host.told == "pods | GPUs"
+    assert host.message == "pods | GPUs"
 
 
 def test_a_late_part_tells_its_own_remedy(host: Host) -> None:
@@ -71,45 +73,45 @@ def test_a_late_part_tells_its_own_remedy(host: Host) -> None:
     assert messages([slow, part("pods", [False] * 9, timeout_s=0), part("nodes", [True] * 9)]) == [
         "not done after 0 s: pods is missing\n    remedy: look at pods; then run again"
     ]
-    assert not host.told
+    assert not host.message
 
 
 def test_what_cannot_get_ready_ends_the_wait_with_its_own_remedy(host: Host) -> None:
     reason = Stuck("a/web", "its pods are refused: exceeded quota", 0.0, "give it more")
-    [said] = messages([Part(lambda _: Progress(False, "web", stuck=(reason,)), 600, "look")])
-    assert "nothing more gets ready: a/web: its pods are refused: exceeded quota" in said
-    assert said.endswith("remedy: give it more; then run again")
+    [message] = messages([Part(lambda _: Progress(False, "web", stuck=(reason,)), 600, "look")])
+    assert "nothing more gets ready: a/web: its pods are refused: exceeded quota" in message
+    assert message.endswith("remedy: give it more; then run again")
 
 
 def test_a_part_that_has_failed_is_not_waited_for(host: Host) -> None:
-    [said] = messages([Part(lambda _: Progress(False, "no layout", failed=True), 600, "look")])
-    assert said == "no layout\n    remedy: look; then run again"
+    [message] = messages([Part(lambda _: Progress(False, "no layout", failed=True), 600, "look")])
+    assert message == "no layout\n    remedy: look; then run again"
 
 
 def test_all_that_are_late_are_told(host: Host) -> None:
-    [said] = messages(
+    [message] = messages(
         [part("pods", [False] * 9, timeout_s=0), part("GPUs", [False] * 9, timeout_s=0)]
     )
-    assert "pods is missing; not done after 0 s: GPUs is missing" in said
-    assert "remedy: look at pods; look at GPUs; then run again" in said
+    assert "pods is missing; not done after 0 s: GPUs is missing" in message
+    assert "remedy: look at pods; look at GPUs; then run again" in message
 
 
 def test_the_wait_outlasts_the_latest_part(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[float] = []
+    timeouts: list[float] = []
 
     def wait_until(host: Host, probe: Any, timeout_s: float) -> Progress:
-        given.append(timeout_s)
+        timeouts.append(timeout_s)
         return all_of(probe())
 
     monkeypatch.setattr(rollout, "wait_until", wait_until)
     messages([part("pods", [True], timeout_s=5), part("GPUs", [True], timeout_s=900)])
-    assert given[0] > 900
+    assert timeouts[0] > 900
 
 
 def test_nothing_is_waited_for_in_a_plan(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rollout, "executing", lambda: False)
     assert messages([part("pods", [])]) == []
-    assert host.told == "there is nothing to wait for before the run"
+    assert host.message == "there is nothing to wait for before the run"
 
 
 def test_nodes_that_are_away_are_not_waited_for(
@@ -124,36 +126,38 @@ def test_nodes_that_are_away_are_not_waited_for(
     other = replace(flannel, name="of-gpu1", desired=1, ready=1)
     proxy = replace(flannel, namespace="kube-system", name="kube-proxy")
     dns = replace(proxy, kind="Deployment", name="coredns", desired=2)
-    found = ClusterState(nodes=nodes, workloads=(flannel, other, proxy, dns))
-    monkeypatch.setattr(rollout, "read", lambda fact, **_: () if fact is PodIssues else found)
+    cluster_state = ClusterState(nodes=nodes, workloads=(flannel, other, proxy, dns))
+    monkeypatch.setattr(
+        rollout, "read", lambda fact, **_: () if fact is PodIssues else cluster_state
+    )
     ready = Part(lambda state: network_ready(state, ["cp1", "gpu1"]), 0, "look")
     assert list(rollout.complete._inner([ready], lambda: ["gpu2"])) == []
-    assert "2 of 2 nodes Ready" in host.told
+    assert "2 of 2 nodes Ready" in host.message
     [late] = messages([ready])
     assert "kube-flannel-ds (2 of 3 nodes)" in late
 
 
 def test_a_node_that_is_away_excuses_no_other_one() -> None:
-    one = Workload("DaemonSet", "gpu", "plugin", 2, 1, True, "")
-    state = ClusterState(workloads=(one,), absent=("gpu2",))
-    assert not workloads_ready(state, "gpu", {"plugin": 2}).done
-    assert workloads_ready(state, "gpu", {"plugin": 1}).done
-    assert not workloads_ready(replace(state, absent=()), "gpu", {"plugin": 1}).done
+    workload = Workload("DaemonSet", "gpu", "plugin", 2, 1, True, "")
+    state = ClusterState(workloads=(workload,), absent=("gpu2",))
+    assert not workloads_ready(state, "gpu", {"plugin": 2}).complete
+    assert workloads_ready(state, "gpu", {"plugin": 1}).complete
+    assert not workloads_ready(replace(state, absent=()), "gpu", {"plugin": 1}).complete
 
 
 def test_the_pod_of_a_statefulset_on_a_node_that_is_away_is_waited_for_by_nobody() -> None:
     """Kubernetes makes no other one: that of a silent node may still run."""
-    one = Workload("StatefulSet", "monitoring", "alertmanager", 1, 0, True, "")
-    there = PodIssue("monitoring", "alertmanager-0", "gpu2", "")
-    state = ClusterState(workloads=(one,), absent=("gpu2",), pod_issues=(there,))
-    assert workloads_ready(state, "monitoring").done
+    workload = Workload("StatefulSet", "monitoring", "alertmanager", 1, 0, True, "")
+    pod_issue = PodIssue("monitoring", "alertmanager-0", "gpu2", "")
+    state = ClusterState(workloads=(workload,), absent=("gpu2",), pod_issues=(pod_issue,))
+    assert workloads_ready(state, "monitoring").complete
     for other in (
         replace(state, absent=()),
-        replace(state, pod_issues=(replace(there, node="gpu1"),)),
-        replace(state, pod_issues=(replace(there, pod="alertmanager-x-0"),)),
+        replace(state, pod_issues=(replace(pod_issue, node="gpu1"),)),
+        replace(state, pod_issues=(replace(pod_issue, pod="alertmanager-x-0"),)),
         replace(state, pod_issues=()),
     ):
-        assert not workloads_ready(other, "monitoring").done
+        assert not workloads_ready(other, "monitoring").complete
     assert "not yet: alertmanager (0 of 1 pods)" in workloads_ready(
         replace(state, absent=()), "monitoring"
     ).text  # fmt: skip
@@ -161,16 +165,16 @@ def test_the_pod_of_a_statefulset_on_a_node_that_is_away_is_waited_for_by_nobody
 
 def test_the_operator_s_own_word_counts_while_all_nodes_are_there() -> None:
     """gpu-operator v26.7.0 is notReady while a DaemonSet has a pod that is not available."""
-    away = ClusterState(policy="notReady", absent=("gpu2",))
-    assert policy_ready(away).done
-    assert not policy_ready(replace(away, absent=())).done
-    assert not policy_ready(replace(away, policy="")).done
-    assert policy_ready(ClusterState(policy="ready")).done
+    cluster_state = ClusterState(policy="notReady", absent=("gpu2",))
+    assert policy_ready(cluster_state).complete
+    assert not policy_ready(replace(cluster_state, absent=())).complete
+    assert not policy_ready(replace(cluster_state, policy="")).complete
+    assert policy_ready(ClusterState(policy="ready")).complete
 
 
 LOOP = Crash(
     "kube-flannel", "kube-flannel-ds-x", "gpu1", "kube-flannel", "DaemonSet kube-flannel-ds",
-    count=5, code=2, reason="Error", ended=900.0, pause_s=160.0,
+    count=5, code=2, reason="Error", ended_at=900.0, pause_s=160.0,
 )  # fmt: skip
 
 
@@ -199,17 +203,17 @@ def flannel_waits() -> Part:
 
 
 def test_a_crash_loop_tells_what_the_container_said_and_no_other_remedy(loop: list[str]) -> None:
-    [said] = messages([flannel_waits()])
-    assert "ended with 2 (Error): bind: in use" in said
-    assert "container kube-flannel, said last:\n    starting\n    bind: in use" in said
-    assert "journalctl" not in said
-    assert "`kubectl -n kube-flannel logs kube-flannel-ds-x -c kube-flannel --previous`" in said
+    [message] = messages([flannel_waits()])
+    assert "ended with 2 (Error): bind: in use" in message
+    assert "container kube-flannel, said last:\n    starting\n    bind: in use" in message
+    assert "journalctl" not in message
+    assert "`kubectl -n kube-flannel logs kube-flannel-ds-x -c kube-flannel --previous`" in message
 
 
 def test_a_pod_of_ours_is_started_anew_once(loop: list[str]) -> None:
-    ours = {"kube-flannel": [""]}
+    own_pods = {"kube-flannel": [""]}
     for _ in range(2):
-        list(rollout.complete._inner([flannel_waits()], ours=ours))
+        list(rollout.complete._inner([flannel_waits()], own_pods=own_pods))
     [command] = loop
     assert command.endswith(
         "delete pod --wait=false --ignore-not-found -n kube-flannel kube-flannel-ds-x"
@@ -217,5 +221,5 @@ def test_a_pod_of_ours_is_started_anew_once(loop: list[str]) -> None:
 
 
 def test_pods_of_others_are_left_alone(loop: list[str]) -> None:
-    list(rollout.complete._inner([flannel_waits()], ours={"monitoring": [""]}))
+    list(rollout.complete._inner([flannel_waits()], own_pods={"monitoring": [""]}))
     assert loop == []

@@ -42,23 +42,23 @@ HOST = cast(Host, FakeHost())
 
 
 @pytest.fixture(autouse=True)
-def _ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _end_processes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No process outlives its test."""
-    begun: list[open_command._Local] = []
+    started: list[open_command._Local] = []
     make = open_command._Local
 
     def counted(command: str) -> open_command._Local:
-        begun.append(make(command))
-        return begun[-1]
+        started.append(make(command))
+        return started[-1]
 
     monkeypatch.setattr(open_command, "_Local", counted)
     yield
-    for command in begun:
+    for command in started:
         command.close()
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _ended: None) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _end_processes: None) -> Path:
     """The lock's folder; commands run on this machine."""
     monkeypatch.setattr(run_lock, "FOLDER", str(tmp_path))
     begin: Callable[..., Any] = lambda host, command: open_command._Local(command)  # noqa: E731
@@ -68,13 +68,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _ended: None) -> Pat
 
 def within(seconds: float, look: Callable[[], bool]) -> bool:
     until = time.monotonic() + seconds
-    while not (found := look()) and time.monotonic() < until:
+    while not (result := look()) and time.monotonic() < until:
         time.sleep(0.02)
-    return found
+    return result
 
 
-def leased(holder: Holder, seen: str | None = "") -> Lease:
-    lease = Lease(HOST, holder, seen)
+def leased(holder: Holder, observed: str | None = "") -> Lease:
+    lease = Lease(HOST, holder, observed)
     assert lease.take() is None
     return lease
 
@@ -90,7 +90,7 @@ def test_the_second_run_hears_who_is_at_work() -> None:
         problem.cause,
     )
     first.give_back()
-    assert leased(BOB, ALICE.record()).lost is None
+    assert leased(BOB, ALICE.record()).lost_to is None
 
 
 def test_a_run_that_read_the_hosts_before_another_one_changed_them_stops(folder: Path) -> None:
@@ -151,22 +151,22 @@ def test_a_holder_that_is_not_heard_of_loses_it(monkeypatch: pytest.MonkeyPatch)
 
 def test_it_is_taken_again_after_its_process_ended(folder: Path) -> None:
     lease = leased(ALICE)
-    process = cast(Any, lease._held)._process
+    process = cast(Any, lease._command)._process
     os.killpg(process.pid, 9)
     assert within(3, lambda: bool(process.poll() is not None))
     lease.keep()
     assert Lease(HOST, BOB, None).take() is not None
-    assert lease.lost is None
+    assert lease.lost_to is None
     (folder / "run.lock").unlink()  # as a reboot does
-    os.killpg(cast(Any, lease._held)._process.pid, 9)
-    assert within(3, lambda: bool(cast(Any, lease._held).ended()))
+    os.killpg(cast(Any, lease._command)._process.pid, 9)
+    assert within(3, lambda: bool(cast(Any, lease._command).has_ended()))
     lease.keep()
     assert (folder / "run.lock").read_text().strip() == ALICE.record()
 
 
 def test_a_run_whose_lock_went_to_another_one_stops() -> None:
     lease = leased(ALICE)
-    os.killpg(cast(Any, lease._held)._process.pid, 9)
+    os.killpg(cast(Any, lease._command)._process.pid, 9)
     assert within(3, lambda: Lease(HOST, BOB, None).take() is None)
     lease.keep()
     run = RunLock([lease])
@@ -175,10 +175,10 @@ def test_a_run_whose_lock_went_to_another_one_stops() -> None:
 
 
 def test_an_answer_is_found_in_what_a_shell_prints() -> None:
-    said = answer(["Welcome to cp1!", f"last login {MARK}held\t130\t{ALICE.record()}"])
-    assert (said.outcome, said.age_s, Holder.of(said.record)) == ("held", 130, ALICE)
-    assert run_lock.held("cp1", said.record, said.age_s).cause.count("for 2 min")
-    assert run_lock.held("cp1", said.record, 7300).cause.count("for 2 h")
+    reply = answer(["Welcome to cp1!", f"last login {MARK}held\t130\t{ALICE.record()}"])
+    assert (reply.outcome, reply.age_s, Holder.of(reply.record)) == ("held", 130, ALICE)
+    assert run_lock.conflict_problem("cp1", reply.record, reply.age_s).cause.count("for 2 min")
+    assert run_lock.conflict_problem("cp1", reply.record, 7300).cause.count("for 2 h")
     assert answer(["sudo: no"]).text == "sudo: no"
     assert answer([]).outcome == "failed"
     assert Holder.of("{").user == "somebody"
@@ -201,11 +201,11 @@ def test_the_fact_about_a_machine_tells_whether_it_is_held(folder: Path) -> None
     state = node_state.parse([*lock_lines(folder), *ANSWER])
     assert state.run_lock == ALICE.record()
     assert state.run_lock_age in (0, 1)
-    assert [item.cause[:40] for item in lock.taken({"cp1": state})] == [
+    assert [item.cause[:40] for item in lock.foreign_locks({"cp1": state})] == [
         "another run changes this site: alice@lap"
     ]
     lease.give_back()
-    assert lock.taken({"cp1": node_state.parse([*lock_lines(folder), *ANSWER])}) == []
+    assert lock.foreign_locks({"cp1": node_state.parse([*lock_lines(folder), *ANSWER])}) == []
 
 
 class Server(paramiko.ServerInterface):
@@ -278,4 +278,4 @@ def test_a_run_whose_connection_ends_leaves_the_lock_at_once(
     begin: Callable[..., Any] = lambda host, command: open_command._Local(command)  # noqa: E731
     monkeypatch.setattr(open_command, "begin", begin)
     assert within(3, lambda: Lease(HOST, BOB, None).take() is None)
-    assert cast(Any, lease._held).ended()
+    assert cast(Any, lease._command).has_ended()

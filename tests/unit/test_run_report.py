@@ -75,14 +75,14 @@ def run(folder: Path, last: str, *arguments: str) -> tuple[int, dict[str, Any] |
 
 
 def test_a_run_that_ends_well(tmp_path: Path) -> None:
-    code, noted = run(tmp_path, "true", "-y")
-    assert noted is not None
-    assert (code, noted["exit"]) == (0, 0)
-    assert [(phase["name"], phase["operations"]) for phase in noted["phases"]] == [
+    code, record = run(tmp_path, "true", "-y")
+    assert record is not None
+    assert (code, record["exit"]) == (0, 0)
+    assert [(phase["name"], phase["operations"]) for phase in record["phases"]] == [
         ("Base", 2),
         ("Drivers", 2),
     ]
-    host = noted["hosts"]["@local"]
+    host = record["hosts"]["@local"]
     assert host.pop("seconds") > 0
     assert host == {
         "commands": 4,
@@ -97,28 +97,28 @@ def test_a_run_that_ends_well(tmp_path: Path) -> None:
         "retries": 0,
         "not_tried": [],
     }
-    assert noted["versions"]["kubernetes"]["version"]
-    assert 0 < sum(phase["seconds"] for phase in noted["phases"]) <= noted["seconds"]
-    assert noted["schema"] == 2
+    assert record["versions"]["kubernetes"]["version"]
+    assert 0 < sum(phase["seconds"] for phase in record["phases"]) <= record["seconds"]
+    assert record["schema"] == 2
 
 
 def test_times_and_commands_of_each_operation_and_host(tmp_path: Path) -> None:
     """Times are seconds since the process began; they never run backwards, and commands add up."""
-    _, noted = run(tmp_path, "true", "-y")
-    assert noted is not None
+    _, record = run(tmp_path, "true", "-y")
+    assert record is not None
     moments = [0.0]
-    for item in noted["operations"]:
+    for item in record["operations"]:
         on_host = item["hosts"]["@local"]
         moments += [item["begun"], on_host["begun"], on_host["ended"], item["ended"]]
         assert item["commands"] == {"@local": 1}
     assert moments == sorted(moments)
-    assert moments[-1] <= noted["seconds"]
-    stages = {span["name"]: span for span in noted["spans"]}
+    assert moments[-1] <= record["seconds"]
+    stages = {span["name"]: span for span in record["spans"]}
     assert list(stages) == ["start-up", "prepare"]  # without config.py nobody notes connecting
-    assert stages["prepare"]["ended"] == noted["operations"][0]["begun"]
+    assert stages["prepare"]["ended"] == record["operations"][0]["begun"]
     assert stages["start-up"]["begun"] == 0
-    assert 0.1 < stages["start-up"]["ended"] < noted["seconds"]  # Python and pyinfra take long
-    assert sum(sum(item["commands"].values()) for item in noted["operations"]) == 4
+    assert 0.1 < stages["start-up"]["ended"] < record["seconds"]  # Python and pyinfra take long
+    assert sum(sum(item["commands"].values()) for item in record["operations"]) == 4
 
 
 def test_an_operation_of_one_host_is_noted_on_that_host(tmp_path: Path) -> None:
@@ -126,36 +126,36 @@ def test_an_operation_of_one_host_is_noted_on_that_host(tmp_path: Path) -> None:
         "    files.directory", '    if host.name.endswith("1"): files.directory'
     )
     deploy = deploy.replace("import state", "import host, state")
-    done = pyinfra(tmp_path, "true", "-y", inventory=TWO, deploy=deploy)
-    noted = notes(tmp_path)
-    assert (done.returncode, noted and noted["exit"]) == (0, 0)
-    assert noted is not None
-    assert [sorted(item["hosts"]) for item in noted["operations"]] == [
+    result = pyinfra(tmp_path, "true", "-y", inventory=TWO, deploy=deploy)
+    record = notes(tmp_path)
+    assert (result.returncode, record and record["exit"]) == (0, 0)
+    assert record is not None
+    assert [sorted(item["hosts"]) for item in record["operations"]] == [
         ["@fake/gpu1", "@fake/gpu2"], ["@fake/gpu1"], *[["@fake/gpu1", "@fake/gpu2"]] * 2,
     ]  # fmt: skip
 
 
 def test_a_run_that_fails_half_way_is_noted_too(tmp_path: Path) -> None:
-    code, noted = run(tmp_path, "false", "-y")
-    assert noted is not None
-    assert (code, noted["exit"]) == (1, 1)
-    assert noted["hosts"]["@local"]["failed"] == ["Drivers | Do what false says"]
-    assert noted["hosts"]["@local"]["changed"] == ["Base | Change something"]
+    code, record = run(tmp_path, "false", "-y")
+    assert record is not None
+    assert (code, record["exit"]) == (1, 1)
+    assert record["hosts"]["@local"]["failed"] == ["Drivers | Do what false says"]
+    assert record["hosts"]["@local"]["changed"] == ["Base | Change something"]
 
 
 def test_a_run_that_is_killed_has_left_its_notes(tmp_path: Path) -> None:
-    code, noted = run(tmp_path, "kill -9 PID", "-y")
-    assert noted is not None
-    assert (code, noted["exit"]) == (-9, 1)
-    assert noted["hosts"]["@local"]["changed"] == ["Base | Change something"]
+    code, record = run(tmp_path, "kill -9 PID", "-y")
+    assert record is not None
+    assert (code, record["exit"]) == (-9, 1)
+    assert record["hosts"]["@local"]["changed"] == ["Base | Change something"]
 
 
 def test_a_run_without_any_operation_left_has_a_report_too(tmp_path: Path) -> None:
-    nothing = DEPLOY.split("@deploy")[0]
-    done = pyinfra(tmp_path, "true", "-y", deploy=nothing)
-    noted = notes(tmp_path)
-    assert noted is not None
-    assert (done.returncode, noted["exit"], noted["operations"]) == (0, 0, [])
+    empty_deploy = DEPLOY.split("@deploy")[0]
+    result = pyinfra(tmp_path, "true", "-y", deploy=empty_deploy)
+    record = notes(tmp_path)
+    assert record is not None
+    assert (result.returncode, record["exit"], record["operations"]) == (0, 0, [])
     assert "The run is done" in (tmp_path / "reports/latest/run.html").read_text()
 
 
@@ -163,29 +163,29 @@ def test_a_run_without_any_operation_left_has_a_report_too(tmp_path: Path) -> No
 def test_a_run_that_executes_nothing_leaves_nothing(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
-    code, noted = run(tmp_path, "true", *arguments)
-    assert (code, noted) == (0, None)
+    code, record = run(tmp_path, "true", *arguments)
+    assert (code, record) == (0, None)
     assert not (tmp_path / "reports").exists()
 
 
 def test_a_failure_is_told_once_with_its_message(tmp_path: Path) -> None:
     """On one of two hosts an operation fails: what follows is neither tried there nor an error."""
-    done = pyinfra(tmp_path, "install-driver", "-y", inventory=TWO)
-    noted = notes(tmp_path)
-    assert noted is not None
-    assert (done.returncode, noted["exit"]) == (1, 1)
-    assert noted["hosts"]["@fake/gpu2"]["errors"] == [
+    result = pyinfra(tmp_path, "install-driver", "-y", inventory=TWO)
+    record = notes(tmp_path)
+    assert record is not None
+    assert (result.returncode, record["exit"]) == (1, 1)
+    assert record["hosts"]["@fake/gpu2"]["errors"] == [
         {
             "operation": "Drivers | Do what install-driver says",
             "message": "gpuboot: no such driver\n    remedy: name another",
         }
     ]
-    total = next(line for line in done.stderr.splitlines() if "Grand total" in line)
+    total = next(line for line in result.stderr.splitlines() if "Grand total" in line)
     assert total.split()[2:] == ["7", "6", "1", "-"]  # hosts, success, error, no change
-    told = done.stderr.split("Grand total")[1]
-    assert told.count("no such driver") == 1
-    assert "failed on @fake/gpu2: Drivers | Do what install-driver says" in told
-    assert "report: reports/" in told
+    output = result.stderr.split("Grand total")[1]
+    assert output.count("no such driver") == 1
+    assert "failed on @fake/gpu2: Drivers | Do what install-driver says" in output
+    assert "report: reports/" in output
 
 
 def test_a_run_that_fails_before_it_verifies_has_a_page(tmp_path: Path) -> None:
@@ -197,8 +197,8 @@ def test_a_run_that_fails_before_it_verifies_has_a_page(tmp_path: Path) -> None:
     assert "verify.html" not in page
 
 
-@pytest.mark.parametrize("shown", [False, True])
-def test_our_own_messages_are_noted_too(tmp_path: Path, shown: bool) -> None:
+@pytest.mark.parametrize("is_shown", [False, True])
+def test_our_own_messages_are_noted_too(tmp_path: Path, is_shown: bool) -> None:
     """An operation of Python has no output: its message comes from who fails the host.
 
     So is one that has shown its own report, as verification does: a last screen says how to go on.
@@ -221,17 +221,17 @@ def wait():
 wait(name="Kubernetes | Wait")
 """
     pyinfra(tmp_path, "true", inventory=LOCAL)
-    (tmp_path / "site.py").write_text(deploy.replace("SHOWN", str(shown)))
-    done = subprocess.run(
+    (tmp_path / "site.py").write_text(deploy.replace("SHOWN", str(is_shown)))
+    result = subprocess.run(
         [sys.executable, "-m", "pyinfra", "inventory.py", "site.py", "-y"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=120,
     )  # fmt: skip
-    assert b"failed on @local: Kubernetes | Wait" in done.stderr
-    assert b"report: reports/" in done.stderr.split(b"failed on")[1]
-    noted = notes(tmp_path)
-    assert noted is not None
-    assert noted["operations"][0].get("parts") == ({"workload": 1.5} if shown else None)
-    assert noted["hosts"]["@local"]["errors"] == [
+    assert b"failed on @local: Kubernetes | Wait" in result.stderr
+    assert b"report: reports/" in result.stderr.split(b"failed on")[1]
+    record = notes(tmp_path)
+    assert record is not None
+    assert record["operations"][0].get("parts") == ({"workload": 1.5} if is_shown else None)
+    assert record["hosts"]["@local"]["errors"] == [
         {
             "operation": "Kubernetes | Wait",
             "message": "not done after 5 s: no node\n    remedy: look",

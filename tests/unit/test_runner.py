@@ -14,11 +14,11 @@ from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import pod_feed, workload
 from gpuboot.verify.collector import MetricsCollector
-from gpuboot.verify.evidence import ExpectedObjects, ObservedObjects
 from gpuboot.verify.findings import verdict
 from gpuboot.verify.metrics_wait import settle_s
 from gpuboot.verify.pod_feed import PodFeed
 from gpuboot.verify.runner import VerificationResult, simulated, verify
+from gpuboot.verify.stack_objects import ExpectedObjects, ObservedObjects
 from tests.unit.evidence import SIZES, host, of, uuid
 from tests.unit.fake_cluster import FakeCluster
 
@@ -58,29 +58,29 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(
-    cluster: FakeCluster, settings: Settings = SETTINGS, said: list[str] | None = None
+    cluster: FakeCluster, settings: Settings = SETTINGS, messages: list[str] | None = None
 ) -> VerificationResult:
-    lines: list[str] = [] if said is None else said
+    lines: list[str] = [] if messages is None else messages
     return verify(cast(Cluster, cluster), list(SIZES), lambda: HOSTS, settings, lines.append)
 
 
-def asked(cluster: FakeCluster) -> dict[str, list[int]]:
+def requested_gpus(cluster: FakeCluster) -> dict[str, list[int]]:
     """Node -> how many GPUs the containers of its pods asked for."""
-    found: dict[str, list[int]] = {}
+    by_node: dict[str, list[int]] = {}
     for pod in cluster.created:
         node = pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]
         limits = [container["resources"]["limits"] for container in pod["spec"]["containers"]]
-        found.setdefault(node, []).extend(int(item["nvidia.com/gpu"]) for item in limits)
-    return found
+        by_node.setdefault(node, []).extend(int(item["nvidia.com/gpu"]) for item in limits)
+    return by_node
 
 
 def test_six_free_gpus_are_proven_and_nothing_is_left() -> None:
-    cluster, said = FakeCluster(), list[str]()
-    proof = run(cluster, said=said)
+    cluster, messages = FakeCluster(), list[str]()
+    proof = run(cluster, messages=messages)
     assert verdict(proof.findings) == "proven"
     assert (cluster.pods, cluster.placed, cluster.lease) == ({}, {}, None)
     assert list(cluster.namespaces.values()) == ["Terminating"]
-    assert "vectorAdd: 6 of 6 GPUs passed, 1.0 s" in said
+    assert "vectorAdd: 6 of 6 GPUs passed, 1.0 s" in messages
     assert proof.versions["kubelet"] == "v1.36.3"
     assert set(proof.evidence.durations) == {"read cluster", "workload", "metrics", "cleanup"}
 
@@ -96,28 +96,31 @@ def test_what_fires_is_read_beside_the_proof() -> None:
 def test_what_stands_beside_the_charts_is_read_where_it_is_asked_for(
     error: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = ObservedObjects({}, ())
+    observed_objects = ObservedObjects({}, ())
 
     def observed(_: MetricsCollector) -> ObservedObjects:
         if error:
             raise ClusterError(error)
-        return found
+        return observed_objects
 
     monkeypatch.setattr(MetricsCollector, "observed_objects", observed)
     cluster = cast(Cluster, FakeCluster())
     expected = ExpectedObjects(objects={})
-    said: list[str] = []
+    messages: list[str] = []
     hosts, names = HOSTS, list(SIZES)
     evidence = verify(
-        cluster, names, lambda: hosts, SETTINGS, said.append, lambda: expected
+        cluster, names, lambda: hosts, SETTINGS, messages.append, lambda: expected
     ).evidence
-    assert (evidence.observed_objects, evidence.objects_error) == (None if error else found, error)
+    assert (evidence.observed_objects, evidence.objects_error) == (
+        None if error else observed_objects,
+        error,
+    )
 
 
 def test_only_free_gpus_are_taken() -> None:
     cluster = FakeCluster(gpu_holders={("gpu2", 1): "ml/train-0"})
     proof = run(cluster)
-    assert asked(cluster) == {"gpu1": [1, 1], "gpu2": [1, 2]}
+    assert requested_gpus(cluster) == {"gpu1": [1, 1], "gpu2": [1, 2]}
     open_ = of(list(proof.findings), "not_covered")
     assert [(f.link, f.gpu_uuid) for f in open_] == [("workload", uuid("gpu2", 1))]
     assert "ml/train-0" in open_[0].detail
@@ -141,17 +144,17 @@ def test_a_failed_computation_is_told_with_its_log() -> None:
 
 
 def test_missing_attribution_fails_after_waiting_with_progress() -> None:
-    cluster, said = FakeCluster(attribute=False), list[str]()
-    failed = of(list(run(cluster, said=said).findings), "fail")
+    cluster, messages = FakeCluster(attribute=False), list[str]()
+    failed = of(list(run(cluster, messages=messages).findings), "fail")
     assert {f.link for f in failed} == {"attribution"}
     assert len(failed) == 6
-    assert any("waiting for gpu1 attribution" in line for line in said)
+    assert any("waiting for gpu1 attribution" in line for line in messages)
 
 
 def test_names_of_a_pod_that_just_ended_are_waited_for() -> None:
-    cluster, said = FakeCluster(stale={("gpu1", 0): "ml/gone"}, stale_reads=2), list[str]()
-    assert verdict(run(cluster, said=said).findings) == "proven"
-    assert said.count("waiting until GPU series no longer name ml/gone") == 1
+    cluster, messages = FakeCluster(stale={("gpu1", 0): "ml/gone"}, stale_reads=2), list[str]()
+    assert verdict(run(cluster, messages=messages).findings) == "proven"
+    assert messages.count("waiting until GPU series no longer name ml/gone") == 1
 
 
 def test_leftovers_of_a_killed_run_are_removed_first() -> None:
@@ -161,7 +164,7 @@ def test_leftovers_of_a_killed_run_are_removed_first() -> None:
     cluster.placed["gpu1", 0] = ("vectoradd-gpu1", "vectoradd-0")
     proof = run(cluster)
     assert verdict(proof.findings) == "proven"
-    assert asked(cluster) == {"gpu1": [1, 1], "gpu2": [1, 3]}
+    assert requested_gpus(cluster) == {"gpu1": [1, 1], "gpu2": [1, 3]}
 
 
 def test_pods_are_removed_when_verification_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,9 +195,9 @@ def test_without_monitoring_nothing_asks_prometheus(monkeypatch: pytest.MonkeyPa
 def test_a_gpu_that_spoils_its_container_is_told_apart_and_the_others_are_proven(
     fault: str,
 ) -> None:
-    cluster, said = FakeCluster(), list[str]()
+    cluster, messages = FakeCluster(), list[str]()
     getattr(cluster, fault).add(("gpu2", 2))
-    findings = list(run(cluster, said=said).findings)
+    findings = list(run(cluster, messages=messages).findings)
     failed = of(findings, "fail")
     assert [(item.node, item.link) for item in failed] == [("gpu2", "workload")]
     expected = "GPU is lost" if fault == "unlisted" else "CreateContainerError: no device"
@@ -203,8 +206,8 @@ def test_a_gpu_that_spoils_its_container_is_told_apart_and_the_others_are_proven
     assert passed == {uuid(name, i) for name, n in SIZES.items() for i in range(n)} - {
         uuid("gpu2", 2)
     }
-    assert asked(cluster) == {"gpu1": [1, 1], "gpu2": [1, 3, 1, 1, 1, 1]}
-    assert any("gpu2: " in line and "in a pod of its own" in line for line in said)
+    assert requested_gpus(cluster) == {"gpu1": [1, 1], "gpu2": [1, 3, 1, 1, 1, 1]}
+    assert any("gpu2: " in line and "in a pod of its own" in line for line in messages)
     assert (cluster.pods, cluster.placed) == ({}, {})
 
 
@@ -219,10 +222,10 @@ def test_a_container_that_sees_gpus_of_others_fails() -> None:
 def test_what_prometheus_stored_before_saves_waiting_for_its_next_sample() -> None:
     stored = {(name, i): 1795353000.0 for name, n in SIZES.items() for i in range(n)}
     cluster = FakeCluster(stored=stored)
-    begun = time.monotonic()
+    started_at = time.monotonic()
     findings = list(run(cluster).findings)
     assert verdict(findings) == "proven"
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - started_at < 3
     details = {item.detail.partition("; ")[2] for item in of(findings, "pass", "attribution")}
     assert len(details) == 1
     assert details.pop().startswith("Prometheus stored such a name at 2026-11-22T")

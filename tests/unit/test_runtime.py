@@ -40,18 +40,18 @@ def test_root_config_is_toml_once_the_version_is_known() -> None:
     assert images["pinned_images"]["sandbox"].startswith("registry.k8s.io/pause:3.")
 
 
-def handlers(given: Context) -> dict[str, Any]:
-    config = tomllib.loads(runtime.root_config(given).replace("@VERSION@", "4"))
-    found: dict[str, Any] = config["plugins"]["io.containerd.cri.v1.runtime"]["containerd"]
-    return dict(found["runtimes"])
+def handlers(node_context: Context) -> dict[str, Any]:
+    config = tomllib.loads(runtime.root_config(node_context).replace("@VERSION@", "4"))
+    containerd: dict[str, Any] = config["plugins"]["io.containerd.cri.v1.runtime"]["containerd"]
+    return dict(containerd["runtimes"])
 
 
 def test_gpu_nodes_have_the_handlers_of_the_operator_s_runtime_classes() -> None:
     """It makes nvidia-cdi and nvidia-legacy too; nvidia-ctk adds nvidia to what stands here."""
-    found = handlers(context())
-    assert set(found) == {"runc", "nvidia-cdi", "nvidia-legacy"}
+    handler_table = handlers(context())
+    assert set(handler_table) == {"runc", "nvidia-cdi", "nvidia-legacy"}
     for name in ("nvidia-cdi", "nvidia-legacy"):
-        assert found[name]["options"] == {
+        assert handler_table[name]["options"] == {
             "BinaryName": "/usr/bin/nvidia-container-runtime",
             "SystemdCgroup": True,
         }
@@ -66,12 +66,12 @@ def test_mirrored_registries() -> None:
             "ca_bundle": "/ca.crt",
         }
     }
-    found = runtime.registry_files(context(settings))
-    assert list(found) == [
+    files = runtime.registry_files(context(settings))
+    assert list(files) == [
         "/etc/containerd/certs.d/registry.k8s.io/hosts.toml",
         "/etc/containerd/certs.d/_default/hosts.toml",
     ]
-    hosts = tomllib.loads(found["/etc/containerd/certs.d/registry.k8s.io/hosts.toml"])
+    hosts = tomllib.loads(files["/etc/containerd/certs.d/registry.k8s.io/hosts.toml"])
     assert hosts["server"] == "https://m/v2/registry.k8s.io"
     assert hosts["host"]["https://m/v2/registry.k8s.io"] == {
         "capabilities": ["pull", "resolve"],
@@ -85,17 +85,25 @@ def test_no_mirror_no_files() -> None:
 
 
 def test_proxy_leaves_the_cluster_alone() -> None:
-    found = runtime.direct(context({"mirrors": {"images": {"*": "https://m.example/v2/any"}}}))
-    assert {"10.244.0.0/16", "10.96.0.0/12", "10.0.0.0/24", ".svc", "m.example"} <= set(found)
+    direct_hosts = runtime.direct(
+        context({"mirrors": {"images": {"*": "https://m.example/v2/any"}}})
+    )
+    assert {"10.244.0.0/16", "10.96.0.0/12", "10.0.0.0/24", ".svc", "m.example"} <= set(
+        direct_hosts
+    )
 
 
 def test_another_worker_is_no_change_on_the_hosts_that_are_there() -> None:
-    given = context({"proxy": {"http": "http://p:3128"}})
-    worker = replace(given.node, name="gpu9", host="gpu9", address="10.0.0.99", leader=False)
-    more = replace(given, nodes=(*given.nodes, replace(worker, role="worker")))
-    assert runtime.direct(more) == runtime.direct(given)
-    assert base.known_names(more) == base.known_names(given)
-    assert base.known_names(replace(more, node=more.nodes[-1])) == {"gpu9": "10.0.0.99"}
+    node_context = context({"proxy": {"http": "http://p:3128"}})
+    worker = replace(node_context.node, name="gpu9", host="gpu9", address="10.0.0.99", leader=False)
+    extended_context = replace(
+        node_context, nodes=(*node_context.nodes, replace(worker, role="worker"))
+    )
+    assert runtime.direct(extended_context) == runtime.direct(node_context)
+    assert base.known_names(extended_context) == base.known_names(node_context)
+    assert base.known_names(replace(extended_context, node=extended_context.nodes[-1])) == {
+        "gpu9": "10.0.0.99"
+    }
 
 
 def test_apt_conf() -> None:
@@ -126,11 +134,11 @@ def test_time_is_kept_once() -> None:
 
 
 def test_fabric_manager_goes_with_nvswitches() -> None:
-    alone = PciDevice("0000:10:00.0", 0x2330, "0x030200")
+    single_gpu = PciDevice("0000:10:00.0", 0x2330, "0x030200")
     assert drivers.services(context()) == [
         "nvidia-persistenced.service", "nvidia-fabricmanager.service",
     ]  # fmt: skip
-    assert drivers.services(context(pci=(alone,))) == ["nvidia-persistenced.service"]
+    assert drivers.services(context(pci=(single_gpu,))) == ["nvidia-persistenced.service"]
     never = {"driver": {"fabric_manager": "never", "persistence": False}}
     assert drivers.services(context(never)) == []
 
@@ -157,18 +165,18 @@ def test_a_driver_as_promised() -> None:
     ],
 )
 def test_a_driver_that_is_not(changes: dict[str, Any], cause: str) -> None:
-    found = verdict(replace(GOOD, **changes), "595.91.07", 2)
-    assert found is not None
-    assert cause in found[0]
+    result = verdict(replace(GOOD, **changes), "595.91.07", 2)
+    assert result is not None
+    assert cause in result[0]
 
 
 def test_a_reboot_for_the_driver_is_waited_for_as_long_as_the_site_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     monkeypatch.setattr(units, "running", lambda **_: None)
     monkeypatch.setattr(drivers, "_install", lambda *_: None)
-    monkeypatch.setattr(driver, "loaded", lambda **more: asked.update(more))
+    monkeypatch.setattr(driver, "loaded", lambda **keywords: arguments.update(keywords))
     monkeypatch.setattr(gpu_exclusion, "excluded", lambda **_: None)
     monkeypatch.setattr(driver, "checked", lambda **_: None)
     docker = replace(
@@ -176,4 +184,4 @@ def test_a_reboot_for_the_driver_is_waited_for_as_long_as_the_site_says(
     )
     monkeypatch.setattr(drivers, "current", lambda: docker)
     drivers.drivers._inner()
-    assert asked["timeout_s"] == 777
+    assert arguments["timeout_s"] == 777

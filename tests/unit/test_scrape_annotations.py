@@ -24,17 +24,17 @@ def relabelled(config: dict[str, Any], target: dict[str, str]) -> dict[str, str]
     for rule in config["relabel_configs"]:
         value = ";".join(labels.get(name, "") for name in rule["source_labels"])
         action = rule.get("action", "replace")
-        found = re.fullmatch(rule.get("regex", "(.*)"), value, re.DOTALL)
-        if (action == "keep" and not found) or (action == "drop" and found):
+        match = re.fullmatch(rule.get("regex", "(.*)"), value, re.DOTALL)
+        if (action == "keep" and not match) or (action == "drop" and match):
             return None
-        if action == "replace" and found:
+        if action == "replace" and match:
             template = re.sub(r"\$(\d)", r"\\\1", rule.get("replacement", "$1"))
-            labels[rule["target_label"]] = found.expand(template)
+            labels[rule["target_label"]] = match.expand(template)
     return {name: value for name, value in labels.items() if value and META not in name}
 
 
 def pod(**labels: str) -> dict[str, str] | None:
-    found = {
+    target_labels = {
         "namespace": "team-a",
         "pod_name": "web-0",
         "pod_ip": "10.244.1.5",
@@ -44,15 +44,19 @@ def pod(**labels: str) -> dict[str, str] | None:
         "pod_annotation_prometheus_io_scrape": "true",
         **labels,
     }
-    port = found["pod_container_port_number"]
-    address = f"[{found['pod_ip']}]:{port}" if ":" in found["pod_ip"] else found["pod_ip"]
-    address = address if ":" in found["pod_ip"] or not port else f"{address}:{port}"
-    target = {META + name: value for name, value in found.items() if value}
+    port = target_labels["pod_container_port_number"]
+    address = (
+        f"[{target_labels['pod_ip']}]:{port}"
+        if ":" in target_labels["pod_ip"]
+        else target_labels["pod_ip"]
+    )
+    address = address if ":" in target_labels["pod_ip"] or not port else f"{address}:{port}"
+    target = {META + name: value for name, value in target_labels.items() if value}
     return relabelled(scrape_configs(SETTINGS)[0], {"__address__": address, **target})
 
 
 def service(**labels: str) -> dict[str, str] | None:
-    found = {
+    target_labels = {
         "namespace": "team-a",
         "service_name": "web",
         "pod_name": "web-0",
@@ -62,9 +66,9 @@ def service(**labels: str) -> dict[str, str] | None:
         "service_annotation_prometheus_io_scrape": "true",
         **labels,
     }
-    target = {META + name: value for name, value in found.items() if value}
+    target = {META + name: value for name, value in target_labels.items() if value}
     return relabelled(
-        scrape_configs(SETTINGS)[1], {"__address__": f"{found['pod_ip']}:8080", **target}
+        scrape_configs(SETTINGS)[1], {"__address__": f"{target_labels['pod_ip']}:8080", **target}
     )
 
 
@@ -72,10 +76,10 @@ def test_prometheus_takes_it(tmp_path: Path) -> None:
     path = tmp_path / "prometheus.yml"
     path.write_text(yaml.safe_dump({"scrape_configs": scrape_configs(SETTINGS)}))
     command = [str(promtool()), "check", "config", "--syntax-only", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if "field kubernetes_sd_configs not found" in done.stdout + done.stderr:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "field kubernetes_sd_configs not found" in result.stdout + result.stderr:
         pytest.skip("Debian's promtool is built without Kubernetes: scripts/lab builds one with it")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 def test_it_is_an_option() -> None:
@@ -94,7 +98,7 @@ def test_a_pod_is_read_where_its_container_listens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("annotation", "value", "label", "wanted"),
+    ("annotation", "value", "label", "expected"),
     [
         ("port", "9000", "__address__", "10.244.1.5:9000"),
         ("path", "/stats", "__metrics_path__", "/stats"),
@@ -102,19 +106,19 @@ def test_a_pod_is_read_where_its_container_listens() -> None:
         ("scheme", "gopher", "__scheme__", "http"),
     ],
 )
-def test_annotations_are_honoured(annotation: str, value: str, label: str, wanted: str) -> None:
-    found = pod(**{f"pod_annotation_prometheus_io_{annotation}": value})
-    assert found is not None
-    assert found[label] == wanted
-    found = service(**{f"service_annotation_prometheus_io_{annotation}": value})
-    assert found is not None
-    assert found[label] == wanted
+def test_annotations_are_honoured(annotation: str, value: str, label: str, expected: str) -> None:
+    labels = pod(**{f"pod_annotation_prometheus_io_{annotation}": value})
+    assert labels is not None
+    assert labels[label] == expected
+    labels = service(**{f"service_annotation_prometheus_io_{annotation}": value})
+    assert labels is not None
+    assert labels[label] == expected
 
 
 def test_ipv6_addresses_get_brackets() -> None:
-    found = pod(pod_ip="fd00::5", pod_annotation_prometheus_io_port="9000")
-    assert found is not None
-    assert found["__address__"] == "[fd00::5]:9000"
+    labels = pod(pod_ip="fd00::5", pod_annotation_prometheus_io_port="9000")
+    assert labels is not None
+    assert labels["__address__"] == "[fd00::5]:9000"
 
 
 def test_two_containers_of_one_pod_make_one_target() -> None:
@@ -155,6 +159,6 @@ def test_services_that_are_left_out(labels: dict[str, str]) -> None:
 
 
 def test_a_service_names_itself() -> None:
-    found = service()
-    assert found is not None
-    assert (found["service"], found["pod"], found["node"]) == ("web", "web-0", "gpu1")
+    labels = service()
+    assert labels is not None
+    assert (labels["service"], labels["pod"], labels["node"]) == ("web", "web-0", "gpu1")

@@ -18,12 +18,12 @@ def record(text: str, level: int = logging.INFO) -> logging.LogRecord:
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     """A screen in the middle of an operation, which keeps what it says in `said`."""
-    shown = Screen()
-    said: list[str] = []
-    monkeypatch.setattr("deploys.run.screen._say", said.append)
-    shown.said = said  # type: ignore[attr-defined]
-    shown.header = "Base | Install"
-    return shown
+    current = Screen()
+    messages: list[str] = []
+    monkeypatch.setattr("deploys.run.screen._say", messages.append)
+    current.messages = messages  # type: ignore[attr-defined]
+    current.header = "Base | Install"
+    return current
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_what_happens_is_shown_below_the_name_of_its_operation(
     screen: Screen, line: str, level: int
 ) -> None:
     assert screen.filter(record(line, level))
-    assert screen.said == ["--> Base | Install"]  # type: ignore[attr-defined]
+    assert screen.messages == ["--> Base | Install"]  # type: ignore[attr-defined]
     assert screen.happened is ("Success" in line)
     screen.filter(record("[cp1] more"))
-    assert len(screen.said) == 1, "named once"  # type: ignore[attr-defined]
+    assert len(screen.messages) == 1, "named once"  # type: ignore[attr-defined]
 
 
 def test_the_command_to_go_on_with_holds_no_value_that_may_be_secret() -> None:
@@ -77,19 +77,19 @@ def test_the_command_to_go_on_with_holds_no_value_that_may_be_secret() -> None:
     )
 
 
-def host(**more: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def host(**fields: Any) -> dict[str, Any]:
+    record: dict[str, Any] = {
         "changed": [],
         "failed": [],
         "errors": [],
         "retries": 0,
         "not_tried": [],
     }
-    return {**found, **more}
+    return {**record, **fields}
 
 
-def run(hosts: dict[str, Any], **more: Any) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def run(hosts: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    record: dict[str, Any] = {
         "cluster": "prod",
         "started": "2026-11-22T10:00:00Z",
         "seconds": 41.2,
@@ -97,7 +97,7 @@ def run(hosts: dict[str, Any], **more: Any) -> dict[str, Any]:
         "phases": [{"name": "Base", "operations": 2, "seconds": 1.0}],
         "hosts": hosts,
     }
-    return {**found, **more}
+    return {**record, **fields}
 
 
 def test_the_verdict_says_what_failed_why_and_how_far_the_run_came() -> None:
@@ -132,8 +132,8 @@ def test_every_failure_has_a_remedy_and_an_interrupted_run_is_called_one() -> No
     assert lines[2].startswith("    remedy:  fix what it says")
     assert lines[-1] == "changed by this run before it ended: nothing"
     assert next(verdict(run({"cp1": host()}))).startswith("the run was interrupted;")
-    begun = [{"phase": "Base", "name": "Install", "seconds": 1.0, "changed": {}}]
-    [first, *_] = verdict(run({"cp1": host()}, operations=begun))
+    started_operations = [{"phase": "Base", "name": "Install", "seconds": 1.0, "changed": {}}]
+    [first, *_] = verdict(run({"cp1": host()}, operations=started_operations))
     assert first.startswith("the run was interrupted during Base | Install;")
 
 
@@ -153,7 +153,7 @@ def test_the_page_of_a_run_has_its_changes() -> None:
         "unknown": [],
     }
     operation = {"phase": "Base", "name": "Install", "seconds": 1.0, "changed": {"cp1": recorded}}
-    found = run({"cp1": host(changed=["Base | Install"])}, operations=[operation], exit=0)
-    assert "~ package kubelet: version 1 → 2" in run_html(found, proof=False)
-    del found["operations"]
-    assert "Base | Install" in run_html(found, proof=False), "reports of earlier releases"
+    run_record = run({"cp1": host(changed=["Base | Install"])}, operations=[operation], exit=0)
+    assert "~ package kubelet: version 1 → 2" in run_html(run_record, proof=False)
+    del run_record["operations"]
+    assert "Base | Install" in run_html(run_record, proof=False), "reports of earlier releases"

@@ -12,7 +12,7 @@ from deploys.facts.helm import HelmRelease
 from deploys.facts.kubectl import SecretDigests
 from deploys.operations.secrets import digests
 from gpuboot.kubernetes.helm import Release, release_path
-from tests.cluster_answers import listed, named, revision, served
+from tests.cluster_answers import item_list, make_object, revision, served
 
 SECRETS = "/api/v1/namespaces/w/secrets"
 VALUES = {"a": "v1", "ca.crt": "-----BEGIN\nx", "empty": ""}
@@ -22,25 +22,25 @@ NOTES = {"note": '  "data": {', "last": json.dumps({"data": {"x": "y"}}, indent=
 
 def test_secrets_are_told_by_their_digests(tmp_path: Path) -> None:
     answers = {
-        f"{SECRETS}/full": named("full", "w", annotations=NOTES) | {"data": DATA},
-        f"{SECRETS}/bare": named("bare", "w"),
+        f"{SECRETS}/full": make_object("full", "w", annotations=NOTES) | {"data": DATA},
+        f"{SECRETS}/bare": make_object("bare", "w"),
         f"{SECRETS}/refused": {"code": 403, "message": "no"},
     }
 
     def request(name: str) -> Request:
-        found = Request.of(SecretDigests, {"namespace": "w", "secret": name})
-        assert found
-        return found
+        fact_request = Request.of(SecretDigests, {"namespace": "w", "secret": name})
+        assert fact_request
+        return fact_request
 
     with served(tmp_path, answers) as host:
 
         def ask(*names: str) -> list[Any]:
             batch = Batch()
             command = batch.command(requests=[request(name) for name in names])
-            here = command.replace("/etc/kubernetes/admin.conf", str(host.kubeconfig))
-            done = host.run(here)
-            assert "v1" not in done.stdout.split()
-            return batch.process(done.stdout.splitlines())
+            local_command = command.replace("/etc/kubernetes/admin.conf", str(host.kubeconfig))
+            result = host.run(local_command)
+            assert "v1" not in result.stdout.split()
+            return batch.process(result.stdout.splitlines())
 
         assert ask("full", "bare", "none") == [digests(VALUES), {}, {}]
         assert host.log.read_text().count("\n") == 1
@@ -50,8 +50,10 @@ def test_secrets_are_told_by_their_digests(tmp_path: Path) -> None:
         assert ask("full") == [{}]
 
 
-def stored(release: str, number: int, **more: Any) -> dict[str, Any]:
-    return named(f"sh.helm.release.v1.{release}.v{number}", "w", labels={"name": release}, **more)
+def stored(release: str, number: int, **fields: Any) -> dict[str, Any]:
+    return make_object(
+        f"sh.helm.release.v1.{release}.v{number}", "w", labels={"name": release}, **fields
+    )
 
 
 def secret(payload: str) -> dict[str, Any]:
@@ -62,23 +64,23 @@ def test_releases_are_read_from_their_newest_revision(tmp_path: Path) -> None:
     newest = revision("web", "1.1.0", "pending-upgrade", 10, {"a": {"b": 1}})
     plain = revision("db", "v2", "deployed", 1, None)
     answers = {
-        release_path("web", "w"): listed(*(stored("web", number) for number in (8, 9, 10))),
-        release_path("db", "w"): listed(stored("db", 1)),
-        release_path("none", "w"): listed(),
+        release_path("web", "w"): item_list(*(stored("web", number) for number in (8, 9, 10))),
+        release_path("db", "w"): item_list(stored("db", 1)),
+        release_path("none", "w"): item_list(),
         f"{SECRETS}/sh.helm.release.v1.web.v10": stored("web", 10, data=secret(newest)),
         f"{SECRETS}/sh.helm.release.v1.db.v1": stored("db", 1, data=secret(plain)),
     }
     with served(tmp_path, answers) as host:
         batch = Batch()
         config = str(host.kubeconfig)
-        asked = [
+        requests = [
             Request.of(HelmRelease, {"release": name, "namespace": "w", "kubeconfig": config})
             for name in ("none", "web", "db")
         ]
-        done = host.run(batch.command(requests=[item for item in asked if item]))
-        found = batch.process(done.stdout.splitlines())
+        result = host.run(batch.command(requests=[item for item in requests if item]))
+        releases = batch.process(result.stdout.splitlines())
         assert host.log.read_text().count("\n") == 2
-        alone = host.read(HelmRelease(), release="db", namespace="w", kubeconfig=config)
+        single_release = host.read(HelmRelease(), release="db", namespace="w", kubeconfig=config)
     web = Release("web", "1.1.0", "pending-upgrade", 10, {"a": {"b": 1}})
-    assert found == [Release(), web, Release("db", "v2", "deployed", 1)]
-    assert alone == found[2]
+    assert releases == [Release(), web, Release("db", "v2", "deployed", 1)]
+    assert single_release == releases[2]

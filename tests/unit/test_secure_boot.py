@@ -58,7 +58,7 @@ class Machine:
     def keys(self, *names: str) -> None:
         (self.root / "proc/keys").write_text("".join(KEYS.format(name) for name in names))
 
-    def key(self, path: str, said: str, private: bool = True) -> None:
+    def key(self, path: str, output: str, private: bool = True) -> None:
         """DKMS's key. + said: what mokutil says of it; private: the key itself is beside it"""
         file = self.root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ class Machine:
             file.with_name({"mok.pub": "mok.key"}.get(file.name, "MOK.priv")).write_text("key")
         if path == UBUNTU:
             self.system("ubuntu")
-        self.program("mokutil", f'[ "$1" = --test-key ] && echo "$2 {said}"')
+        self.program("mokutil", f'[ "$1" = --test-key ] && echo "$2 {output}"')
 
     def system(self, name: str) -> None:
         (self.root / "etc").mkdir(exist_ok=True)
@@ -82,7 +82,7 @@ class Machine:
         script = FUNCTION
         for folder in ("/sys/", "/etc/", "/var/", "/proc/"):
             script = script.replace(folder, f"{self.root}{folder}")
-        done = subprocess.run(
+        result = subprocess.run(
             ["sh", "-uc", script + "secure_boot nvidia"],
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin"},
             capture_output=True,
@@ -90,7 +90,7 @@ class Machine:
             check=True,
             timeout=20,
         )
-        return parse(Fields([*done.stdout.replace(str(self.root), "").splitlines(), "end\tok"]))
+        return parse(Fields([*result.stdout.replace(str(self.root), "").splitlines(), "end\tok"]))
 
 
 @pytest.fixture
@@ -122,7 +122,7 @@ def test_the_distribution_s_signed_module(machine: Machine) -> None:
 
 @pytest.mark.parametrize("path", [DEBIAN, UBUNTU])
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("output", "expected"),
     [
         ("is already enrolled", "enrolled"),
         ("is already in db", "enrolled"),
@@ -131,11 +131,11 @@ def test_the_distribution_s_signed_module(machine: Machine) -> None:
         ("is blocked in MokListX", "unknown"),
     ],
 )
-def test_dkms_s_key(machine: Machine, path: str, said: str, found: Standing) -> None:
-    machine.key(path, said)
+def test_dkms_s_key(machine: Machine, path: str, output: str, expected: Standing) -> None:
+    machine.key(path, output)
     state = machine.state()
-    assert (state.key, state.test) == (path, f"{path} {said}")
-    assert standing(state) == found
+    assert (state.key, state.test) == (path, f"{path} {output}")
+    assert standing(state) == expected
 
 
 def test_a_module_that_dkms_built_with_a_key_that_nobody_enrolled(machine: Machine) -> None:
@@ -143,11 +143,11 @@ def test_a_module_that_dkms_built_with_a_key_that_nobody_enrolled(machine: Machi
     machine.key(DEBIAN, "is not enrolled")
     state = machine.state()
     assert standing(state) == "unknown"
-    refused = refusal(state)
-    assert refused is not None
-    assert f"signed by {DKMS}, a key that it does not know" in refused[0]
-    assert 'driver.secure_boot = "mok"' in refused[1]
-    assert f"mokutil --import {DEBIAN}" in refused[1]
+    problem = refusal(state)
+    assert problem is not None
+    assert f"signed by {DKMS}, a key that it does not know" in problem[0]
+    assert 'driver.secure_boot = "mok"' in problem[1]
+    assert f"mokutil --import {DEBIAN}" in problem[1]
 
 
 def test_one_whose_key_is_enrolled_and_of_a_name_that_another_begins_with(machine: Machine) -> None:
@@ -180,7 +180,7 @@ class Firmware:
     """What becomes of a request: one that is confirmed at the reboot, or not."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, confirmed: bool = True) -> None:
-        self.confirmed, self.said = confirmed, "is not enrolled"
+        self.confirmed, self.answer = confirmed, "is not enrolled"
         self.commands: list[tuple[str, str]] = []
         self.reboots = 0
         monkeypatch.setattr(operation, "run", self.run)
@@ -195,19 +195,19 @@ class Firmware:
         return False
 
     def state(self) -> SecureBootState:
-        return SecureBootState(enforced=True, key=DEBIAN, test=f"{DEBIAN} {self.said}")
+        return SecureBootState(enforced=True, key=DEBIAN, test=f"{DEBIAN} {self.answer}")
 
     def run(self, host: Any, command: str, stdin: str = "") -> str:
         self.commands.append((command, stdin))
         if "--revoke-import" in command:
-            self.said = "is not enrolled"
+            self.answer = "is not enrolled"
         if "--import " in command and stdin.count("\n") == 2:
-            self.said = "is already in the enrollment request"
-        return self.said
+            self.answer = "is already in the enrollment request"
+        return self.answer
 
     def reboot(self, *_: Any) -> str:
         self.reboots += 1
-        self.said = "is already enrolled" if self.confirmed else "is not enrolled"
+        self.answer = "is already enrolled" if self.confirmed else "is not enrolled"
         return "b2"
 
     def enrol(self, may_reboot: bool = True) -> bool:
@@ -215,8 +215,8 @@ class Firmware:
         return operation.enrol(SimpleNamespace(), host, DEBIAN, may_reboot, 900)  # type: ignore[arg-type]
 
 
-def password(told: str) -> str:
-    return told.split("shown here only: ")[1].splitlines()[0]
+def password(text: str) -> str:
+    return text.split("shown here only: ")[1].splitlines()[0]
 
 
 def test_the_password_goes_by_standard_input_and_is_told_once(
@@ -224,32 +224,32 @@ def test_the_password_goes_by_standard_input_and_is_told_once(
 ) -> None:
     firmware = Firmware(monkeypatch)
     assert firmware.enrol()
-    told = capsys.readouterr()
-    secret = password(told.err)
+    captured = capsys.readouterr()
+    secret = password(captured.err)
     assert len(secret) == 12
     assert secret.isdigit()
-    assert told.out == ""
-    assert told.err.count(secret) == 1
-    [(_, stdin)] = [one for one in firmware.commands if one[1]]
+    assert captured.out == ""
+    assert captured.err.count(secret) == 1
+    [(_, stdin)] = [call for call in firmware.commands if call[1]]
     assert stdin == f"{secret}\n{secret}\n"
-    assert secret not in "".join(one[0] for one in firmware.commands)
+    assert secret not in "".join(call[0] for call in firmware.commands)
     assert firmware.reboots == 1
-    assert "Enroll MOK" in told.err
+    assert "Enroll MOK" in captured.err
 
 
 def test_nobody_at_the_console(monkeypatch: pytest.MonkeyPatch) -> None:
     firmware = Firmware(monkeypatch, confirmed=False)
     assert not firmware.enrol()
-    [said] = firmware.failures
-    assert "nobody confirmed it on the console" in said
-    assert "another password" in said
+    [failure] = firmware.failures
+    assert "nobody confirmed it on the console" in failure
+    assert "another password" in failure
 
 
 def test_a_request_whose_password_is_forgotten_is_taken_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     firmware = Firmware(monkeypatch)
-    firmware.said = "is already in the enrollment request"
+    firmware.answer = "is already in the enrollment request"
     assert firmware.enrol()
     commands = [command for command, _ in firmware.commands]
     assert commands[0] == "mokutil --revoke-import"
@@ -270,12 +270,12 @@ def test_a_machine_that_only_people_reboot(
 def test_firmware_that_takes_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     firmware = Firmware(monkeypatch)
 
-    def refused(host: Any, command: str, stdin: str = "") -> str:
+    def refuse_import(host: Any, command: str, stdin: str = "") -> str:
         if "--import " in command:
             raise RemoteError("gpu1: mokutil --import: Failed to enroll new keys")
         return ""
 
-    monkeypatch.setattr(operation, "run", refused)
+    monkeypatch.setattr(operation, "run", refuse_import)
     assert not firmware.enrol()
     assert "Failed to enroll new keys" in firmware.failures[0]
     assert firmware.reboots == 0

@@ -26,9 +26,9 @@ KEY_ID = "9D:8A:B2:23:E8:D6:DE:96:9C:19:9C:DE:E9:93:3B:CB:79:62:E8:C0"
 KEY_IN_KERNEL = KEYS.replace("88f752e560a1e0737e31163a466ad7b70a850c19", "{}")
 
 
-def built_by_dkms(machine: Machine, sig_key: str, said: str) -> None:
+def built_by_dkms(machine: Machine, sig_key: str, output: str) -> None:
     """A module on disk, and the key that DKMS has now."""
-    machine.key(DEBIAN, said)
+    machine.key(DEBIAN, output)
     machine.program(
         "openssl",
         f"case \"$*\" in *-serial*) echo serial={SERIAL} ;; *subjectKeyIdentifier*) printf '%s\\n'"
@@ -107,7 +107,7 @@ def test_what_makes_the_kernel_refuse_modules(
     assert (state.enforced, state.enforcer) == (bool(enforcer), enforcer or "Secure Boot")
 
 
-OURS = {"nvidia-open": "595.91.07-1ubuntu1"}
+INSTALLED = {"nvidia-open": "595.91.07-1ubuntu1"}
 IN_USE = {"/etc/kubernetes/kubelet.conf": "https://10.0.0.5:6443"}
 # Ubuntu's cloud image with linux-modules-nvidia-570-open-generic
 BY_CANONICAL = SecureBootState(enforced=True, signer=CANONICAL, trusted=True)
@@ -121,8 +121,8 @@ def problems(
 ) -> list[tuple[str, str]]:
     parsed = parse_settings({"driver": {"secure_boot": setting}})
     state = replace(CLEAN, secure_boot=boot, headers="installed", **changes)
-    found = evaluate([node], {node.host: state}, parsed, versions.lock(parsed))
-    return [(problem.cause, problem.remedy) for problem in found]
+    reported = evaluate([node], {node.host: state}, parsed, versions.lock(parsed))
+    return [(problem.cause, problem.remedy) for problem in reported]
 
 
 LOADED_570: dict[str, Any] = {"driver_loaded": "570.172.08", "driver_module": "570.172.08"}
@@ -149,9 +149,9 @@ def test_a_signed_driver_that_dkms_replaces(
 
 def test_a_driver_that_dkms_built_already_stays() -> None:
     by_dkms = replace(NOT_ENROLLED, signer=DKMS, trusted=True)
-    assert problems(by_dkms, packages=OURS, **SAME_VERSION) == []
+    assert problems(by_dkms, packages=INSTALLED, **SAME_VERSION) == []
     assert problems(NOT_ENROLLED, packages={"nvidia-open": "570.172.08-1"}, **SAME_VERSION)
-    assert problems(NOT_ENROLLED, packages=OURS, **LOADED_570)
+    assert problems(NOT_ENROLLED, packages=INSTALLED, **LOADED_570)
 
 
 def test_in_a_living_cluster_no_run_enrols_a_key() -> None:

@@ -40,11 +40,13 @@ def url(tmp_path: Path) -> Iterator[str]:
     (flat / "Packages").write_text("\n".join(stanzas))
     (root / "index.yaml").write_text(INDEX)
 
-    class Quiet(http.server.SimpleHTTPRequestHandler):
+    class SilentHandler(http.server.SimpleHTTPRequestHandler):
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(root)))
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(SilentHandler, directory=str(root))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -63,8 +65,8 @@ def test_versions_of_packages_and_charts_are_found_and_what_is_silent_is_told(
     command = fact.command(
         ["kubelet", "nvidia-open"], "1.37", charts, sources=str(sources), helm=HELM
     )
-    done = subprocess.run(["sh", "-c", command], input=":\n", capture_output=True, text=True)
-    found = fact.value(answer(done.stdout.splitlines()).lines)
-    assert found.packages == {"kubelet": ["1.36.7-1.1", "1.36.6-1.1"]}
-    assert found.charts == {"gpu-operator": ["v26.7.1"]}
-    assert set(found.silent) == {"cuda", "kubernetes-1.37", "dcgm-exporter"}
+    result = subprocess.run(["sh", "-c", command], input=":\n", capture_output=True, text=True)
+    served_versions = fact.value(answer(result.stdout.splitlines()).lines)
+    assert served_versions.packages == {"kubelet": ["1.36.7-1.1", "1.36.6-1.1"]}
+    assert served_versions.charts == {"gpu-operator": ["v26.7.1"]}
+    assert set(served_versions.silent) == {"cuda", "kubernetes-1.37", "dcgm-exporter"}

@@ -36,18 +36,18 @@ POD = ServiceProbeResult(node="gpu1", pod="services-gpu1", name=NAME, address=AD
 
 def evaluate(log: str) -> Finding:
     """What is found on gpu1 when its pod's log says this."""
-    seen = evidence(service_probes=(parse_log(POD, log),))
-    [found] = checks.evaluate(seen.hosts[0], seen)
-    return found
+    observed = evidence(service_probes=(parse_log(POD, log),))
+    [finding] = checks.evaluate(observed.hosts[0], observed)
+    return finding
 
 
-def words(*said: str) -> str:
-    return "".join(f"gpuboot-services: {word}\n" for word in said)
+def words(*terms: str) -> str:
+    return "".join(f"gpuboot-services: {word}\n" for word in terms)
 
 
 def test_a_pod_that_resolves_and_connects_passes() -> None:
-    found = evaluate(words("resolved", "connected"))
-    assert (found.status, found.link, found.node, found.gpu_uuid) == (
+    finding = evaluate(words("resolved", "connected"))
+    assert (finding.status, finding.link, finding.node, finding.gpu_uuid) == (
         "pass",
         "services",
         "gpu1",
@@ -56,32 +56,32 @@ def test_a_pod_that_resolves_and_connects_passes() -> None:
 
 
 def test_without_kube_proxy_the_remedy_is_kube_proxy() -> None:
-    found = evaluate(words("unresolved", "unconnected"))
-    assert found.status == "fail"
-    assert found.detail == (
+    finding = evaluate(words("unresolved", "unconnected"))
+    assert finding.status == "fail"
+    assert finding.detail == (
         f"{ADDRESS} (Service default/kubernetes) does not answer and {NAME} is not resolved"
     )
-    assert "k8s-app=kube-proxy --field-selector spec.nodeName=gpu1" in found.remedy
+    assert "k8s-app=kube-proxy --field-selector spec.nodeName=gpu1" in finding.remedy
 
 
 def test_without_dns_the_remedy_is_coredns() -> None:
-    found = evaluate(words("unresolved", "connected"))
-    assert (found.status, found.detail) == ("fail", f"{NAME} is not resolved")
-    assert "k8s-app=kube-dns" in found.remedy
+    finding = evaluate(words("unresolved", "connected"))
+    assert (finding.status, finding.detail) == ("fail", f"{NAME} is not resolved")
+    assert "k8s-app=kube-dns" in finding.remedy
 
 
 @pytest.mark.parametrize(
-    ("log", "told"),
+    ("log", "expected"),
     [
         ("", "ends before the answer"),
         (words("resolved"), "ends before the answer"),
         (words("lacks getent"), "has no getent"),
     ],
 )
-def test_no_answer_is_unknown(log: str, told: str) -> None:
-    found = evaluate(log)
-    assert found.status == "unknown"
-    assert told in found.detail
+def test_no_answer_is_unknown(log: str, expected: str) -> None:
+    finding = evaluate(log)
+    assert finding.status == "unknown"
+    assert expected in finding.detail
 
 
 def test_verification_fails_where_services_are_dead_on_one_node() -> None:
@@ -98,8 +98,8 @@ def test_a_node_that_gets_no_pods_is_not_covered() -> None:
 
 
 def test_busy_gpus_keep_nobody_from_trying_services() -> None:
-    held = {("gpu1", index): f"ml/train-{index}" for index in range(2)}
-    findings = list(run(FakeCluster(gpu_holders=held)).findings)
+    holders = {("gpu1", index): f"ml/train-{index}" for index in range(2)}
+    findings = list(run(FakeCluster(gpu_holders=holders)).findings)
     assert {item.node for item in of(findings, "pass", "services")} == {"gpu1", "gpu2"}
 
 
@@ -110,18 +110,18 @@ def test_the_pod_asks_for_no_gpu() -> None:
     cluster = cast(Cluster, FakeCluster())
     probe = ServiceProbe(cluster, Session(cluster, lambda _: None, 1), settings)
     probe.read_address()
-    made = probe._manifest("p", node("gpu1", 2))
-    V1Pod.model_validate(made)
-    [container] = made["spec"]["containers"]
+    manifest = probe._manifest("p", node("gpu1", 2))
+    V1Pod.model_validate(manifest)
+    [container] = manifest["spec"]["containers"]
     assert "resources" not in container
-    assert "runtimeClassName" not in made["spec"]
+    assert "runtimeClassName" not in manifest["spec"]
     name = "kubernetes.default.svc.site.lan."
     query = outside_name.query("nvcr.io")
     assert container["command"][3:] == ["sh", name, "10.96.0.1", "443", "nvcr.io", query]
 
 
 def own_pods(cluster: FakeCluster) -> set[str]:
-    return {name for name in cluster.made if name.startswith("services-")}
+    return {name for name in cluster.created_names if name.startswith("services-")}
 
 
 def test_it_runs_beside_vectoradd_and_costs_no_pod() -> None:
@@ -180,21 +180,21 @@ def program(path: Path, code: int) -> None:
     path.chmod(0o755)
 
 
-def said(image: Path, port: int) -> str:
+def script_output(image: Path, port: int) -> str:
     command = ["/bin/sh", "-c", service_probe._SCRIPT, "sh", f"{NAME}.", "127.0.0.1", str(port)]
-    done = subprocess.run(
+    result = subprocess.run(
         command, env={"PATH": str(image)}, capture_output=True, text=True, check=True, timeout=30
     )
-    assert done.stderr == ""
-    return done.stdout
+    assert result.stderr == ""
+    return result.stdout
 
 
 def test_the_script_tells_what_it_finds(image: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        assert said(image, port) == words("resolved", "connected")
+        assert script_output(image, port) == words("resolved", "connected")
         program(image / "getent", 2)
-        assert said(image, port) == words("unresolved", "connected")
-    assert said(image, port) == words("unresolved", "unconnected")
+        assert script_output(image, port) == words("unresolved", "connected")
+    assert script_output(image, port) == words("unresolved", "unconnected")
     (image / "getent").unlink()
-    assert said(image, port) == words("lacks getent")
+    assert script_output(image, port) == words("lacks getent")

@@ -52,8 +52,12 @@ def pod(waiting: dict[str, str], **status: Any) -> dict[str, Any]:
 
 
 def sandbox() -> dict[str, Any]:
-    about = {"kind": "Pod", "namespace": "v", "name": "vectoradd-gpu1"}
-    return {"reason": "FailedCreatePodSandBox", "involvedObject": about, "message": SANDBOX}
+    involved_object = {"kind": "Pod", "namespace": "v", "name": "vectoradd-gpu1"}
+    return {
+        "reason": "FailedCreatePodSandBox",
+        "involvedObject": involved_object,
+        "message": SANDBOX,
+    }
 
 
 def given_up_after(api: Api, looked_at: dict[str, Any], clock: list[float]) -> tuple[float, str]:
@@ -68,9 +72,9 @@ def given_up_after(api: Api, looked_at: dict[str, Any], clock: list[float]) -> t
 
 def test_a_pod_without_a_sandbox_is_given_up_with_the_event(clock: list[float]) -> None:
     api = Api(sandbox())
-    spent, why = given_up_after(api, pod(CREATING), clock)
-    assert spent == 45
-    assert SANDBOX in why
+    elapsed, reason = given_up_after(api, pod(CREATING), clock)
+    assert elapsed == 45
+    assert SANDBOX in reason
     assert api.reads <= 10
 
 
@@ -82,14 +86,14 @@ def test_an_image_that_the_registry_has_not_is_given_up_sooner_than_a_network(
     clock: list[float], message: str, limit_s: float
 ) -> None:
     waiting = {"reason": "ImagePullBackOff", "message": message}
-    spent, why = given_up_after(Api(), pod(waiting), clock)
-    assert spent == limit_s
-    assert message in why
+    elapsed, reason = given_up_after(Api(), pod(waiting), clock)
+    assert elapsed == limit_s
+    assert message in reason
 
 
 def test_a_pod_that_pulls_a_large_image_is_not_given_up(clock: list[float]) -> None:
-    begun = [{"type": "PodReadyToStartContainers", "status": "True"}]
-    assert given_up_after(Api(sandbox()), pod(CREATING, conditions=begun), clock)[0] == 300
+    conditions = [{"type": "PodReadyToStartContainers", "status": "True"}]
+    assert given_up_after(Api(sandbox()), pod(CREATING, conditions=conditions), clock)[0] == 300
 
 
 def test_a_pod_that_runs_is_asked_nothing(clock: list[float]) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.set_fields import otherwise
+from gpuboot.kubernetes.set_fields import field_differences
 
 # a Deployment as a chart has it, and as the API server then shows it
-WANTED = {
+DESIRED = {
     "metadata": {"labels": {"app": "web"}, "annotations": {}},
     "spec": {
         "replicas": 1,
@@ -79,27 +79,27 @@ def changed(path: str, value: Any) -> Any:
     """LIVE with another value, or without one (...), at a path of keys and indices."""
 
     def put(item: Any, keys: list[str]) -> Any:
-        step, rest = keys[0], keys[1:]
+        step, remaining_keys = keys[0], keys[1:]
         copy = list(item) if isinstance(item, list) else dict(item)
         place: Any = int(step) if isinstance(item, list) else step
-        if not rest and value is ...:
+        if not remaining_keys and value is ...:
             del copy[place]
         else:
-            copy[place] = put(copy[place], rest) if rest else value
+            copy[place] = put(copy[place], remaining_keys) if remaining_keys else value
         return copy
 
     return put(LIVE, path.split("/"))
 
 
 def test_what_the_api_server_and_others_add_is_no_difference() -> None:
-    assert list(otherwise(WANTED, LIVE)) == []
+    assert list(field_differences(DESIRED, LIVE)) == []
 
 
 POD = "spec/template/spec"
 
 
 @pytest.mark.parametrize(
-    ("live", "found"),
+    ("live", "expected"),
     [
         (changed("spec/replicas", 0), ("spec.replicas", 0, 1)),
         (changed("spec/paused", True), ("spec.paused", True, False)),
@@ -148,12 +148,12 @@ POD = "spec/template/spec"
         ),
     ],
 )
-def test_what_is_set_otherwise(live: Any, found: tuple[str, Any, Any]) -> None:
-    assert list(otherwise(WANTED, live)) == [found]
+def test_what_is_set_otherwise(live: Any, expected: tuple[str, Any, Any]) -> None:
+    assert list(field_differences(DESIRED, live)) == [expected]
 
 
 def test_ports_are_told_apart_by_number_and_protocol() -> None:
-    wanted = {"spec": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]}}
+    desired = {"spec": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]}}
     live = {
         "spec": {
             "ports": [
@@ -162,16 +162,18 @@ def test_ports_are_told_apart_by_number_and_protocol() -> None:
             ]
         }
     }
-    assert list(otherwise(wanted, live)) == []
+    assert list(field_differences(desired, live)) == []
 
 
 def test_ports_of_a_network_policy_are_a_whole() -> None:
-    wanted = {"spec": {"ingress": [{"ports": [{"port": 80}]}]}}
+    desired = {"spec": {"ingress": [{"ports": [{"port": 80}]}]}}
     live = {"spec": {"ingress": [{"ports": [{"port": 80, "protocol": "TCP"}, {"port": 22}]}]}}
-    [(path, _, _)] = otherwise(wanted, live)
+    [(path, _, _)] = field_differences(desired, live)
     assert path == "spec.ingress[0].ports"
 
 
 def test_true_is_not_one() -> None:
-    assert list(otherwise({"a": 1}, {"a": True})) == [("a", True, 1)]
-    assert list(otherwise({"data": {"a": "1.0"}}, {"data": {"a": "1"}})) == [("data.a", "1", "1.0")]
+    assert list(field_differences({"a": 1}, {"a": True})) == [("a", True, 1)]
+    assert list(field_differences({"data": {"a": "1.0"}}, {"data": {"a": "1"}})) == [
+        ("data.a", "1", "1.0")
+    ]

@@ -11,9 +11,9 @@ from gpuboot.config.settings.base import seconds
 
 
 def problems(data: dict[str, Any]) -> list[str]:
-    with pytest.raises(settings.SettingsError) as caught:
+    with pytest.raises(settings.SettingsError) as error_info:
         versions.lock(settings.parse_settings(data))
-    return [problem.cause for problem in caught.value.problems]
+    return [problem.cause for problem in error_info.value.problems]
 
 
 def test_an_empty_dict_is_a_complete_answer() -> None:
@@ -21,13 +21,13 @@ def test_an_empty_dict_is_a_complete_answer() -> None:
 
 
 def test_another_minor_release_is_one_line() -> None:
-    chosen = {"versions": {"kubernetes": {"version": "1.35.4"}}}
-    found = versions.lock(settings.parse_settings(chosen)).kubernetes
-    assert (found.version, found.minor) == ("1.35.4", "1.35")
+    data = {"versions": {"kubernetes": {"version": "1.35.4"}}}
+    pinned = versions.lock(settings.parse_settings(data)).kubernetes
+    assert (pinned.version, pinned.minor) == ("1.35.4", "1.35")
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ({"clutser": {}}, "unknown setting clutser"),
         ({"cluster": {"pod_cidr": "10.0.0.0/33"}}, "cluster.pod_cidr"),
@@ -55,8 +55,8 @@ def test_another_minor_release_is_one_line() -> None:
         ),
     ],
 )
-def test_a_mistake_is_named(data: dict[str, Any], said: str) -> None:
-    assert any(said in cause for cause in problems(data)), problems(data)
+def test_a_mistake_is_named(data: dict[str, Any], message: str) -> None:
+    assert any(message in cause for cause in problems(data)), problems(data)
 
 
 @pytest.mark.parametrize(
@@ -73,22 +73,22 @@ def test_what_is_no_duration(text: str) -> None:
 
 
 def test_all_mistakes_are_named_at_once() -> None:
-    found = problems({"x": 1, "cluster": {"y": 2, "name": "Not A Label"}})
-    assert len(found) == 3
+    messages = problems({"x": 1, "cluster": {"y": 2, "name": "Not A Label"}})
+    assert len(messages) == 3
 
 
 def test_a_password_is_never_in_the_message() -> None:
-    with pytest.raises(settings.SettingsError) as caught:
+    with pytest.raises(settings.SettingsError) as error_info:
         settings.parse_settings({"grafana_password": ["hunter2"]})
-    assert "hunter2" not in str(caught.value)
+    assert "hunter2" not in str(error_info.value)
 
 
 def test_overrides_merge_into_the_lock() -> None:
-    chosen = versions.lock(
+    pinned = versions.lock(
         settings.parse_settings({"versions": {"kubernetes": {"version": "1.36.3"}}})
     )
-    assert chosen.kubernetes.version == "1.36.3"
-    assert chosen.kubernetes.pause == "3.10.2"
+    assert pinned.kubernetes.version == "1.36.3"
+    assert pinned.kubernetes.pause == "3.10.2"
 
 
 def test_the_driver_setting_overrides_the_lock() -> None:

@@ -17,7 +17,7 @@ from gpuboot.kubernetes.stuck import (
     after_reboot,
     of_workload,
 )
-from tests.unit.test_stuck import NODE, REASON, REFUSED, STARTING, WEB, issue, with_issues
+from tests.unit.test_stuck import NODE, REASON, REFUSAL, STARTING, WEB, issue, with_issues
 
 CORDONED = replace(NODE, taints=("node.kubernetes.io/unschedulable:NoSchedule",))
 CONTROL = replace(NODE, name="cp", taints=("node-role.kubernetes.io/control-plane:NoSchedule",))
@@ -55,22 +55,22 @@ def test_progress_elsewhere_does_not_change_what_is_settled() -> None:
 @pytest.mark.parametrize(
     ("problem", "after_s"),
     [
-        (replace(REFUSED, pod="job-crds"), CERTAIN_S),
+        (replace(REFUSAL, pod="job-crds"), CERTAIN_S),
         (PodIssue("a", "job-crds-abcde", "n1", "r/x:1: not found", kind="image"), 40.0),
         (PodIssue("a", "job-crds-abcde", "", CLOSED, kind="unscheduled"), CERTAIN_S),
     ],
 )
 def test_a_hook_that_cannot_end_is_told_with_its_reason(problem: PodIssue, after_s: float) -> None:
-    listed = [
+    job_lines = [
         "job-crds\tpre-install,pre-upgrade\t\t2026-11-25T10:44:30Z",
         "job-done\tpre-install\t1\t2026-11-25T10:44:31Z",
         "job-of-another-release\tpre-install\t\t2026-11-25T10:40:00Z",
         "job-own\t\t\t2026-11-25T10:44:32Z",
     ]
-    jobs = hooks.parse(listed, datetime(2026, 11, 25, 10, 44, 20, tzinfo=UTC).timestamp())
+    jobs = hooks.parse(job_lines, datetime(2026, 11, 25, 10, 44, 20, tzinfo=UTC).timestamp())
     assert jobs == ["job-crds"]
-    others = (PodIssue("a", "job-own-abcde", "n1", "not found", kind="image"), STARTING)
-    state = with_issues(problem, *others, nodes=(CORDONED, CONTROL))
+    other_issues = (PodIssue("a", "job-own-abcde", "n1", "not found", kind="image"), STARTING)
+    state = with_issues(problem, *other_issues, nodes=(CORDONED, CONTROL))
     look = hooks.progress(jobs, "a", state)
     assert [item.after_s for item in look.stuck] == [after_s]
     assert problem.reason in look.text

@@ -15,8 +15,9 @@ import pytest
 from gpuboot.verify.checks import metrics as checks
 from gpuboot.verify.checks.attribution import attribution
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.evidence import ExporterScrape, GpuPod, Instance, Reading
+from gpuboot.verify.evidence import ExporterScrape, GpuPod, Reading
 from gpuboot.verify.findings import Finding
+from gpuboot.verify.mig_devices import Instance
 from gpuboot.verify.prometheus import Prometheus, gpu_readings, parse_exposition
 from tests.unit.evidence import evidence, metrics, only, series, uuid, workload_result
 
@@ -27,7 +28,7 @@ Labels = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Held:
+class Allocation:
     """What a container holds. + devices: ids that the kubelet gave it, e.g. `GPU-a::1`"""
 
     pod: str
@@ -36,22 +37,22 @@ class Held:
 
 
 def exported(
-    gpu: str, holders: tuple[Held, ...], jobs: tuple[str, ...] = (), slice_: str = ""
+    gpu: str, holders: tuple[Allocation, ...], jobs: tuple[str, ...] = (), slice_: str = ""
 ) -> list[tuple[str, Labels, float]]:
     """The samples of one device: metric, labels, value."""
-    whole = {"UUID": gpu, "gpu": "0"} | ({"GPU_I_ID": slice_} if slice_ else {})
+    device_labels = {"UUID": gpu, "gpu": "0"} | ({"GPU_I_ID": slice_} if slice_ else {})
     shares = [
-        whole
-        | {"namespace": "ml", "pod": held.pod, "container": held.container}
+        device_labels
+        | {"namespace": "ml", "pod": allocation.pod, "container": allocation.container}
         | ({"vgpu": device.partition("::")[2]} if "::" in device else {})
-        for held in holders
-        for device in held.devices
+        for allocation in holders
+        for device in allocation.devices
     ]
     samples = []
     for name, value in {CLOCK: 1410.0, TEMPERATURE: 40.0, FREE: 0.0}.items():
-        samples += [(name, labels, value) for labels in shares or [whole]]
+        samples += [(name, labels, value) for labels in shares or [device_labels]]
     for name, value in {UTIL: 90.0, USED: 81000.0}.items():
-        samples.append((name, whole, value))
+        samples.append((name, device_labels, value))
         samples += [(name, labels | {"pod_uid": labels["pod"]}, 0.0) for labels in shares]
     if jobs:
         samples = [(n, labels | {"hpc_job": job}, v) for n, labels, v in samples for job in jobs]
@@ -73,63 +74,68 @@ def in_prometheus(samples: list[tuple[str, Labels, float]], instance: str = "a")
     return list(Prometheus(Reader(), "").gpu_series())
 
 
-def judged(readings: list[Reading]) -> list[Finding]:
+def findings_of(readings: list[Reading]) -> list[Finding]:
     """The findings on the first GPU of gpu1, whose series these are."""
-    said = metrics(series=(*readings, *series("gpu1", 2)[1:]))
-    seen = evidence(metrics=said)
-    return checks.prometheus(seen.hosts[0], seen, LIMITS)
+    metric_data = metrics(series=(*readings, *series("gpu1", 2)[1:]))
+    observed = evidence(metrics=metric_data)
+    return checks.prometheus(observed.hosts[0], observed, LIMITS)
 
 
-def named(
-    readings: list[Reading], ours: tuple[str, ...] = (), others: tuple[str, ...] = (), **more: Any
+def attribution_of(
+    readings: list[Reading],
+    own_pods: tuple[str, ...] = (),
+    other_pods: tuple[str, ...] = (),
+    **options: Any,
 ) -> Finding:
     """Whether the series of gpu1's first GPU name who holds it.
 
     + ours: pods of this verification that saw it; others: pods that hold something of gpu1
     """
-    results = [workload_result("gpu1", 0, namespace="ml", pod=pod) for pod in ours]
-    held = tuple(GpuPod(namespace="ml", name=pod, node="gpu1", gpus=1) for pod in others)
-    seen = evidence(
-        metrics=metrics(series=tuple(readings), exporters=more.pop("exporters", ())),
-        workload_results=(*results, workload_result("gpu1", 1, namespace="ml", pod="elsewhere")),
-        gpu_pods=held,
-        **more,
+    results = [workload_result("gpu1", 0, namespace="ml", pod=pod) for pod in own_pods]
+    holding_pods = tuple(
+        GpuPod(namespace="ml", name=pod, node="gpu1", gpus=1) for pod in other_pods
     )
-    (found,) = attribution(seen.hosts[0], seen, LIMITS)
-    return found
+    collected = evidence(
+        metrics=metrics(series=tuple(readings), exporters=options.pop("exporters", ())),
+        workload_results=(*results, workload_result("gpu1", 1, namespace="ml", pod="elsewhere")),
+        gpu_pods=holding_pods,
+        **options,
+    )
+    (finding,) = attribution(collected.hosts[0], collected, LIMITS)
+    return finding
 
 
 GPU = uuid("gpu1", 0)
 TWO = (f"{GPU}::0", f"{GPU}::1")
 SHARED = {
-    "two shares in one container": (Held("train-0", TWO),),
-    "two containers": (Held("train-0", TWO[:1]), Held("train-0", TWO[1:], "sidecar")),
+    "two shares in one container": (Allocation("train-0", TWO),),
+    "two containers": (Allocation("train-0", TWO[:1]), Allocation("train-0", TWO[1:], "sidecar")),
     "two containers with two shares each": (
-        Held("train-0", TWO), Held("train-0", (f"{GPU}::2", f"{GPU}::3"), "sidecar"),
+        Allocation("train-0", TWO), Allocation("train-0", (f"{GPU}::2", f"{GPU}::3"), "sidecar"),
     ),
-    "two pods": (Held("train-0", TWO[:1]), Held("train-1", TWO[1:])),
+    "two pods": (Allocation("train-0", TWO[:1]), Allocation("train-1", TWO[1:])),
     "nobody": (),
-    "a whole GPU": (Held("train-0", (GPU,)),),
+    "a whole GPU": (Allocation("train-0", (GPU,)),),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("holders", SHARED.values(), ids=SHARED)
 @pytest.mark.parametrize("jobs", [(), ("4711",), ("4711", "4712")], ids=["", "job", "jobs"])
 def test_each_share_and_each_job_has_a_series(
-    holders: tuple[Held, ...], jobs: tuple[str, ...]
+    holders: tuple[Allocation, ...], jobs: tuple[str, ...]
 ) -> None:
     """Time slices and MPS alike: the device plugin names replicas of both `UUID::number`."""
-    found = judged(in_prometheus(exported(GPU, holders, jobs)))
-    assert {item.status for item in found} == {"pass"}, found
+    findings = findings_of(in_prometheus(exported(GPU, holders, jobs)))
+    assert {item.status for item in findings} == {"pass"}, findings
 
 
 @pytest.mark.parametrize("holders", SHARED.values(), ids=SHARED)
 @pytest.mark.parametrize("jobs", [(), ("4711", "4712")], ids=["", "jobs"])
 def test_what_is_scraped_twice_is_still_told(
-    holders: tuple[Held, ...], jobs: tuple[str, ...]
+    holders: tuple[Allocation, ...], jobs: tuple[str, ...]
 ) -> None:
     samples = exported(GPU, holders, jobs)
-    failed = only(judged(in_prometheus(samples) + in_prometheus(samples, "b")), "fail")
+    failed = only(findings_of(in_prometheus(samples) + in_prometheus(samples, "b")), "fail")
     assert failed.gpu_uuid == GPU
     assert "2 series of the same metric" in failed.detail
     if holders and jobs:
@@ -137,8 +143,8 @@ def test_what_is_scraped_twice_is_still_told(
 
 
 def test_one_share_that_is_there_twice_is_named() -> None:
-    readings = in_prometheus(exported(GPU, (Held("train-0", TWO),)))
-    failed = only(judged([*readings, readings[1]]), "fail")
+    readings = in_prometheus(exported(GPU, (Allocation("train-0", TWO),)))
+    failed = only(findings_of([*readings, readings[1]]), "fail")
     assert failed.detail == (
         "2 series of the same metric, of pod ml/train-0, container main, share 1"
     )
@@ -146,9 +152,9 @@ def test_one_share_that_is_there_twice_is_named() -> None:
 
 def test_shares_of_mig_instances() -> None:
     """Two time slices of instance 1 in one container, and instance 2 whole in the same."""
-    one, two = ("MIG-1::0", "MIG-1::1"), ("MIG-2",)
-    samples = exported("GPU-m", (Held("train-0", one),), slice_="1")
-    samples += exported("GPU-m", (Held("train-0", two),), slice_="2")
+    first, two = ("MIG-1::0", "MIG-1::1"), ("MIG-2",)
+    samples = exported("GPU-m", (Allocation("train-0", first),), slice_="1")
+    samples += exported("GPU-m", (Allocation("train-0", two),), slice_="2")
     readings = in_prometheus(samples)
     assert [(item.key, item.share) for item in readings] == [
         (("GPU-m", "1"), ("main", "0", "")),
@@ -162,20 +168,20 @@ def test_a_pod_with_two_whole_gpus_has_one_series_of_each() -> None:
         reading
         for index in (0, 1)
         for reading in in_prometheus(
-            exported(uuid("gpu1", index), (Held("train-0", (uuid("gpu1", index),)),))
+            exported(uuid("gpu1", index), (Allocation("train-0", (uuid("gpu1", index),)),))
         )
     ]
-    said = metrics(series=tuple(readings))
-    seen = evidence(metrics=said)
-    found = checks.prometheus(seen.hosts[0], seen, replace(LIMITS, slices=1))
-    assert [item.status for item in found] == ["pass", "pass"]
+    metric_data = metrics(series=tuple(readings))
+    observed = evidence(metrics=metric_data)
+    findings = checks.prometheus(observed.hosts[0], observed, replace(LIMITS, slices=1))
+    assert [item.status for item in findings] == ["pass", "pass"]
 
 
 def test_memory_is_that_of_the_device_and_not_of_a_pod_that_uses_none() -> None:
     """A full GPU: its pods' own FB_USED is 0 for one that has not begun, and FB_FREE is 0."""
     lines = []
     for name, labels, value in exported(GPU, SHARED["two pods"]):
-        text = ",".join(f'{label}="{said}"' for label, said in labels.items())
+        text = ",".join(f'{label}="{label_value}"' for label, label_value in labels.items())
         lines.append(f"{name}{{{text}}} {value:g}")
     (reading,) = gpu_readings(parse_exposition("\n".join(lines)), "gpu1")
     assert reading.memory == 81000.0
@@ -183,8 +189,8 @@ def test_memory_is_that_of_the_device_and_not_of_a_pod_that_uses_none() -> None:
 
 def shares(*pods: str, first: int = 0) -> list[Reading]:
     """Series of a GPU of which each of these pods holds a share; "": of nobody's."""
-    held = tuple(Held(pod, (f"{GPU}::{first + n}",)) for n, pod in enumerate(pods))
-    return in_prometheus(exported(GPU, held))
+    allocations = tuple(Allocation(pod, (f"{GPU}::{first + n}",)) for n, pod in enumerate(pods))
+    return in_prometheus(exported(GPU, allocations))
 
 
 TWO_PODS = ("train-0", "train-1")
@@ -192,26 +198,30 @@ TWO_PODS = ("train-0", "train-1")
 
 @pytest.mark.parametrize("jobs", [(), ("4711", "4712")], ids=["", "jobs"])
 def test_pods_that_share_a_gpu_are_named_with_their_shares(jobs: tuple[str, ...]) -> None:
-    found = named(in_prometheus(exported(GPU, SHARED["two pods"], jobs)), ours=TWO_PODS)
-    assert found.status == "pass"
-    assert found.detail == "its series name ml/train-0 (share 0), ml/train-1 (share 1)"
+    finding = attribution_of(
+        in_prometheus(exported(GPU, SHARED["two pods"], jobs)), own_pods=TWO_PODS
+    )
+    assert finding.status == "pass"
+    assert finding.detail == "its series name ml/train-0 (share 0), ml/train-1 (share 1)"
 
 
 def test_others_beside_ours_are_theirs() -> None:
-    found = named(shares("train-0", "served"), ours=("train-0",), others=("served",))
-    assert found.status == "pass"
+    finding = attribution_of(
+        shares("train-0", "served"), own_pods=("train-0",), other_pods=("served",)
+    )
+    assert finding.status == "pass"
 
 
 def test_only_others_hold_it() -> None:
     readings = in_prometheus(exported(GPU, SHARED["two containers with two shares each"]))
-    found = named(readings, others=("train-0",))
-    assert (found.status, found.detail.count("ml/train-0 (share")) == ("pass", 4)
+    finding = attribution_of(readings, other_pods=("train-0",))
+    assert (finding.status, finding.detail.count("ml/train-0 (share")) == ("pass", 4)
 
 
 def test_whose_share_it_is_cannot_be_known_while_nobody_holds_one() -> None:
-    found = named(in_prometheus(exported(GPU, ())))
-    assert found.status == "not_covered"
-    assert "no pod of this verification held it" in found.detail
+    finding = attribution_of(in_prometheus(exported(GPU, ())))
+    assert finding.status == "not_covered"
+    assert "no pod of this verification held it" in finding.detail
 
 
 WRONG: dict[str, tuple[list[Reading], str]] = {
@@ -222,7 +232,9 @@ WRONG: dict[str, tuple[list[Reading], str]] = {
         shares(*TWO_PODS, "elsewhere"), "ml/elsewhere, which holds a share of another GPU",
     ),
     "shares have no numbers": (
-        in_prometheus(exported(GPU, (Held("train-0", (GPU,)), Held("train-1", (GPU,))))),
+        in_prometheus(
+            exported(GPU, (Allocation("train-0", (GPU,)), Allocation("train-1", (GPU,))))
+        ),
         "without saying which share",
     ),
     "one share is two pods'": (
@@ -233,37 +245,37 @@ WRONG: dict[str, tuple[list[Reading], str]] = {
 
 @pytest.mark.parametrize(("readings", "detail"), WRONG.values(), ids=WRONG)
 def test_wrong_names_of_shares_fail(readings: list[Reading], detail: str) -> None:
-    found = named(readings, ours=TWO_PODS)
-    assert found.status == "fail", found
-    assert detail in found.detail
-    assert "KUBERNETES_VIRTUAL_GPUS=true" in found.remedy
+    finding = attribution_of(readings, own_pods=TWO_PODS)
+    assert finding.status == "fail", finding
+    assert detail in finding.detail
+    assert "KUBERNETES_VIRTUAL_GPUS=true" in finding.remedy
 
 
 def test_a_pod_that_nobody_saw_before_is_no_failure() -> None:
-    found = named(shares("train-0", "new"), ours=("train-0",))
-    assert (found.status, "ml/new, which held no GPU" in found.detail) == ("not_covered", True)
+    finding = attribution_of(shares("train-0", "new"), own_pods=("train-0",))
+    assert (finding.status, "ml/new, which held no GPU" in finding.detail) == ("not_covered", True)
 
 
 def test_compute_instances_of_one_gpu_instance_have_shares_of_the_same_number() -> None:
     """Their series are those of the GPU instance: share 0 of one, and share 0 of the other."""
-    seen = evidence()
+    collected = evidence()
     gpu = replace(
-        seen.hosts[0].gpus[0],
+        collected.hosts[0].gpus[0],
         mig=True,
         instances=tuple(
             Instance(uuid=f"MIG-{ci}", profile="1c.2g.20gb", index=ci, gi=1, ci=ci) for ci in (0, 1)
         ),
     )
-    node = replace(seen.hosts[0], gpus=(gpu,), replicas=2)
-    held = tuple(Held(f"train-{n}", (f"MIG-{n}::0",)) for n in (0, 1))
+    node = replace(collected.hosts[0], gpus=(gpu,), replicas=2)
+    allocations = tuple(Allocation(f"train-{n}", (f"MIG-{n}::0",)) for n in (0, 1))
     results = tuple(
         workload_result("gpu1", 0, namespace="ml", pod=f"train-{n}", uuids=(f"MIG-{n}",))
         for n in (0, 1)
     )
-    readings = tuple(in_prometheus(exported(gpu.uuid, held, slice_="1")))
-    seen = evidence(metrics=metrics(series=readings), workload_results=results)
-    found = attribution(node, seen, replace(LIMITS, slices=1))
-    assert [item.status for item in found] == ["pass", "pass"], found
+    readings = tuple(in_prometheus(exported(gpu.uuid, allocations, slice_="1")))
+    collected = evidence(metrics=metrics(series=readings), workload_results=results)
+    findings = attribution(node, collected, replace(LIMITS, slices=1))
+    assert [item.status for item in findings] == ["pass", "pass"], findings
 
 
 @pytest.mark.parametrize(
@@ -279,19 +291,10 @@ def test_the_next_sample_will_name_all_that_the_exporter_names(
     exported_pods: set[str], stored: bool, status: str
 ) -> None:
     now = Reading(uuid=GPU, node="gpu1", pods=frozenset(exported_pods), pod="ml/train-0")
-    found = named(
+    finding = attribution_of(
         in_prometheus(exported(GPU, ())),
-        ours=TWO_PODS,
+        own_pods=TWO_PODS,
         exporters=(ExporterScrape(node="gpu1", pod="e", readings=(now,)),),
         earlier_names={(GPU, ""): 1_800_000_000.0} if stored else {},
     )
-    assert found.status == status, found
-
-
-def test_the_exporter_names_all_pods_of_a_device() -> None:
-    lines = []
-    for name, labels, value in exported(GPU, SHARED["two pods"]):
-        text = ",".join(f'{label}="{said}"' for label, said in labels.items())
-        lines.append(f"{name}{{{text}}} {value:g}")
-    (reading,) = gpu_readings(parse_exposition("\n".join(lines)), "gpu1")
-    assert reading.pods == {"ml/train-0", "ml/train-1"}
+    assert finding.status == status, finding

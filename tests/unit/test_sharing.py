@@ -79,8 +79,8 @@ def plugin(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def test_time_slices_of_one_group() -> None:
     """The form is k8s-device-plugin's, README.md, "With CUDA Time-Slicing"."""
-    config, asked = plugin(shared(time_slices=4, one_per_pod=True))
-    assert asked["sharing"] == {
+    config, chart_values = plugin(shared(time_slices=4, one_per_pod=True))
+    assert chart_values["sharing"] == {
         "timeSlicing": {
             "renameByDefault": False,
             "failRequestsGreaterThanOne": True,
@@ -91,13 +91,15 @@ def test_time_slices_of_one_group() -> None:
 
 
 def test_mps_of_one_group() -> None:
-    _, asked = plugin(shared(mps=8))
-    assert asked["sharing"]["mps"]["resources"] == [{"name": "nvidia.com/gpu", "replicas": 8}]
+    _, chart_values = plugin(shared(mps=8))
+    assert chart_values["sharing"]["mps"]["resources"] == [
+        {"name": "nvidia.com/gpu", "replicas": 8}
+    ]
 
 
 def test_mig_instances_are_shared_by_their_own_resources() -> None:
-    _, asked = plugin(shared(mixed=True, mig="half", time_slices=2))
-    names = [item["name"] for item in asked["sharing"]["timeSlicing"]["resources"]]
+    _, chart_values = plugin(shared(mixed=True, mig="half", time_slices=2))
+    names = [item["name"] for item in chart_values["sharing"]["timeSlicing"]["resources"]]
     assert names == ["nvidia.com/gpu", "nvidia.com/mig-3g.40gb"]
 
 
@@ -165,9 +167,9 @@ def test_the_mig_managers_own_layouts_need_no_file() -> None:
     ],
 )
 def test_what_excludes_each_other_is_refused(data: dict[str, Any], words: str) -> None:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as error_info:
         load({"sharing": {"inference": data}, "mig_layouts": HALF})
-    assert words in str(caught.value)
+    assert words in str(error_info.value)
 
 
 @pytest.mark.parametrize(
@@ -189,15 +191,15 @@ def test_what_excludes_each_other_is_refused(data: dict[str, Any], words: str) -
 def test_what_other_settings_exclude(
     other: dict[str, Any], data: dict[str, Any], words: str
 ) -> None:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as error_info:
         load({**other, "sharing": {"inference": data}})
-    assert words in str(caught.value)
+    assert words in str(error_info.value)
 
 
 def test_all_problems_are_told_at_once() -> None:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as error_info:
         load({"sharing": {"a": {"time_slices": 2, "mps": 2, "mig": "x"}, "b": {"mig": "y"}}})
-    assert len(caught.value.problems) == 4
+    assert len(error_info.value.problems) == 4
 
 
 def test_names_that_the_inventory_lacks() -> None:
@@ -229,14 +231,14 @@ def test_docker_hosts_have_mig_alone(data: dict[str, Any], words: str) -> None:
     if not words:
         load(settings, docker_hosts=True)
         return
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as error_info:
         load(settings, docker_hosts=True)
-    [problem] = caught.value.problems
+    [problem] = error_info.value.problems
     assert words in problem.cause
     assert problem.remedy
 
 
-def told(settings: Settings, *devices: int) -> str:
+def device_causes(settings: Settings, *devices: int) -> str:
     pci = tuple(PciDevice(f"0000:{n:02x}:00.0", item, "0x030200") for n, item in enumerate(devices))
     state = replace(parse(ANSWER), pci=pci)
     return "\n".join(cause for cause, _ in sharing_checks.of_host(NODE, state, settings))
@@ -257,9 +259,9 @@ def told(settings: Settings, *devices: int) -> str:
     ],
 )
 def test_what_gpus_cannot_do(settings: Settings, devices: list[int], words: str) -> None:
-    said = told(settings, *devices)
-    assert words in said
-    assert bool(said) is bool(words)
+    message = device_causes(settings, *devices)
+    assert words in message
+    assert bool(message) is bool(words)
 
 
 @pytest.mark.parametrize(
@@ -289,4 +291,4 @@ def test_what_fits_on_one_gpu(instances: dict[str, int], fits: bool) -> None:
             "mig_layouts": layout,
         }
     )
-    assert ("do not fit" in told(settings, H100, H100)) is not fits
+    assert ("do not fit" in device_causes(settings, H100, H100)) is not fits

@@ -37,9 +37,9 @@ def signers(key: Path, options: str = 'namespaces="gpuboot-report"') -> Path:
 
 def test_a_listed_signer_is_named(proof: Path, key: Path) -> None:
     assert sign(proof, str(key)) == signature_of(proof)
-    found = check(proof, signers(key))
-    assert found.verdict == "good"
-    assert "ops@example.com" in found.text
+    result = check(proof, signers(key))
+    assert result.verdict == "good"
+    assert "ops@example.com" in result.text
     assert check(proof, None).verdict == "unlisted"
 
 
@@ -67,8 +67,8 @@ def test_another_key_is_not_listed(proof: Path, key: Path, tmp_path: Path) -> No
 def test_a_signature_of_something_else_is_none(proof: Path, key: Path) -> None:
     command = ["ssh-keygen", "-Y", "sign", "-n", "git", "-f", str(key)]
     with proof.open("rb") as signed:
-        made = subprocess.run(command, stdin=signed, capture_output=True, check=True)
-    signature_of(proof).write_bytes(made.stdout)
+        signature = subprocess.run(command, stdin=signed, capture_output=True, check=True)
+    signature_of(proof).write_bytes(signature.stdout)
     assert check(proof, signers(key)).verdict == "bad"
 
 
@@ -83,14 +83,14 @@ def test_the_command_tells_by_its_exit_code(proof: Path, key: Path) -> None:
     def run(*arguments: str) -> int:
         return CliRunner().invoke(app, ["report", str(proof.parent), *arguments]).exit_code
 
-    listed = ("--check", "--signers", str(signers(key)))
-    assert run(*listed) == 2  # nobody signed it
+    check_options = ("--check", "--signers", str(signers(key)))
+    assert run(*check_options) == 2  # nobody signed it
     assert run("--sign", str(key)) == 0
-    assert run(*listed) == 0
+    assert run(*check_options) == 0
     assert run("--check") == 2  # nobody said whom to trust
     assert run() == 0
-    assert run(*listed) == 0, "shown again it is the same"
+    assert run(*check_options) == 0, "shown again it is the same"
     proof.write_text(proof.read_text().replace('"gpuboot": "', '"gpuboot": "0.0.1-'))
-    assert run(*listed) == 1
+    assert run(*check_options) == 1
     assert run() == 0
-    assert run(*listed) == 2, "written anew: its signature is gone"
+    assert run(*check_options) == 2, "written anew: its signature is gone"

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot.config import site_check, site_screen
+from gpuboot.config import site_check as site_check
+from gpuboot.config import site_screen as site_screen
 from gpuboot.config.problems import Problem
 from gpuboot.config.site import Choices, Site, inventory_names, name_problems, site
 from gpuboot.config.site_files import group_data_text, inventory_text, reading_inventory
@@ -61,47 +62,50 @@ gpuboot = {
 '''
 
 
-def made(hosts: Mapping[str, HostReading] = HOSTS, user: str = "ubuntu", **choices: Any) -> Site:
+def build_site(
+    hosts: Mapping[str, HostReading] = HOSTS, user: str = "ubuntu", **choices: Any
+) -> Site:
     """The site that these hosts make; their names are how they were given."""
     targets = [parse(text, user) for text in hosts]
     by_name = dict(zip(inventory_names(targets), hosts.values(), strict=True))
     return site(targets, by_name, Choices(**{"name": "prod", **choices}))
 
 
-def findings(one: Site) -> tuple[list[Problem], list[Problem]]:
-    return site_check.problems(one, inventory_text(one), group_data_text(one))
+def findings(built_site: Site) -> tuple[list[Problem], list[Problem]]:
+    return site_check.problems(built_site, inventory_text(built_site), group_data_text(built_site))
 
 
-def groups(one: Site) -> dict[str, Any]:
-    return site_check.written("inventory", inventory_text(one))
+def groups(built_site: Site) -> dict[str, Any]:
+    return site_check.parse_assignments("inventory", inventory_text(built_site))
 
 
 def test_the_files_of_a_cluster() -> None:
-    one = made()
-    assert inventory_text(one) == INVENTORY
-    assert group_data_text(one) == GROUP_DATA
-    assert findings(one) == ([], [])
+    built_site = build_site()
+    assert inventory_text(built_site) == INVENTORY
+    assert group_data_text(built_site) == GROUP_DATA
+    assert findings(built_site) == ([], [])
 
 
 LONG = "a-rather-long-host-name-for-a-gpu-server-in-some-data-centre.eu-central-7.example.com"
 SITES = {
-    "cluster": made(),
-    "root everywhere": made({"cp1": reading(1, "cp1", root_login=True)}, user="root"),
-    "one key for all": made(ssh_key="~/.ssh/gpu site", ssh_config="~/gpu/ssh_config"),
-    "users of their own": made({"root@cp1": reading(1, "cp1", root_login=True),
+    "cluster": build_site(),
+    "root everywhere": build_site({"cp1": reading(1, "cp1", root_login=True)}, user="root"),
+    "one key for all": build_site(ssh_key="~/.ssh/gpu site", ssh_config="~/gpu/ssh_config"),
+    "users of their own": build_site({"root@cp1": reading(1, "cp1", root_login=True),
                                 "admin@gpu1": reading(2, "gpu1", 2)}),
-    "ports of their own": made({"me@192.0.2.9:2201": reading(1, "cp1"),
+    "ports of their own": build_site({"me@192.0.2.9:2201": reading(1, "cp1"),
                                 "me@192.0.2.9:2202": reading(2, "gpu1", 2)}),
-    "several in control": made({name: reading(i, name) for i, name in enumerate("abc")},
+    "several in control": build_site({name: reading(i, name) for i, name in enumerate("abc")},
                                first=("a", "b", "c"), endpoint="lb.example.com:6443"),
-    "long names": made({f"somebody-else@{LONG}:2222": reading(1, LONG, 8),
+    "long names": build_site({f"somebody-else@{LONG}:2222": reading(1, LONG, 8),
                         "cp1": reading(2, "cp1")}, first=("cp1",)),
-    "IPv6": made({"[2001:db8::1]:22": reading(1, "cp1", default_address="2001:db8::1",
+    "IPv6": build_site({"[2001:db8::1]:22": reading(1, "cp1", default_address="2001:db8::1",
                                               addresses=("2001:db8::1",))}),
-    "a system with a name": made({"cp1": reading(1, "cp1", os_name='"' * 40 + "\x0c\u2028 #" * 9)}),
-    "docker": made(docker=True),
-    "docker, alone": made({"gpu1": reading(1, "gpu1", 2)}, docker=True),
-    "fakes": made({"@fake/cp1": reading(1, "cp1")}),
+    "a system with a name": build_site({"cp1": reading(1, "cp1",
+                        os_name='"' * 40 + "\x0c\u2028 #" * 9)}),
+    "docker": build_site(docker=True),
+    "docker, alone": build_site({"gpu1": reading(1, "gpu1", 2)}, docker=True),
+    "fakes": build_site({"@fake/cp1": reading(1, "cp1")}),
 }  # fmt: skip
 
 
@@ -112,10 +116,10 @@ def test_the_files_are_formatted_as_ruff_does(name: str, tmp_path: Path) -> None
         (tmp_path / file).write_text(text(SITES[name]))
     ruff = str(Path(sys.executable).with_name("ruff"))
     options = ["--isolated", "--config", "line-length=100"]
-    done = subprocess.run(
+    result = subprocess.run(
         [ruff, "format", "--diff", *options, *files], cwd=tmp_path, capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize("name", set(SITES) - {"docker"})
@@ -124,12 +128,12 @@ def test_a_run_takes_the_files(name: str) -> None:
 
 
 def test_login_that_differs_stands_with_the_host() -> None:
-    one = SITES["users of their own"]
-    assert groups(one)["control_plane"] == [
+    built_site = SITES["users of their own"]
+    assert groups(built_site)["control_plane"] == [
         ("cp1", {"node_name": "cp1", "address": "192.0.2.1", "ssh_user": "root", "_sudo": False})
     ]
-    assert groups(one)["workers"][0][1]["ssh_user"] == "admin"
-    assert "ssh_user" not in group_data_text(one)
+    assert groups(built_site)["workers"][0][1]["ssh_user"] == "admin"
+    assert "ssh_user" not in group_data_text(built_site)
     assert "_sudo = False  # root needs no sudo" in group_data_text(SITES["root everywhere"])
 
 
@@ -144,13 +148,13 @@ def test_hosts_behind_one_address_have_names_of_their_own() -> None:
 
 def test_docker_hosts_and_their_monitor() -> None:
     with_gpus = {"gpu1": reading(1, "gpu1", 2), "mon1": reading(2, "mon1")}
-    one = made(with_gpus, docker=True)
-    assert [name for name, _ in groups(one)["gpu_hosts"]] == ["gpu1"]
-    assert [name for name, _ in groups(one)["monitor"]] == ["mon1"]
-    assert "deploys/standalone.py --dry" in inventory_text(one)
-    alone = SITES["docker, alone"]
-    assert groups(alone)["monitor"] == ["gpu1"]
-    assert findings(alone) == ([], [])
+    built_site = build_site(with_gpus, docker=True)
+    assert [name for name, _ in groups(built_site)["gpu_hosts"]] == ["gpu1"]
+    assert [name for name, _ in groups(built_site)["monitor"]] == ["mon1"]
+    assert "deploys/standalone.py --dry" in inventory_text(built_site)
+    standalone_site = SITES["docker, alone"]
+    assert groups(standalone_site)["monitor"] == ["gpu1"]
+    assert findings(standalone_site) == ([], [])
 
 
 def test_a_docker_host_without_gpus_is_one_too_many() -> None:
@@ -165,12 +169,12 @@ def test_what_a_run_would_refuse_is_told_before_it() -> None:
         "cp1": reading(1, "cp1"),
         "gpu1": reading(2, "gpu1", 2, V100, os_id="fedora", os_name="Fedora 43"),
     }
-    mistakes, problems = findings(made(hosts))
+    mistakes, problems = findings(build_site(hosts))
     assert mistakes == []
     causes = {item.cause for item in problems}
     assert "runs Fedora 43" in causes
     assert any("has dropped Volta" in cause for cause in causes)
-    screen = "\n".join(site_screen.lines(made(hosts), problems, (Path("i"), Path("g"))))
+    screen = "\n".join(site_screen.lines(build_site(hosts), problems, (Path("i"), Path("g"))))
     assert "2 problems to solve before the first run\n[gpu1] " in screen
     assert "2 x V100 SXM2 16GB" in screen
 
@@ -178,21 +182,29 @@ def test_what_a_run_would_refuse_is_told_before_it() -> None:
 def test_settings_are_checked_as_a_run_does() -> None:
     name = "a" * 41
     assert name_problems(name) == []
-    mistakes, _ = findings(made({"cp1": reading(1, "cp1")}, name=name, endpoint="no host:port:x"))
+    mistakes, _ = findings(
+        build_site({"cp1": reading(1, "cp1")}, name=name, endpoint="no host:port:x")
+    )
     assert mistakes
 
 
 def test_machines_behind_nat_are_told_apart_by_where_ssh_leads() -> None:
     nat = ("10.0.2.15", "192.168.56.11"), ("10.0.2.15", "192.168.56.21")
-    one = made(
+    built_site = build_site(
         {
-            f"vm{i}": reading(i, f"vm{i}", default_address=both[0], addresses=both, peer=both[1])
-            for i, both in enumerate(nat)
+            f"vm{i}": reading(
+                i,
+                f"vm{i}",
+                default_address=address_pair[0],
+                addresses=address_pair,
+                peer=address_pair[1],
+            )
+            for i, address_pair in enumerate(nat)
         }
     )
-    assert [host.address for host in one.hosts] == ["192.168.56.11", "192.168.56.21"]
-    assert one.hosts[0].more_addresses == ("10.0.2.15",)
-    assert findings(one) == ([], [])
+    assert [host.address for host in built_site.hosts] == ["192.168.56.11", "192.168.56.21"]
+    assert built_site.hosts[0].more_addresses == ("10.0.2.15",)
+    assert findings(built_site) == ([], [])
 
 
 def test_other_addresses_are_told_unless_they_lead_nowhere() -> None:
@@ -201,10 +213,10 @@ def test_other_addresses_are_told_unless_they_lead_nowhere() -> None:
         addresses=("192.0.2.21", "10.9.0.21", "172.17.0.1", "2001:db8::1"),
         routes=(("192.0.2.0/24", "eth0"), ("10.9.0.0/16", "ib0"), ("172.17.0.0/16", "docker0")),
     )  # fmt: skip
-    one = made({"gpu1": host})
-    assert one.hosts[0].more_addresses == ("10.9.0.21",)
-    assert "# its other addresses: 10.9.0.21" in inventory_text(one)
-    screen = "\n".join(site_screen.lines(one, [], (Path("i"), Path("g"))))
+    built_site = build_site({"gpu1": host})
+    assert built_site.hosts[0].more_addresses == ("10.9.0.21",)
+    assert "# its other addresses: 10.9.0.21" in inventory_text(built_site)
+    screen = "\n".join(site_screen.lines(built_site, [], (Path("i"), Path("g"))))
     assert "gpu1 has several addresses: 192.0.2.21 is written" in screen
 
 
@@ -217,12 +229,14 @@ def test_other_addresses_are_told_unless_they_lead_nowhere() -> None:
     ],
 )
 def test_node_names(hostnames: tuple[str, ...], names: list[str]) -> None:
-    one = made({f"h{i}": reading(i + 1, name) for i, name in enumerate(hostnames)})
-    assert [host.node_name for host in one.hosts] == names
+    built_site = build_site({f"h{i}": reading(i + 1, name) for i, name in enumerate(hostnames)})
+    assert [host.node_name for host in built_site.hosts] == names
 
 
 def test_no_gpu_at_all_is_told() -> None:
-    screen = "\n".join(site_screen.lines(made({"a": reading(1, "a")}), [], (Path("i"), Path("g"))))
+    screen = "\n".join(
+        site_screen.lines(build_site({"a": reading(1, "a")}), [], (Path("i"), Path("g")))
+    )
     assert "no host has an NVIDIA GPU" in screen
 
 
@@ -233,15 +247,15 @@ def test_a_name_that_is_none(name: str) -> None:
 
 def test_a_reading_survives_its_document() -> None:
     problem = Problem("gpu2", "cause", "remedy")
-    one = Reading(hosts=HOSTS, unreachable={"x": "no"}, problems=(problem,), warnings=("w",))
-    assert from_json(one.to_json()) == one
+    original = Reading(hosts=HOSTS, unreachable={"x": "no"}, problems=(problem,), warnings=("w",))
+    assert from_json(original.to_json()) == original
     with pytest.raises(ValueError, match="validation error"):
         from_json("{1}")
 
 
 def test_an_inventory_to_read_with_names_nothing_but_the_way_in() -> None:
     text = reading_inventory([Target("gpu1", "me", 2222), Target("cp1")], "key", "config")
-    (gpu1, cp1) = site_check.written("reading.py", text)["hosts"]
+    (gpu1, cp1) = site_check.parse_assignments("reading.py", text)["hosts"]
     common = {"ssh_connect_retries": 1, "ssh_key": "key", "ssh_config_file": "config"}
     assert gpu1 == ("gpu1", {"ssh_user": "me", "ssh_port": 2222, **common})
     assert cp1 == ("cp1", common)

@@ -22,9 +22,9 @@ PACKAGED = "/usr/lib/systemd/system/containerd.service"
 
 def causes(state: Software, node: Node = WORKER, **changes: Any) -> list[str]:
     settings = parse_settings(changes.pop("settings", {}))
-    found = list(software.problems(node, replace(CLEAN, software=state, **changes), settings))
-    assert all(remedy for _, remedy in found)
-    return [cause for cause, _ in found]
+    reported = list(software.problems(node, replace(CLEAN, software=state, **changes), settings))
+    assert all(remedy for _, remedy in reported)
+    return [cause for cause, _ in reported]
 
 
 def read(*lines: str) -> Software:
@@ -112,8 +112,8 @@ def test_a_container_that_cannot_be_a_node() -> None:
     modules = read("container_lacks\tmodules")
     assert "may not load kernel modules" in causes(modules, container="podman")[0]
     assert causes(modules, replace(WORKER, gpus=0), container="podman") == []
-    given = {"driver": {"enabled": False}}
-    assert causes(modules, container="podman", settings=given) == []
+    data = {"driver": {"enabled": False}}
+    assert causes(modules, container="podman", settings=data) == []
 
 
 def test_a_container_with_all_that_a_node_needs() -> None:

@@ -16,8 +16,8 @@ clock = [0.0]  # seconds
 
 
 @pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("noted", "_open"):
+def _reset_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("recorded", "_open"):
         monkeypatch.setattr(spans, name, [])
     monkeypatch.setattr(spans, "busy", defaultdict(float))
     for name in ("commands", "files"):
@@ -41,19 +41,19 @@ class Connector:
 
 
 def make_host(name: str, executing: bool = True) -> Any:
-    made: Any = SimpleNamespace(
+    fake_host: Any = SimpleNamespace(
         name=name, connector=Connector(), state=SimpleNamespace(is_executing=executing)
     )
-    spans.count_commands(made)
-    return made
+    spans.count_commands(fake_host)
+    return fake_host
 
 
 def test_a_command_belongs_to_the_innermost_span_that_concerns_its_host() -> None:
-    one, two = make_host("one"), make_host("two")
+    first_host, two = make_host("one"), make_host("two")
     with spans.span("compare") as outer, spans.span("compare", "one") as inner:
-        assert one.connector.run_shell_command("a") == "a"
+        assert first_host.connector.run_shell_command("a") == "a"
         two.connector.run_shell_command("b")
-    one.connector.run_shell_command("outside of any span")
+    first_host.connector.run_shell_command("outside of any span")
     assert (dict(outer.commands), dict(inner.commands)) == ({"two": 1}, {"one": 1})
     assert spans.busy["one"] == 2
     assert dict(spans.commands) == {"one": 2, "two": 1}  # one of them in no span
@@ -84,23 +84,23 @@ def test_a_span_within_an_operation_knows_it() -> None:
     spans.end(operation)
     with spans.span("afterwards"):
         pass
-    waited = spans.noted[1]
+    waited = spans.recorded[1]
     assert (waited.name, waited.host, waited.operation, waited.wait) == (
         "0 of 2 nodes Ready", "one", "hash", True,
     )  # fmt: skip
-    assert spans.noted[2].operation == ""
+    assert spans.recorded[2].operation == ""
 
 
 def test_nothing_is_a_wait_while_a_run_is_prepared() -> None:
     with ctx_host.use(make_host("one", executing=False)), spans.waiting("nodes"):
         pass
-    assert spans.noted == []
+    assert spans.recorded == []
 
 
 def test_a_span_ends_when_its_block_fails() -> None:
     with pytest.raises(ValueError, match="no"), spans.span("a"):
         raise ValueError("no")
-    assert spans.noted[0].ended is not None
+    assert spans.recorded[0].ended_at is not None
     assert spans._open == []
 
 

@@ -54,7 +54,7 @@ def test_the_monitor_comes_first_and_a_host_may_be_both() -> None:
     ],
 )
 def test_what_is_wrong_with_an_inventory_is_told(entries: list[Entry], cause: str) -> None:
-    assert any(cause in found for found in causes(entries)), causes(entries)
+    assert any(cause in text for text in causes(entries)), causes(entries)
 
 
 NODE = Node("gpu1", "gpu1", "10.0.0.5", "docker", gpus=1, leader=False, monitor=True)
@@ -64,8 +64,8 @@ STATE = replace(parse(ANSWER), kubeconfigs={}, ports={}, packages={}, units={})
 def problems(settings: dict[str, Any] | None = None, **changes: Any) -> list[str]:
     parsed = parse_settings({"preflight": {"max_clock_skew_s": 1e12}, **(settings or {})})
     states = {"gpu1": replace(STATE, **changes)}
-    asked = preflight_checks(parsed)
-    return [item.cause for item in evaluate((NODE,), states, parsed, versions.lock(parsed), asked)]
+    checks = preflight_checks(parsed)
+    return [item.cause for item in evaluate((NODE,), states, parsed, versions.lock(parsed), checks)]
 
 
 def test_a_docker_host_need_not_be_fit_for_kubernetes() -> None:
@@ -95,14 +95,14 @@ def test_what_keeps_docker_hosts_from_running_is_told(
     settings: dict[str, Any], changes: dict[str, Any], cause: str
 ) -> None:
     new = set(problems(settings, **changes)) - set(problems())
-    assert any(cause in found for found in new), new
+    assert any(cause in text for text in new), new
 
 
 def test_a_docker_host_downloads_nothing_of_kubernetes() -> None:
-    asked = endpoints(parse_settings({}), NODE)
-    assert "download.docker.com:443" in asked
-    assert "registry-1.docker.io:443" in asked
-    assert not {"pkgs.k8s.io:443", "registry.k8s.io:443", "get.helm.sh:443"} & set(asked)
+    addresses = endpoints(parse_settings({}), NODE)
+    assert "download.docker.com:443" in addresses
+    assert "registry-1.docker.io:443" in addresses
+    assert not {"pkgs.k8s.io:443", "registry.k8s.io:443", "get.helm.sh:443"} & set(addresses)
     assert "registry-1.docker.io:443" not in endpoints(
         parse_settings({"standalone": {"grafana": False}}), NODE
     )
@@ -115,7 +115,7 @@ NVIDIA = {
 
 
 @pytest.mark.parametrize(
-    ("present", "swarm", "more"),
+    ("present", "swarm", "extra"),
     [
         ({}, False, {"live-restore": True}),
         ({"live-restore": False}, False, {"live-restore": False}),
@@ -124,15 +124,15 @@ NVIDIA = {
     ],
 )
 def test_dockerds_file_keeps_what_is_not_ours(
-    present: dict[str, Any], swarm: bool, more: dict[str, Any]
+    present: dict[str, Any], swarm: bool, extra: dict[str, Any]
 ) -> None:
-    assert daemon.configuration(present, {**present, **NVIDIA}, False, swarm) == {**NVIDIA, **more}
+    assert daemon.configuration(present, {**present, **NVIDIA}, False, swarm) == {**NVIDIA, **extra}
 
 
 def test_other_runtimes_stay() -> None:
     present = {"runtimes": {"kata": {"path": "kata-runtime"}}}
-    found = daemon.configuration(present, NVIDIA, False, swarm=False)
-    assert set(found["runtimes"]) == {"kata", "nvidia"}
+    configuration = daemon.configuration(present, NVIDIA, False, swarm=False)
+    assert set(configuration["runtimes"]) == {"kata", "nvidia"}
 
 
 def test_a_proxy_of_the_unit_takes_the_place_of_the_files() -> None:

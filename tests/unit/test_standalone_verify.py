@@ -39,7 +39,7 @@ class Site:
             )
         )
         self.node = "gpu1"
-        self.refused: list[str] = []
+        self.refusals: list[str] = []
         self.silent = ""
 
     def ask(self, url: str) -> str:
@@ -54,7 +54,7 @@ class Site:
     def data(self, url: str) -> dict[str, Any]:
         if "last_reload_successful" in url:
             name = "_config_last_reload_successful"
-            return self.samples([{"__name__": who + name} for who in self.refused], "0")
+            return self.samples([{"__name__": program + name} for program in self.refusals], "0")
         if "/query" in url:
             return self.samples(
                 [{"UUID": uuid("gpu1", index), "node": self.node} for index in range(2)], "99"
@@ -92,9 +92,9 @@ def proven(
              Node("gpu1", "gpu1", "192.0.2.21", "docker", 2, leader=False))  # fmt: skip
     gatherer = runner.MetricsCollector(nodes, SETTINGS, site.ask, site.search)
     ids = [uuid("gpu1", index) for index in range(2)]
-    said = outputs or {gpu: (0, PASSED.format(gpu)) for gpu in ids}
+    results = outputs or {gpu: (0, PASSED.format(gpu)) for gpu in ids}
     trials = [
-        runner.workload_result("gpu1", gpu, out, code, 1.0) for gpu, (code, out) in said.items()
+        runner.workload_result("gpu1", gpu, out, code, 1.0) for gpu, (code, out) in results.items()
     ]
     return runner.verify(hosts or [host()], SETTINGS, gatherer, lambda: trials, lambda line: None)
 
@@ -113,15 +113,15 @@ def test_sound_hosts_are_proven_at_every_link(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_container_that_saw_another_gpu_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = uuid("gpu1", 0), uuid("gpu1", 1)
-    said = {first: (0, PASSED.format(second)), second: (125, "docker: no such runtime")}
-    proof = proven(monkeypatch, Site(), outputs=said)
+    outputs = {first: (0, PASSED.format(second)), second: (125, "docker: no such runtime")}
+    proof = proven(monkeypatch, Site(), outputs=outputs)
     assert failed(proof) == {("workload", first), ("workload", second)}
 
 
 @pytest.mark.parametrize(
     ("changes", "links"),
     [
-        ({"refused": ["prometheus"]}, {"rules"}),
+        ({"refusals": ["prometheus"]}, {"rules"}),
         ({"node": "10.0.0.1"}, {"prometheus"}),
         ({"silent": "192.0.2.21"}, {"exporter", "health"}),
         ({"silent": ":9093"}, {"alertmanager"}),
@@ -152,8 +152,8 @@ def test_what_metrics_lack_is_found_and_nothing_speaks_of_pods(
     ],
 )
 def test_dockerds_default_runtime(changes: dict[str, Any], status: str) -> None:
-    (found,) = checks.runtime(host(**changes))
-    assert found.status == status
+    (finding,) = checks.runtime(host(**changes))
+    assert finding.status == status
 
 
 @pytest.mark.parametrize("field", fields(Remedies), ids=lambda field: field.name)
@@ -167,16 +167,18 @@ def test_no_remedy_for_docker_hosts_speaks_of_a_cluster(field: Field[str]) -> No
 def test_a_gpu_without_a_sample_s_age_is_told_what_to_do() -> None:
     old = [replace(item, age_s=None) for item in series("gpu1", 2)]
     targets = (Target(job="dcgm-exporter", node="gpu1", health="up"),)
-    seen = Evidence(hosts=(host(),), nodes={}, metrics=metrics(series=tuple(old), targets=targets))
-    found = [f for f in checks.evaluate(seen, SETTINGS) if f.link == "prometheus"]
-    assert found
-    assert all(item.status == "unknown" and item.remedy for item in found)
+    observed = Evidence(
+        hosts=(host(),), nodes={}, metrics=metrics(series=tuple(old), targets=targets)
+    )
+    findings = [f for f in checks.evaluate(observed, SETTINGS) if f.link == "prometheus"]
+    assert findings
+    assert all(item.status == "unknown" and item.remedy for item in findings)
 
 
 def test_processes_on_a_gpu_are_counted() -> None:
     first, second = uuid("gpu1", 0), uuid("gpu1", 1)
-    said = f"{first}, 4711\n{first}, 4712\n{second}, 5\nNo devices were found\n"
-    assert runner.processes_by_gpu(said) == {first: 2, second: 1}
+    output = f"{first}, 4711\n{first}, 4712\n{second}, 5\nNo devices were found\n"
+    assert runner.processes_by_gpu(output) == {first: 2, second: 1}
 
 
 def test_mig_devices_of_a_docker_host_are_tried_each_by_itself() -> None:
@@ -186,13 +188,19 @@ def test_mig_devices_of_a_docker_host_are_tried_each_by_itself() -> None:
     devices = [device.uuid for device in machine.devices]
     trials = [
         runner.workload_result(
-            machine.node, one, f"MIG 1g.10gb Device 0: (UUID: {one})\nTest PASSED", 0, 2.0
+            machine.node,
+            device_uuid,
+            f"MIG 1g.10gb Device 0: (UUID: {device_uuid})\nTest PASSED",
+            0,
+            2.0,
         )
-        for one in devices
+        for device_uuid in devices
     ]
-    seen = Evidence(hosts=(machine,), nodes={}, workload_results=tuple(trials))
-    found = [*checks.runtime(machine), *checks.workload(machine, seen)]
-    passed = {(item.link, item.gpu_uuid) for item in found if item.status == "pass"}
-    assert passed == {(link, one) for link in ("runtime", "workload") for one in devices}
-    rest = [item for item in found if item.status != "pass"]
-    assert {(item.status, item.gpu_uuid) for item in rest} == {("not_covered", "GPU-0")}
+    observed = Evidence(hosts=(machine,), nodes={}, workload_results=tuple(trials))
+    findings = [*checks.runtime(machine), *checks.workload(machine, observed)]
+    passed = {(item.link, item.gpu_uuid) for item in findings if item.status == "pass"}
+    assert passed == {
+        (link, device_uuid) for link in ("runtime", "workload") for device_uuid in devices
+    }
+    remaining = [item for item in findings if item.status != "pass"]
+    assert {(item.status, item.gpu_uuid) for item in remaining} == {("not_covered", "GPU-0")}

@@ -44,17 +44,19 @@ class Host:
 
 
 @dataclass
-class Told:
+class Outcome:
     """What an operation did: commands, what it recorded, and what it leaves."""
 
     commands: list[str]
     recorded: list[Any]
-    kept: list[Any]
+    decisions: list[Any]
     noops: list[str]
 
 
-def told(monkeypatch: pytest.MonkeyPatch, module: Any, body: Any, facts: Any, **given: Any) -> Told:
-    host, recorded, kept = Host(), [], []
+def run_operation(
+    monkeypatch: pytest.MonkeyPatch, module: Any, body: Any, facts: Any, **arguments: Any
+) -> Outcome:
+    host, recorded, decisions = Host(), [], []
     answers = {type(fact).__name__: fact for fact in facts}
     names = {"Kubeadm": "KubeadmState", "Cluster": "ClusterState"}
 
@@ -65,25 +67,25 @@ def told(monkeypatch: pytest.MonkeyPatch, module: Any, body: Any, facts: Any, **
     monkeypatch.setattr(module, "read", read)
     monkeypatch.setattr(module.remote, "read_fact", lambda _, fact, **__: read(fact))
     monkeypatch.setattr(module.changes, "record", lambda *items: recorded.extend(items))
-    monkeypatch.setattr(module.changes, "respect", lambda *items: kept.extend(items))
+    monkeypatch.setattr(module.changes, "respect", lambda *items: decisions.extend(items))
     if hasattr(module, "executing"):
         monkeypatch.setattr(module, "executing", lambda: False)
         monkeypatch.setattr(module, "foresee", lambda _: None)
-    commands = [str(command) for command in body(**given)]
-    return Told(commands, recorded, kept, host.noops)
+    commands = [str(command) for command in body(**arguments)]
+    return Outcome(commands, recorded, decisions, host.noops)
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *facts: Any) -> Told:
-    about = {"node": "cp1", "leader": "cp1", "digest": "d1", "version": "1.36.3", "config": "c"}
+def run(monkeypatch: pytest.MonkeyPatch, *facts: Any) -> Outcome:
+    arguments = {"node": "cp1", "leader": "cp1", "digest": "d1", "version": "1.36.3", "config": "c"}
     body = operation.as_made._inner
-    return told(monkeypatch, operation, body, facts, **about)
+    return run_operation(monkeypatch, operation, body, facts, **arguments)
 
 
 def test_what_somebody_changed_is_written_again_beside_the_folder_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    found = run(monkeypatch, MEMBER, CLUSTER, PLANTED)
-    backup, *writes = found.commands
+    outcome = run(monkeypatch, MEMBER, CLUSTER, PLANTED)
+    backup, *writes = outcome.commands
     assert "gpuboot-etcd-backup reconfigure" in backup
     assert len(writes) == 3
     for part, command in zip(
@@ -94,7 +96,7 @@ def test_what_somebody_changed_is_written_again_beside_the_folder_first(
             f"> /etc/kubernetes/.gpuboot-{part}.yaml && mv /etc/kubernetes/.gpuboot-{part}.yaml "
             f"/etc/kubernetes/manifests/{part}.yaml"
         )
-    targets = [item.target for item in found.recorded if hasattr(item, "target")]
+    targets = [item.target for item in outcome.recorded if hasattr(item, "target")]
     assert targets == ["static pod etcd", "static pod kube-apiserver",
                        "static pod kube-controller-manager"]  # fmt: skip
 
@@ -114,9 +116,9 @@ def test_what_somebody_changed_is_written_again_beside_the_folder_first(
 def test_while_they_are_right_or_somebody_else_s_they_stay(
     monkeypatch: pytest.MonkeyPatch, facts: Any
 ) -> None:
-    found = run(monkeypatch, *facts)
-    assert (found.commands, found.recorded) == ([], [])
-    assert len(found.noops) == 1
+    outcome = run(monkeypatch, *facts)
+    assert (outcome.commands, outcome.recorded) == ([], [])
+    assert len(outcome.noops) == 1
 
 
 @pytest.mark.parametrize(
@@ -134,9 +136,9 @@ def test_without_its_api_server_a_host_gets_back_what_is_gone(
     monkeypatch: pytest.MonkeyPatch, state: KubeadmState, cluster: ClusterState, parts: list[str]
 ) -> None:
     actual = {name: PLANTED.actual[name] for name in PLANTED.actual if "apiserver" not in name}
-    found = run(monkeypatch, state, cluster, replace(PLANTED, actual=actual))
+    result = run(monkeypatch, state, cluster, replace(PLANTED, actual=actual))
     # what somebody has changed waits until the cluster tells what it is to be
-    assert [command.rpartition("/")[2] for command in found.commands] == [
+    assert [command.rpartition("/")[2] for command in result.commands] == [
         f"{part}.yaml" for part in parts
     ]
 
@@ -159,38 +161,38 @@ def test_it_has_started_when_each_process_has_the_flags() -> None:
     assert not is_running(replace(PLANTED, actual=PLANTED.expected))
 
 
-def kubelet(monkeypatch: pytest.MonkeyPatch, state: KubeadmState, found: InForce) -> Told:
-    about = {
+def kubelet(monkeypatch: pytest.MonkeyPatch, state: KubeadmState, in_force: InForce) -> Outcome:
+    arguments = {
         "node": "gpu1",
         "leader": "cp1",
         "question": {},
-        "asked": {"maxPods": 110},
+        "expected": {"maxPods": 110},
         "digests": ["d1"],
         "lines": [ConfigLine("/etc/default/kubelet", 1, "KUBELET_EXTRA_ARGS=--v=2")],
     }
     body = compared.kubelet_compared._inner
-    return told(monkeypatch, compared, body, (state, found), **about)
+    return run_operation(monkeypatch, compared, body, (state, in_force), **arguments)
 
 
 def test_a_kubelet_is_named_that_runs_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = InForce(kubelets={"gpu1": {"maxPods": 20}})
-    assert "maxPods is 20" in kubelet(monkeypatch, MEMBER, found).kept[0].what
+    in_force = InForce(kubelets={"gpu1": {"maxPods": 20}})
+    assert "maxPods is 20" in kubelet(monkeypatch, MEMBER, in_force).decisions[0].what
     # what a run is about to write and restart
     for state in (
         replace(MEMBER, kubelet_config="d0"),
         replace(MEMBER, kubelet_edited=True),
         replace(MEMBER, kubelet_flags='KUBELET_KUBEADM_ARGS="--max-pods=20"'),
     ):
-        assert kubelet(monkeypatch, state, found).kept == []
+        assert kubelet(monkeypatch, state, in_force).decisions == []
 
 
 @pytest.mark.parametrize(
-    "found",
+    "in_force",
     [InForce(error="the API server is silent"), InForce(unanswered={"gpu1": "is silent"})],
 )
 def test_a_kubelet_that_does_not_answer_is_unknown(
-    monkeypatch: pytest.MonkeyPatch, found: InForce
+    monkeypatch: pytest.MonkeyPatch, in_force: InForce
 ) -> None:
-    [item] = kubelet(monkeypatch, MEMBER, found).kept
+    [item] = kubelet(monkeypatch, MEMBER, in_force).decisions
     assert "not known" in item.what
     assert "silent" in item.why

@@ -17,28 +17,28 @@ from gpuboot.kubernetes.storage import default_change, local_path, missing_class
 
 
 def objects(settings: Settings) -> dict[str, dict[str, Any]]:
-    made = yaml.safe_load_all(local_path(settings, lock(settings)))
-    return {item["kind"]: item for item in made}
+    documents = yaml.safe_load_all(local_path(settings, lock(settings)))
+    return {item["kind"]: item for item in documents}
 
 
 def test_the_manifest_follows_the_settings() -> None:
-    made = objects(parse_settings({"monitoring": {"storage": {"path": "/data/volumes"}}}))
-    config = json.loads(made["ConfigMap"]["data"]["config.json"])
+    documents = objects(parse_settings({"monitoring": {"storage": {"path": "/data/volumes"}}}))
+    config = json.loads(documents["ConfigMap"]["data"]["config.json"])
     assert config["nodePathMap"] == [
         {"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": ["/data/volumes"]}
     ]
-    assert made["StorageClass"]["provisioner"] == "rancher.io/local-path"
-    assert made["StorageClass"]["volumeBindingMode"] == "WaitForFirstConsumer"
-    assert "annotations" not in made["StorageClass"]["metadata"]
+    assert documents["StorageClass"]["provisioner"] == "rancher.io/local-path"
+    assert documents["StorageClass"]["volumeBindingMode"] == "WaitForFirstConsumer"
+    assert "annotations" not in documents["StorageClass"]["metadata"]
 
 
 def test_every_image_is_pinned() -> None:
-    made, images = objects(Settings()), lock(Settings()).images
-    [container] = made["Deployment"]["spec"]["template"]["spec"]["containers"]
+    documents, images = objects(Settings()), lock(Settings()).images
+    [container] = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == (
         f"docker.io/rancher/local-path-provisioner:{images.local_path_provisioner}"
     )
-    helper = yaml.safe_load(made["ConfigMap"]["data"]["helperPod.yaml"])
+    helper = yaml.safe_load(documents["ConfigMap"]["data"]["helperPod.yaml"])
     [container] = helper["spec"]["containers"]
     assert container["image"] == f"docker.io/library/busybox:{images.busybox}"
 
@@ -54,10 +54,10 @@ def run(shell: list[str], step: str, volume: Path, days: int = 15) -> None:
     """A step of the provisioner, as its helper pod has it."""
     settings = parse_settings({"monitoring": {"storage": {"keep_removed_days": days}}})
     script = objects(settings)["ConfigMap"]["data"][step]
-    done = subprocess.run(
+    result = subprocess.run(
         [*shell, "-c", script], env={"PATH": "/usr/bin:/bin", "VOL_DIR": str(volume)}, timeout=30
     )
-    assert done.returncode == 0
+    assert result.returncode == 0
 
 
 def aside(volume: Path) -> list[Path]:
@@ -113,7 +113,7 @@ def test_ours_is_the_default_only_where_no_other_is(
 
 
 @pytest.mark.parametrize(
-    ("classes", "wanted", "said"),
+    ("classes", "requested", "expected"),
     [
         ({"ceph": True}, None, ""),
         ({"ceph": False}, "ceph", ""),
@@ -123,21 +123,21 @@ def test_ours_is_the_default_only_where_no_other_is(
     ],
 )
 def test_volumes_that_nobody_would_make(
-    classes: dict[str, bool], wanted: str | None, said: str
+    classes: dict[str, bool], requested: str | None, expected: str
 ) -> None:
-    problem = missing_class(classes, wanted)
-    assert (problem is not None) is bool(said)
+    problem = missing_class(classes, requested)
+    assert (problem is not None) is bool(expected)
     if problem:
         cause, remedy = problem
-        assert said in cause
+        assert expected in cause
         assert remedy
 
 
 def removed_on(shell: list[str], folder: Path, days: int = 15) -> Removed:
     fact = RemovedVolumes()
     words = [*shell, "-c", fact.command(folder=str(folder), days=days)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=30)
-    return fact.process(done.stdout.splitlines())
+    result = subprocess.run(words, capture_output=True, text=True, check=True, timeout=30)
+    return fact.process(result.stdout.splitlines())
 
 
 def test_what_is_aside_is_counted_and_old_folders_named(shell: list[str], tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_what_is_aside_is_counted_and_old_folders_named(shell: list[str], tmp_pa
     for name in names:
         (tmp_path / ".removed" / name).mkdir()
     (tmp_path / ".removed" / names[1] / "rows").write_bytes(b"x" * (1 << 20))
-    found = removed_on(shell, tmp_path)
-    assert (found.folders, found.expired) == (names, names[:1])
-    assert found.size_kib is not None
-    assert 1024 <= found.size_kib < 2048
+    removed = removed_on(shell, tmp_path)
+    assert (removed.folders, removed.expired) == (names, names[:1])
+    assert removed.size_kib is not None
+    assert 1024 <= removed.size_kib < 2048

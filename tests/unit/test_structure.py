@@ -30,20 +30,24 @@ def modules() -> dict[str, Path]:
     }
 
 
-def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
+def imports(path: Path, known_modules: dict[str, Path]) -> Iterator[str]:
     """The modules that a file names in its imports, or finds, at its top or in a function."""
-    named = list(_named(path, known))
-    yield from named
+    imported = list(_imported_names(path, known_modules))
+    yield from imported
     if FINDER in path.read_text():
-        packages = tuple(f"{name}." for name in named if name in known and _is_package(known[name]))
-        yield from (name for name in known if packages and name.startswith(packages))
+        packages = tuple(
+            f"{name}."
+            for name in imported
+            if name in known_modules and _is_package(known_modules[name])
+        )
+        yield from (name for name in known_modules if packages and name.startswith(packages))
 
 
 def _is_package(path: Path) -> bool:
     return path.name == "__init__.py"
 
 
-def _named(path: Path, known: dict[str, Path]) -> Iterator[str]:
+def _imported_names(path: Path, known_modules: dict[str, Path]) -> Iterator[str]:
     for node in ast.walk(tree(path)):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -51,7 +55,7 @@ def _named(path: Path, known: dict[str, Path]) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
-            yield name if name in known else name.rpartition(".")[0]
+            yield name if name in known_modules else name.rpartition(".")[0]
 
 
 def packages(name: str) -> Iterator[str]:
@@ -61,12 +65,16 @@ def packages(name: str) -> Iterator[str]:
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    known = modules()
+    known_modules = modules()
     graph = {}
-    for name, path in known.items():
-        named = set(imports(path, known)) & set(known)
-        held = {package for other in named for package in packages(other)} & set(known)
-        graph[name] = (named | held) - {name, *packages(name)} | (named & set(packages(name)))
+    for name, path in known_modules.items():
+        imported = set(imports(path, known_modules)) & set(known_modules)
+        parent_packages = {package for other in imported for package in packages(other)} & set(
+            known_modules
+        )
+        graph[name] = (imported | parent_packages) - {name, *packages(name)} | (
+            imported & set(packages(name))
+        )
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -80,12 +88,12 @@ def test_gpuboot_can_be_taken_in_at_a_glance() -> None:
 
 def test_operations_and_facts_take_arguments_and_never_the_context_of_the_run() -> None:
     """Verification alone writes into the folder of the run's report."""
-    known = modules()
+    known_modules = modules()
     reaching_up = [
         f"{name} -> {other}"
-        for name, path in known.items()
+        for name, path in known_modules.items()
         if name.startswith(("deploys.operations", "deploys.facts", "deploys.lib"))
-        for other in imports(path, known)
+        for other in imports(path, known_modules)
         if other.startswith("deploys.run")
     ]
     assert sorted(reaching_up) == ["deploys.operations.verify -> deploys.run.report"]

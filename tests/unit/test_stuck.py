@@ -36,7 +36,7 @@ NODE = NodeStatus(
     reported=1000.0,
 )  # fmt: skip
 STATE = ClusterState(workloads=(WEB,), nodes=(NODE,), clock=1000.0)
-REFUSED = PodIssue("a", "web-5f7d8c9b6d", "", "pods is forbidden: exceeded quota", kind="refused")
+REFUSAL = PodIssue("a", "web-5f7d8c9b6d", "", "pods is forbidden: exceeded quota", kind="refused")
 STARTING = PodIssue("b", "slow-x", "n1", "", kind="creating", created=990.0)
 # Kubernetes v1.36.3, recorded: a Deployment in a namespace without this ServiceAccount
 NO_ACCOUNT = (
@@ -45,12 +45,14 @@ NO_ACCOUNT = (
 )
 
 
-def issue(kind: Any, reason: str, **more: Any) -> PodIssue:
-    return PodIssue("a", "web-5f7d8c9b6d-abcde", more.pop("node", "n1"), reason, kind=kind, **more)
+def issue(kind: Any, reason: str, **fields: Any) -> PodIssue:
+    return PodIssue(
+        "a", "web-5f7d8c9b6d-abcde", fields.pop("node", "n1"), reason, kind=kind, **fields
+    )
 
 
-def with_issues(*issues: PodIssue, **more: Any) -> ClusterState:
-    return replace(STATE, pod_issues=issues, **more)
+def with_issues(*issues: PodIssue, **fields: Any) -> ClusterState:
+    return replace(STATE, pod_issues=issues, **fields)
 
 
 def crash(count: int) -> PodIssue:
@@ -61,10 +63,10 @@ def crash(count: int) -> PodIssue:
 @pytest.mark.parametrize(
     ("problem", "after_s", "beside_starting_s"),
     [
-        (replace(REFUSED, reason=NO_ACCOUNT), CERTAIN_S, CERTAIN_S),
+        (replace(REFUSAL, reason=NO_ACCOUNT), CERTAIN_S, CERTAIN_S),
         (
             replace(
-                REFUSED,
+                REFUSAL,
                 reason='pods "web-" is forbidden: violates PodSecurity "restricted:latest": '
                 "hostNetwork=true",
             ),
@@ -73,7 +75,7 @@ def crash(count: int) -> PodIssue:
         ),
         (
             replace(
-                REFUSED,
+                REFUSAL,
                 reason='Internal error occurred: failed calling webhook "no.example": no endpoints '
                 'available for service "no"',
             ),
@@ -114,12 +116,12 @@ def test_each_reason_has_its_time_and_is_quoted(
     problem: PodIssue, after_s: float, beside_starting_s: float
 ) -> None:
     item = replace(WEB, missing=int(problem.kind == "refused"))
-    [alone] = of_workload(item, with_issues(problem))
-    assert alone.after_s == after_s
-    assert problem.reason in str(alone)
-    assert alone.remedy
-    [beside] = of_workload(item, with_issues(problem, STARTING))
-    assert beside.after_s == beside_starting_s
+    [single_reason] = of_workload(item, with_issues(problem))
+    assert single_reason.after_s == after_s
+    assert problem.reason in str(single_reason)
+    assert single_reason.remedy
+    [starting_reason] = of_workload(item, with_issues(problem, STARTING))
+    assert starting_reason.after_s == beside_starting_s
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_each_reason_has_its_time_and_is_quoted(
         issue("creating", ""),
         issue("", "containers with unready status: [web]"),
         crash(1),
-        REFUSED,  # all pods are there by now: an event outlives its cause
+        REFUSAL,  # all pods are there by now: an event outlives its cause
         replace(issue("config", "x"), namespace="b"),
         replace(issue("config", "x"), pod="other-abcde"),
     ],
@@ -140,22 +142,22 @@ def test_what_may_only_need_time_is_waited_for(problem: PodIssue) -> None:
 def test_an_unscheduled_pod_waits_for_a_node_that_is_not_ready() -> None:
     problem = issue("unscheduled", "1 node(s) were unschedulable", node="")
     state = with_issues(problem, nodes=(NODE, replace(NODE, name="n2", ready=False)))
-    [found] = of_workload(replace(WEB, missing=0), state)
-    assert found.after_s == WHILE_OTHERS_START_S
+    [stuck_reason] = of_workload(replace(WEB, missing=0), state)
+    assert stuck_reason.after_s == WHILE_OTHERS_START_S
 
 
 def test_an_old_pod_that_is_not_ready_is_not_starting() -> None:
     old = replace(STARTING, created=STATE.clock - 601)
-    [found] = of_workload(replace(WEB, missing=0), with_issues(crash(3), old))
-    assert found.after_s == UNCERTAIN_S
+    [stuck_reason] = of_workload(replace(WEB, missing=0), with_issues(crash(3), old))
+    assert stuck_reason.after_s == UNCERTAIN_S
 
 
 def test_pods_that_nobody_makes_are_told_with_the_condition_or_the_controller() -> None:
     [silent] = of_workload(WEB, STATE)
     assert "1 of its pods are not made, and no event says why" in str(silent)
     assert "kube-controller-manager" in silent.remedy
-    [refused] = of_workload(replace(WEB, refused=NO_ACCOUNT), STATE)
-    assert NO_ACCOUNT in str(refused)
+    [stuck_reason] = of_workload(replace(WEB, refusal=NO_ACCOUNT), STATE)
+    assert NO_ACCOUNT in str(stuck_reason)
     assert of_workload(replace(WEB, observed=False), STATE) == []
 
 
@@ -167,27 +169,27 @@ def test_a_workload_that_nothing_makes_is_stuck_and_one_of_an_operator_has_time(
         "kube-system/coredns": CERTAIN_S,
         "kube-system/kube-proxy": CERTAIN_S,
     }
-    [made] = workloads_ready(with_issues(STARTING), "m", ["prometheus"]).stuck
-    assert made.after_s > WHILE_OTHERS_START_S
+    [stuck_reason] = workloads_ready(with_issues(STARTING), "m", ["prometheus"]).stuck
+    assert stuck_reason.after_s > WHILE_OTHERS_START_S
 
 
 def test_a_policy_that_does_not_exist_is_stuck() -> None:
-    [gone] = policy_ready(ClusterState()).stuck
-    assert "ClusterPolicy" in str(gone)
+    [stuck_reason] = policy_ready(ClusterState()).stuck
+    assert "ClusterPolicy" in str(stuck_reason)
     assert policy_ready(ClusterState(policy="notReady")).stuck == ()
 
 
 def test_a_node_that_says_nothing_is_stuck_and_one_without_network_is_not() -> None:
     silent = replace(NODE, name="n2", reported=900.0)
-    fresh = replace(
+    new_node = replace(
         NODE, name="n3", ready=False, message="network is not ready: cni plugin not initialized"
     )
     broken = replace(NODE, name="n4", ready=False, message="container runtime is down")
-    state = replace(STATE, nodes=(NODE, silent, fresh, broken))
-    found = nodes_ready(state, ["n1", "n2", "n3", "n4"])
-    assert [item.subject for item in found.stuck] == ["node n2", "node n4"]
-    assert "container runtime is down" in str(found.stuck[1])
-    assert found.ready == 1
+    state = replace(STATE, nodes=(NODE, silent, new_node, broken))
+    progress = nodes_ready(state, ["n1", "n2", "n3", "n4"])
+    assert [item.subject for item in progress.stuck] == ["node n2", "node n4"]
+    assert "container runtime is down" in str(progress.stuck[1])
+    assert progress.ready == 1
 
 
 REASON = Stuck("a/web-5f7d8c9b6d-abcde on n1", "crashed", 30.0, "look")
@@ -209,18 +211,18 @@ def test_a_reason_that_is_away_for_long_begins_anew_and_a_pause_between_crashes_
     patience = Patience()
     patience.over([REASON], 1, 0)
     patience.over([], 1, 21)
-    again = replace(REASON, subject="a/web-5f7d8c9b6d-fghij on n1")  # made anew
-    assert patience.over([again], 1, 31) == []
+    renewed = replace(REASON, subject="a/web-5f7d8c9b6d-fghij on n1")  # made anew
+    assert patience.over([renewed], 1, 31) == []
     patience.over([], 1, 45)
-    assert patience.over([again], 1, 46) == []
-    assert patience.over([again], 1, 61) == [again]
+    assert patience.over([renewed], 1, 46) == []
+    assert patience.over([renewed], 1, 61) == [renewed]
 
 
 def test_all_of_counts_what_is_ready_and_keeps_reasons_of_what_is_not() -> None:
     late = Progress(False, "late", stuck=(REASON,), ready=1)
-    done = Progress(True, "done", stuck=(replace(REASON, why="over"),), ready=2)
-    found = all_of(late, done)
-    assert (found.stuck, found.ready) == ((REASON,), 3)
+    finished = Progress(True, "done", stuck=(replace(REASON, cause="over"),), ready=2)
+    combined = all_of(late, finished)
+    assert (combined.stuck, combined.ready) == ((REASON,), 3)
 
 
 def pod(name: str, **status: Any) -> dict[str, Any]:
@@ -229,9 +231,14 @@ def pod(name: str, **status: Any) -> dict[str, Any]:
 
 
 def event(reason: str, kind: str, name: str, message: str, time: str = "10") -> dict[str, Any]:
-    about = {"kind": kind, "namespace": "a", "name": name}
+    involved_object = {"kind": kind, "namespace": "a", "name": name}
     stamp = f"2026-11-25T07:00:{time}Z"
-    return {"reason": reason, "involvedObject": about, "message": message, "lastTimestamp": stamp}
+    return {
+        "reason": reason,
+        "involvedObject": involved_object,
+        "message": message,
+        "lastTimestamp": stamp,
+    }
 
 
 def parsed(pods: list[dict[str, Any]], *events: dict[str, Any]) -> tuple[PodIssue, ...]:
@@ -248,40 +255,43 @@ WAITING = {"name": "web", "state": {"waiting": {"reason": "ContainerCreating"}}}
 
 
 def test_events_tell_why_pods_are_not_made_and_not_begun() -> None:
-    begun = pod("web-1", phase="Pending", containerStatuses=[WAITING])
+    waiting_pod = pod("web-1", phase="Pending", containerStatuses=[WAITING])
     pulling = pod(
         "web-2",
         phase="Pending",
         containerStatuses=[WAITING],
         conditions=[{"type": "PodReadyToStartContainers", "status": "True"}],
     )
-    found = parsed(
-        [begun, pulling],
+    issues = parsed(
+        [waiting_pod, pulling],
         event("FailedCreate", "ReplicaSet", "web-5f7d8c9b6d", "an older one", "01"),
         event("FailedCreate", "ReplicaSet", "web-5f7d8c9b6d", NO_ACCOUNT, "30"),
         event("FailedMount", "Pod", "web-1", 'secret "x" not found'),
         event("FailedCreatePodSandBox", "Pod", "web-2", "it is over by now"),
     )
-    assert [(item.pod, item.kind, item.reason) for item in found] == [
+    assert [(item.pod, item.kind, item.reason) for item in issues] == [
         ("web-1", "mount", 'FailedMount: secret "x" not found'),
         ("web-2", "creating", ""),
         ("web-5f7d8c9b6d", "refused", NO_ACCOUNT),
     ]
-    assert found[0].created == 1795590000.0
+    assert issues[0].created == 1795590000.0
 
 
 def test_what_a_registry_says_is_quoted() -> None:
     state = {"waiting": {"reason": "ErrImagePull", "message": "r/x:1: not found"}}
-    [found] = parsed(
+    [parsed_issue] = parsed(
         [pod("web-1", phase="Pending", containerStatuses=[{"name": "web", "state": state}])]
     )
-    assert (found.kind, found.reason) == ("image", "ErrImagePull in web: r/x:1: not found")
+    assert (parsed_issue.kind, parsed_issue.reason) == (
+        "image",
+        "ErrImagePull in web: r/x:1: not found",
+    )
 
 
 def test_a_refusal_that_is_over_is_not_told() -> None:
-    said = workloads_ready(with_issues(REFUSED), "a").text
-    assert "exceeded quota" in said
-    whole = replace(WEB, missing=0)
+    message = workloads_ready(with_issues(REFUSAL), "a").text
+    assert "exceeded quota" in message
+    healthy = replace(WEB, missing=0)
     assert "exceeded quota" not in workloads_ready(
-        with_issues(REFUSED, workloads=(whole,)), "a"
+        with_issues(REFUSAL, workloads=(healthy,)), "a"
     ).text  # fmt: skip

@@ -24,7 +24,7 @@ UUID=5 none swap sw,noauto,pri=1 0 0
 /swap.img none swap sw,x-systemd.device-timeout=noautomatic 0 0
 //nas/swap /swap cifs noauto 0 0
 """
-SHOWN = """\
+UNIT_PROPERTIES = """\
 Requires=swap.img.swap -.mount
 Wants=dev-nvme0n1p3.swap dev-zram0.swap
 LoadState=loaded
@@ -42,8 +42,8 @@ class Machine:
         (root / "proc/swaps").write_text("Filename Type Size Used Priority\n")
         self.systemctl("")
 
-    def systemctl(self, shown: str, enabled: str = "", code: int = 0) -> None:
-        (self.root / "shown").write_text(shown)
+    def systemctl(self, properties: str, enabled: str = "", code: int = 0) -> None:
+        (self.root / "shown").write_text(properties)
         (self.root / "enabled").write_text(enabled)
         program = self.root / "bin/systemctl"
         program.write_text(
@@ -56,15 +56,15 @@ class Machine:
     def run(self, command: str, shell: list[str]) -> list[str]:
         for folder in ("/etc/", "/proc/"):
             command = command.replace(folder, f"{self.root}{folder}")
-        done = subprocess.run(
+        result = subprocess.run(
             [*shell, "-c", command],
             env={"PATH": f"{self.root}/bin:/usr/bin:/bin", "LC_ALL": "C"},
             capture_output=True,
             text=True,
             check=False,
         )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.splitlines()
+        assert (result.returncode, result.stderr) == (0, "")
+        return result.stdout.splitlines()
 
     def state(self, shell: list[str]) -> SwapState:
         fact = Swap()
@@ -92,7 +92,9 @@ def test_no_swap(machine: Machine, shell: list[str]) -> None:
 def test_all_that_would_bring_swap_back(machine: Machine, shell: list[str]) -> None:
     (machine.root / "proc/swaps").write_text("Filename Type\n/dev/zram0 partition 1 0 100\n")
     (machine.root / "etc/fstab").write_text(FSTAB)
-    machine.systemctl(SHOWN, "zramswap.service enabled enabled\nmy.swap enabled enabled\n")
+    machine.systemctl(
+        UNIT_PROPERTIES, "zramswap.service enabled enabled\nmy.swap enabled enabled\n"
+    )
     assert machine.state(shell) == SwapState(
         active=("/dev/zram0",),
         fstab=("UUID=2", "/dev/sdb1", "UUID=6", "/swap.img"),
@@ -112,8 +114,8 @@ def test_lines_of_fstab_with_noauto_stay(machine: Machine, shell: list[str]) -> 
     machine.run(kernel.WITHOUT_FSTAB, shell)
     changed = (machine.root / "etc/fstab").read_text().splitlines()
     before = FSTAB.splitlines()
-    ours = [new for old, new in zip(before, changed, strict=True) if old != new]
-    assert ours == [f"# gpuboot: {before[number]}" for number in (1, 3, 4, 7)]
+    commented = [new for old, new in zip(before, changed, strict=True) if old != new]
+    assert commented == [f"# gpuboot: {before[number]}" for number in (1, 3, 4, 7)]
     assert machine.state(shell).fstab == ()
 
 

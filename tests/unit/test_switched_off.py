@@ -21,13 +21,13 @@ from gpuboot.kubernetes.switched_off import (
     stale_labels,
 )
 from gpuboot.kubernetes.volumes import Claim, Volume, Volumes, parse_volumes
-from tests.cluster_answers import listed, named, packed
+from tests.cluster_answers import item_list, make_object, packed
 
 Object = dict[str, Any]
 
 
-def owned(kind: str, name: str, by: tuple[str, str] | None = None, **more: Any) -> Object:
-    item = {"kind": kind, **named(name, "ns", **more)}
+def owned(kind: str, name: str, by: tuple[str, str] | None = None, **fields: Any) -> Object:
+    item = {"kind": kind, **make_object(name, "ns", **fields)}
     item["metadata"]["uid"] = f"uid of {kind} {name}"
     if by:
         item["metadata"]["ownerReferences"] = [{"kind": by[0], "name": by[1]}]
@@ -69,18 +69,18 @@ def test_pods_whose_workload_has_gone_are_waited_for() -> None:
 
 
 def test_contents_are_those_of_the_namespace_and_all_daemonsets() -> None:
-    lists = [listed(named(name, "ns")) for name in ("ds", "deploy", "sts", "rs", "pod")]
+    lists = [item_list(make_object(name, "ns")) for name in ("ds", "deploy", "sts", "rs", "pod")]
     paths = contents_paths("ns")
-    found = parse_contents(
-        packed(dict(zip(paths, [*lists, listed(named("other", "x"))], strict=True)))
+    contents = parse_contents(
+        packed(dict(zip(paths, [*lists, item_list(make_object("other", "x"))], strict=True)))
     )
-    assert [(item["kind"], item["metadata"]["name"]) for item in found.workloads] == [
+    assert [(item["kind"], item["metadata"]["name"]) for item in contents.workloads] == [
         ("DaemonSet", "ds"),
         ("Deployment", "deploy"),
         ("StatefulSet", "sts"),
         ("ReplicaSet", "rs"),
     ]
-    assert [item["metadata"]["name"] for item in (*found.pods, *found.daemonsets)] == [
+    assert [item["metadata"]["name"] for item in (*contents.pods, *contents.daemonsets)] == [
         "pod",
         "other",
     ]
@@ -109,9 +109,9 @@ PEOPLES_LABELS = {
 def stale(*daemonsets: Object, discovery: bool = True) -> list[str]:
     contents = Contents("", tuple(OPERATOR), (), (*OPERATOR[2:], *daemonsets))
     nodes = {"gpu1": {**LABELS, **PEOPLES_LABELS}, "cp1": {"team": "b"}}
-    found = stale_labels(nodes, contents, "gpu-operator", discovery)
-    assert found.keys() == {"gpu1"}
-    return found["gpu1"]
+    labels = stale_labels(nodes, contents, "gpu-operator", discovery)
+    assert labels.keys() == {"gpu1"}
+    return labels["gpu1"]
 
 
 def daemonset(**spec: Any) -> Object:
@@ -137,10 +137,10 @@ def test_a_label_stays_that_somebodys_daemonset_chooses_nodes_by() -> None:
             }
         }
     }
-    found = stale(
+    labels = stale(
         daemonset(nodeSelector={"nvidia.com/gpu.present": "true"}), daemonset(affinity=affinity)
     )
-    assert {*LABELS} - {*found} == {"nvidia.com/gpu.present", "nvidia.com/gpu.product"}
+    assert {*LABELS} - {*labels} == {"nvidia.com/gpu.present", "nvidia.com/gpu.product"}
 
 
 def released(*objects: Object) -> Release:
@@ -148,23 +148,23 @@ def released(*objects: Object) -> Release:
 
 
 def test_a_plan_names_workloads_and_not_each_role() -> None:
-    made = released(
+    released_plan = released(
         {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}},
         {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "b"}},
         {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "c"}},
     )
-    names = [item["metadata"]["name"] for item in shown_objects(made, "r", "ns")]
+    names = [item["metadata"]["name"] for item in shown_objects(released_plan, "r", "ns")]
     assert names == ["c", "b"]
 
 
 @pytest.mark.parametrize(
-    ("annotations", "lost"),
+    ("annotations", "expected"),
     [({}, ["grafana"]), ({"helm.sh/resource-policy": "keep"}, [])],
 )
-def test_claims_that_helm_would_delete(annotations: dict[str, str], lost: list[str]) -> None:
+def test_claims_that_helm_would_delete(annotations: dict[str, str], expected: list[str]) -> None:
     meta = {"name": "grafana", "annotations": annotations}
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta}
-    assert lost_claims(released(claim), "r", "ns") == lost
+    assert lost_claims(released(claim), "r", "ns") == expected
 
 
 def test_grafanas_claim_outlives_its_release() -> None:
@@ -196,8 +196,8 @@ CLAIMS = Volumes(
 
 
 def test_the_claims_of_monitoring_are_told_from_others() -> None:
-    found = volumes.named(CLAIMS, "monitoring", claim_names("kube-prometheus-stack"))
-    assert [claim.size for claim in found] == ["5Gi", "50Gi"]
+    claims = volumes.matching_claims(CLAIMS, "monitoring", claim_names("kube-prometheus-stack"))
+    assert [claim.size for claim in claims] == ["5Gi", "50Gi"]
 
 
 def test_who_needs_the_provisioner() -> None:
@@ -211,9 +211,9 @@ def test_who_needs_the_provisioner() -> None:
 
 
 def test_volumes_as_the_api_server_lists_them() -> None:
-    claim = named("db", "ml", spec={"storageClassName": "fast", "volumeName": "pvc-3"})
+    claim = make_object("db", "ml", spec={"storageClassName": "fast", "volumeName": "pvc-3"})
     claim["spec"]["resources"] = {"requests": {"storage": "1Gi"}}
-    volume = named(
+    volume = make_object(
         "pvc-3",
         annotations={"pv.kubernetes.io/provisioned-by": "fast.example"},
         spec={
@@ -222,16 +222,16 @@ def test_volumes_as_the_api_server_lists_them() -> None:
             "persistentVolumeReclaimPolicy": "Retain",
         },
     )
-    found = parse_volumes(
-        packed(dict(zip(volumes.PATHS, [listed(claim), listed(volume)], strict=True)))
+    parsed_volumes = parse_volumes(
+        packed(dict(zip(volumes.PATHS, [item_list(claim), item_list(volume)], strict=True)))
     )
-    assert found.claims == (Claim("ml", "db", "1Gi", "fast", "pvc-3"),)
-    assert found.volumes == (Volume("pvc-3", "fast", "fast.example", "ml/db", "Retain"),)
+    assert parsed_volumes.claims == (Claim("ml", "db", "1Gi", "fast", "pvc-3"),)
+    assert parsed_volumes.volumes == (Volume("pvc-3", "fast", "fast.example", "ml/db", "Retain"),)
     assert parse_volumes([]) == Volumes()
 
 
 def test_a_configuration_that_gpuboot_chose_goes_with_the_operator() -> None:
     contents = Contents("", tuple(OPERATOR), (), tuple(OPERATOR[2:]))
     nodes = {"gpu1": {"nvidia.com/device-plugin.config": "time-slices-4-0a1b2c3d"}}
-    found = stale_labels(nodes, contents, "gpu-operator", discovery=True)
-    assert found == {"gpu1": ["nvidia.com/device-plugin.config"]}
+    labels = stale_labels(nodes, contents, "gpu-operator", discovery=True)
+    assert labels == {"gpu1": ["nvidia.com/device-plugin.config"]}

@@ -64,8 +64,8 @@ def test_ours_is_read_after_it_and_it_is_told(name: str, text: str) -> None:
     ],
 )  # fmt: skip
 def test_it_wins_over_ours(texts: list[tuple[str, str]], key: str) -> None:
-    [(found, line)] = sysctls.overriding(lines(*texts))
-    assert (found, line.text) == (key, texts[-1][1])
+    [(name, line)] = sysctls.overriding(lines(*texts))
+    assert (name, line.text) == (key, texts[-1][1])
     assert key not in dict(sysctls.overridden(lines(*texts)))
 
 

@@ -14,8 +14,8 @@ MIXED = {"gpu_operator": {"mig_strategy": "mixed"}}
 VISION = {"gpus": 8, "mig": {"1g.10gb": 14, "1g.10gb+me": 1}, "priority": 100}
 
 
-def objects(**given: Any) -> list[manifests.Object]:
-    return teams.objects(parse_settings({**MIXED, "teams": given}).teams)
+def objects(**definitions: Any) -> list[manifests.Object]:
+    return teams.objects(parse_settings({**MIXED, "teams": definitions}).teams)
 
 
 def test_a_team_has_a_quota_and_a_priority() -> None:
@@ -41,29 +41,29 @@ def test_no_gpu_at_all_is_a_bound() -> None:
     assert quota["spec"]["hard"] == {"requests.nvidia.com/gpu": "0"}
 
 
-def difference(wanted: list[manifests.Object], live: list[manifests.Object]) -> Any:
-    return manifests.difference(wanted, live, None, teams.KINDS)
+def difference(desired: list[manifests.Object], live: list[manifests.Object]) -> Any:
+    return manifests.difference(desired, live, None, teams.KINDS)
 
 
 def test_what_is_as_it_should_be_is_left_alone() -> None:
-    wanted = objects(vision=VISION)
-    assert difference(wanted, [manifests.as_owned(item) for item in wanted]).nothing
+    desired = objects(vision=VISION)
+    assert difference(desired, [manifests.as_owned(item) for item in desired]).is_empty
 
 
 def test_another_value_makes_a_priority_class_anew() -> None:
     """The API server: value: Forbidden: may not be changed in an update."""
     live = [manifests.as_owned(item) for item in objects(vision=VISION)]
-    found = difference(objects(vision={**VISION, "priority": 7, "gpus": 9}), live)
-    assert [item["kind"] for item in found.remake] == ["PriorityClass"]
-    assert [item["kind"] for item in found.apply] == ["ResourceQuota"]
+    change = difference(objects(vision={**VISION, "priority": 7, "gpus": 9}), live)
+    assert [item["kind"] for item in change.remake] == ["PriorityClass"]
+    assert [item["kind"] for item in change.apply] == ["ResourceQuota"]
 
 
 def test_quota_and_priority_go_with_the_team_and_nothing_else_does() -> None:
     live = [manifests.as_owned(item) for item in objects(vision=VISION)]
     rules = {"kind": "ConfigMap", "metadata": {"name": "rules", "namespace": "monitoring"}}
-    theirs = {"kind": "ResourceQuota", "metadata": {"name": "mine", "namespace": "vision"}}
-    found = difference([], [*live, manifests.as_owned(rules), theirs])
-    assert [item["kind"] for item in found.delete] == ["PriorityClass", "ResourceQuota"]
+    foreign_quota = {"kind": "ResourceQuota", "metadata": {"name": "mine", "namespace": "vision"}}
+    change = difference([], [*live, manifests.as_owned(rules), foreign_quota])
+    assert [item["kind"] for item in change.delete] == ["PriorityClass", "ResourceQuota"]
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_quota_and_priority_go_with_the_team_and_nothing_else_does() -> None:
     ],
 )
 def test_what_is_refused(data: dict[str, Any], words: str) -> None:
-    with pytest.raises(SettingsError) as caught:
+    with pytest.raises(SettingsError) as error_info:
         load({"teams": data})
-    assert words in str(caught.value)
+    assert words in str(error_info.value)

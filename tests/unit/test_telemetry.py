@@ -114,10 +114,10 @@ def test_what_is_collected_follows_the_settings() -> None:
     default = telemetry.collected(parse_settings({}))
     assert "DCGM_FI_DEV_GPU_TEMP" in default
     assert "DCGM_FI_DRIVER_VERSION" not in default, "a label makes no series"
-    more = telemetry.collected(
+    extended = telemetry.collected(
         parse_settings({"exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]}})
     )
-    assert more - default == {"DCGM_FI_DEV_FAN_SPEED"}
+    assert extended - default == {"DCGM_FI_DEV_FAN_SPEED"}
 
 
 def test_what_the_exporter_accepts_is_accepted() -> None:
@@ -137,23 +137,23 @@ DCGM_EXP_P2P_STATUS, gauge, the exporter's own
 
 
 def test_names_and_ids_are_dcgm_s() -> None:
-    known = field_numbers()
+    known_numbers = field_numbers()
     for field in FIELDS:
         if field.id is not None:
-            assert known.get(field.name) == field.id, field.name
+            assert known_numbers.get(field.name) == field.id, field.name
 
 
 def test_list_of_names_is_go_dcgm_s() -> None:
-    found = subprocess.run(
+    result = subprocess.run(
         [toolchain.go(), "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-dcgm"],
         cwd=GPUSIM,
         capture_output=True,
         text=True,
         env={**toolchain.environment(), "GOPROXY": "off", "GOFLAGS": "-mod=readonly"},
     ).stdout.strip()
-    if not found:
+    if not result:
         pytest.skip("go-dcgm is not in the lab's module cache: python -m lab.build")
-    source = (Path(found) / "pkg/dcgm/const_fields.go").read_text()
+    source = (Path(result) / "pkg/dcgm/const_fields.go").read_text()
     numbers = re.findall(r'^\s+"(\w+)":\s+(\d+),', source, re.MULTILINE)
     assert field_numbers() == {name: int(number) for name, number in numbers}
 
@@ -162,8 +162,8 @@ def test_every_exporter_that_is_let_through_knows_every_field() -> None:
     have = {"exporter": LOWEST_EXPORTER, "DCGM": (4, 6)}  # 4.8.3 came with DCGM 4.6.0
     for field in FIELDS:
         if field.since:
-            what, version = field.since
-            assert parse(version) <= have[what], field.name
+            component, version = field.since
+            assert parse(version) <= have[component], field.name
 
 
 @pytest.mark.parametrize(
@@ -179,10 +179,10 @@ def test_a_file_the_exporter_would_exit_on_stops_the_run(
     own = tmp_path / "own.csv"
     if text is not None:
         own.write_text(text)
-    with pytest.raises(SettingsError, match=cause) as found:
+    with pytest.raises(SettingsError, match=cause) as error_info:
         load({"exporter": {"collectors_file": str(own)}})
-    assert len(found.value.problems) == 1
-    assert str(own) in str(found.value)
+    assert len(error_info.value.problems) == 1
+    assert str(own) in str(error_info.value)
 
 
 def test_an_unknown_counter_stops_the_run() -> None:

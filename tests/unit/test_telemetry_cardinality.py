@@ -18,41 +18,41 @@ def test_one_gpu_is_the_sum_of_its_fields() -> None:
 
 
 def test_a_hundred_nodes_of_eight_gpus() -> None:
-    found = series(parse_settings({}), Shape(100, 8))
-    assert found.node == 8 * found.gpu + SCRAPE
-    assert found.total == 100 * found.node
+    counts = series(parse_settings({}), Shape(100, 8))
+    assert counts.node == 8 * counts.gpu + SCRAPE
+    assert counts.total == 100 * counts.node
     # the most that DGX-like nodes make: what Prometheus must be able to hold by default
-    assert 60_000 < found.total < 75_000
-    assert memory_bytes(found.total, 15) < 0.5e9
-    assert disk_bytes(found.total, 15, 15 * 86400) < 20e9
+    assert 60_000 < counts.total < 75_000
+    assert memory_bytes(counts.total, 15) < 0.5e9
+    assert disk_bytes(counts.total, 15, 15 * 86400) < 20e9
 
 
 def test_fields_that_a_gpu_lacks_make_no_series() -> None:
     every, hopper = (
-        series(parse_settings({}), Shape(lacking=lacking)).gpu for lacking in ((), HOPPER)
+        series(parse_settings({}), Shape(missing=limits)).gpu for limits in ((), HOPPER)
     )
-    lost = [f for f in FIELDS if f.default and set(f.limits) & set(HOPPER)]
-    assert every - hopper == len(lost) > 0
+    missing_fields = [f for f in FIELDS if f.default and set(f.limits) & set(HOPPER)]
+    assert every - hopper == len(missing_fields) > 0
 
 
 def test_a_geforce_has_neither_profiling_nor_ecc() -> None:
-    lacking = (Limit.PROFILING, Limit.ECC, Limit.NVLINK, Limit.FABRIC)
+    limits = (Limit.PROFILING, Limit.ECC, Limit.NVLINK, Limit.FABRIC)
     assert (
-        series(parse_settings({}), Shape(lacking=lacking)).gpu
+        series(parse_settings({}), Shape(missing=limits)).gpu
         < series(parse_settings({}), Shape()).gpu - 20
     )
 
 
 def test_slices_have_every_series_but_health_is_the_gpus() -> None:
-    whole = series(parse_settings({}), Shape()).gpu
+    full_count = series(parse_settings({}), Shape()).gpu
     sliced = series(parse_settings({}), Shape(slices=7)).gpu
-    assert sliced == 7 * (whole - HEALTH_WATCHES) + HEALTH_WATCHES
+    assert sliced == 7 * (full_count - HEALTH_WATCHES) + HEALTH_WATCHES
 
 
 def test_sharing_repeats_series_for_every_pod() -> None:
-    whole = series(parse_settings({}), Shape()).gpu
+    full_count = series(parse_settings({}), Shape()).gpu
     shared = series(parse_settings({"gpu_operator": {"time_slices": 4}}), Shape()).gpu
-    assert shared == 4 * whole + 2, "GPU_UTIL and FB_USED have the whole GPU's series as well"
+    assert shared == 4 * full_count + 2, "GPU_UTIL and FB_USED have the whole GPU's series as well"
 
 
 def test_each_further_pod_makes_them_anew() -> None:
@@ -63,8 +63,8 @@ def test_each_further_pod_makes_them_anew() -> None:
 
 
 def test_an_opt_in_field_is_one_more() -> None:
-    more = parse_settings({"exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]}})
-    assert series(more, Shape()).gpu == series(parse_settings({}), Shape()).gpu + 1
+    extended = parse_settings({"exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]}})
+    assert series(extended, Shape()).gpu == series(parse_settings({}), Shape()).gpu + 1
     peers = parse_settings({"exporter": {"counters": ["DCGM_EXP_P2P_STATUS"]}})
     assert series(peers, Shape(gpus=8)).gpu == series(parse_settings({}), Shape()).gpu + 7
 

@@ -28,38 +28,38 @@ def test_no_text_meets_another_however_long_a_run_took(recorded: Any, width: flo
     assert_legible(picture(recorded, width))
 
 
-def assert_legible(found: Picture) -> None:
-    for one, other in itertools.combinations(found.texts, 2):
-        a, b = one.box, other.box
+def assert_legible(drawing: Picture) -> None:
+    for first, other in itertools.combinations(drawing.texts, 2):
+        a, b = first.box, other.box
         apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
-        assert apart, (one, other)
-    for text in found.texts:
+        assert apart, (first, other)
+    for text in drawing.texts:
         left, top, right, bottom = text.box
         assert left >= -0.1, text
-        assert right <= found.width + 0.1, text
+        assert right <= drawing.width + 0.1, text
         assert top >= 0, text
-        assert bottom <= found.height, text
-    for bar in found.bars:
+        assert bottom <= drawing.height, text
+    for bar in drawing.bars:
         assert bar.x >= 0, bar
-        assert bar.x + bar.width <= found.width, bar
-        assert found.top <= bar.y <= found.bottom - bar.height, bar
-    for band in found.bands:  # the line from its name to its time meets no other name
-        for text in found.texts:
+        assert bar.x + bar.width <= drawing.width, bar
+        assert drawing.top <= bar.y <= drawing.bottom - bar.height, bar
+    for band in drawing.bands:  # the line from its name to its time meets no other name
+        for text in drawing.texts:
             left, top, right, bottom = text.box
-            crossed = left < band.x < right and top < found.top and bottom > band.y
+            crossed = left < band.x < right and top < drawing.top and bottom > band.y
             assert not crossed, (band, text)
 
 
 def test_more_hosts_than_lanes_share_the_last_one() -> None:
-    found = picture(site(300), WIDE)
-    names = [text.text for text in found.texts if text.end]
+    drawing = picture(site(300), WIDE)
+    names = [text.text for text in drawing.texts if text.end]
     assert f"{300 - MOST_LANES + 1} other hosts" in names
     assert "node300" in names  # the slowest
     assert "node1" in names  # the run waited for it
     assert CONTROL in names
-    lanes = {bar.y for bar in found.bars}
+    lanes = {bar.y for bar in drawing.bars}
     assert len(lanes) == MOST_LANES + 1
-    other = sum(len(bar.title) > 200 for bar in found.bars)
+    other = sum(len(bar.title) > 200 for bar in drawing.bars)
     assert other == 0  # no title names everything
 
 
@@ -69,9 +69,9 @@ def test_the_svg_is_well_formed_and_tells_what_it_shows(recorded: Any) -> None:
         root = ET.fromstring(svg)
         assert root.attrib["role"] == "img"
         ids = {item.attrib["id"]: item for item in root.iter() if "id" in item.attrib}
-        named = [ids[name] for name in root.attrib["aria-labelledby"].split()]
-        assert named[0].text == "Timeline of the run"
-        assert "What the run waited for longest: " in (named[1].text or "")
+        labels = [ids[name] for name in root.attrib["aria-labelledby"].split()]
+        assert labels[0].text == "Timeline of the run"
+        assert "What the run waited for longest: " in (labels[1].text or "")
         assert all(rect.find(f"{SVG}title") is not None for rect in bars(root))
         assert root.find(f"{SVG}polyline[@class='chain']") is not None
 
@@ -88,16 +88,16 @@ def test_waits_and_changes_are_marked() -> None:
     assert kinds.count("changed") > kinds.count("wait")
     titles = [item.findtext(f"{SVG}title") or "" for item in bars(root)]
     assert any(text.startswith("node3: waited for: Drivers ready (6.2 s)") for text in titles)
-    quiet = ET.fromstring(pictures(site(3, changed=False))[0])
-    assert "changed" not in {item.attrib["class"] for item in bars(quiet)}
+    unchanged = ET.fromstring(pictures(site(3, changed=False))[0])
+    assert "changed" not in {item.attrib["class"] for item in bars(unchanged)}
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"),
+    ("seconds", "expected"),
     [(0.5, "0.5 s"), (20, "20 s"), (60, "1 min"), (200, "3:20 min"), (3600, "60 min")],
 )
-def test_durations(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+def test_durations(seconds: float, expected: str) -> None:
+    assert duration(seconds) == expected
 
 
 def test_ticks_are_never_too_many() -> None:

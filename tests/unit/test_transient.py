@@ -22,11 +22,11 @@ from deploys.lib import download_retries, privilege
 from gpuboot.hosts.transient import PAUSES_S, reason
 
 Respond = Callable[[BaseHTTPRequestHandler], None]
-Told = tuple[list[str], list[int]]
+Reports = tuple[list[str], list[int]]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         # curl 7.81 to 8.x
         "curl: (56) Recv failure: Connection reset by peer",
@@ -60,12 +60,12 @@ Told = tuple[list[str], list[int]]
         "toomanyrequests: You have reached your unauthenticated pull rate limit.",
     ],
 )  # fmt: skip
-def test_worth_another_try(said: str) -> None:
-    assert reason(f"something before\n{said}\ngpuboot: cannot be downloaded; remedy: look")
+def test_worth_another_try(message: str) -> None:
+    assert reason(f"something before\n{message}\ngpuboot: cannot be downloaded; remedy: look")
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "",
         "curl: (22) The requested URL returned error: 404",
@@ -84,8 +84,8 @@ def test_worth_another_try(said: str) -> None:
         "gpuboot: https://m/gpg is not the key that is pinned",
     ],
 )
-def test_not_worth_another_try(said: str) -> None:
-    assert reason(said) == ""
+def test_not_worth_another_try(message: str) -> None:
+    assert reason(message) == ""
 
 
 @contextmanager
@@ -120,21 +120,21 @@ def status(code: int) -> Respond:
 
 
 @pytest.mark.parametrize(
-    ("respond", "again"), [(reset, True), (status(503), True), (status(404), False)]
+    ("respond", "is_transient"), [(reset, True), (status(503), True), (status(404), False)]
 )
-def test_this_machines_curl_says_what_is_known(respond: Respond, again: bool) -> None:
+def test_this_machines_curl_says_what_is_known(respond: Respond, is_transient: bool) -> None:
     with serving(respond) as url:
-        done = subprocess.run(["curl", "-fsSL", url], capture_output=True, text=True)
-    assert done.returncode != 0
-    assert bool(reason(done.stderr)) is again, done.stderr
+        result = subprocess.run(["curl", "-fsSL", url], capture_output=True, text=True)
+    assert result.returncode != 0
+    assert bool(reason(result.stderr)) is is_transient, result.stderr
 
 
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="there is no apt here")
 @pytest.mark.parametrize(
-    ("respond", "again"), [(reset, True), (status(503), True), (status(404), False)]
+    ("respond", "is_transient"), [(reset, True), (status(503), True), (status(404), False)]
 )
 def test_this_machines_apt_says_what_is_known(
-    tmp_path: Path, respond: Respond, again: bool
+    tmp_path: Path, respond: Respond, is_transient: bool
 ) -> None:
     (tmp_path / "lists" / "partial").mkdir(parents=True)
     with serving(respond) as url:
@@ -149,11 +149,13 @@ def test_this_machines_apt_says_what_is_known(
             "APT::Update::Error-Mode": "any",
         }
         words = [f"-o{key}={value}" for key, value in options.items()]
-        done = subprocess.run(
+        result = subprocess.run(
             ["apt-get", "update", "-q", *words], capture_output=True, text=True, timeout=60
         )
-    assert done.returncode != 0
-    assert bool(reason(done.stdout + done.stderr)) is again, done.stdout + done.stderr
+    assert result.returncode != 0
+    assert bool(reason(result.stdout + result.stderr)) is is_transient, (
+        result.stdout + result.stderr
+    )
 
 
 def test_pauses_grow_and_last_a_minute() -> None:
@@ -171,100 +173,100 @@ class Machine:
 
     def __init__(self, *failures: str) -> None:
         self.failures = list(failures)
-        self.asked: list[tuple[str, dict[str, object]]] = []
+        self.requests: list[tuple[str, dict[str, object]]] = []
 
     def run_shell_command(
         self, command: StringCommand, **arguments: object
     ) -> tuple[bool, SimpleNamespace]:
-        self.asked.append((command.get_raw_value(), arguments))
+        self.requests.append((command.get_raw_value(), arguments))
         text = self.failures.pop(0) if self.failures else ""
         return not text, SimpleNamespace(output=text, output_lines=text.splitlines())
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    said: list[str] = []
+def reports(monkeypatch: pytest.MonkeyPatch) -> Reports:
+    messages: list[str] = []
     waits: list[int] = []
 
     def failed(host: object, text: str) -> bool:
-        said.append(text)
+        messages.append(text)
         return False
 
     monkeypatch.setattr(privilege, "become_arguments", lambda host: {"_sudo": True})
     monkeypatch.setattr(time, "sleep", waits.append)
-    monkeypatch.setattr(logger, "info", said.append)
-    monkeypatch.setattr(logger, "warning", said.append)
+    monkeypatch.setattr(logger, "info", messages.append)
+    monkeypatch.setattr(logger, "warning", messages.append)
     monkeypatch.setattr(download_retries, "report_failure", failed)
-    return said, waits
+    return messages, waits
 
 
 STATE = SimpleNamespace(print_output=False, print_input=False)
 
 
-def run(host: Machine, **more: Any) -> bool:
-    command = download_retries.with_retries("curl x", "the key of docker", **more)
+def run(host: Machine, **options: Any) -> bool:
+    command = download_retries.with_retries("curl x", "the key of docker", **options)
     return bool(command.function(STATE, host, *command.args, **command.kwargs))
 
 
-def test_a_mirror_that_resets_connections_for_a_while_is_waited_for(told: Told) -> None:
-    said, waits = told
+def test_a_mirror_that_resets_connections_for_a_while_is_waited_for(reports: Reports) -> None:
+    messages, waits = reports
     host = Machine(RESET, RESET)
     assert run(host)
-    assert len(host.asked) == 3
+    assert len(host.requests) == 3
     assert waits == [1, 2]
-    assert said[0] == f"[gpu1] waiting for the key of docker: {RESET} (next try in 1 s)"
+    assert messages[0] == f"[gpu1] waiting for the key of docker: {RESET} (next try in 1 s)"
 
 
-def test_after_a_minute_it_is_wrong(told: Told) -> None:
-    said, waits = told
+def test_after_a_minute_it_is_wrong(reports: Reports) -> None:
+    messages, waits = reports
     assert not run(Machine(*[RESET] * 20))
     assert waits == list(PAUSES_S)
-    assert said[-1].startswith("the key of docker: not to be had in ")
-    assert RESET in said[-1]
+    assert messages[-1].startswith("the key of docker: not to be had in ")
+    assert RESET in messages[-1]
 
 
-def test_a_refusal_is_wrong_at_once(told: Told) -> None:
-    said, waits = told
+def test_a_refusal_is_wrong_at_once(reports: Reports) -> None:
+    messages, waits = reports
     assert not run(Machine("curl: (22) The requested URL returned error: 404"))
     assert waits == []
-    assert "404" in said[-1]
+    assert "404" in messages[-1]
 
 
-def test_a_missing_version_is_told_with_those_that_there_are(told: Told) -> None:
-    said, _ = told
+def test_a_missing_version_is_told_with_those_that_there_are(reports: Reports) -> None:
+    messages, _ = reports
     host = Machine("E: Version '9-*' for 'kubelet' was not found")
     assert not run(host, failed="apt cannot install kubelet=9-*", versions="apt-cache madison k")
-    assert [text for text, _ in host.asked][1:] == ["apt-cache madison k"]
-    assert said[-1].startswith(
+    assert [text for text, _ in host.requests][1:] == ["apt-cache madison k"]
+    assert messages[-1].startswith(
         "apt cannot install kubelet=9-*: the repositories have no such version:\nE: Version"
     )
-    assert said[-1].endswith("it offers what is above")
+    assert messages[-1].endswith("it offers what is above")
 
 
-def test_a_killed_dpkg_is_no_missing_version(told: Told) -> None:
-    said, _ = told
+def test_a_killed_dpkg_is_no_missing_version(reports: Reports) -> None:
+    messages, _ = reports
     host = Machine("E: Sub-process /usr/bin/dpkg received signal 9.")
     assert not run(host, failed="apt cannot install kubelet", versions="apt-cache madison kubelet")
-    assert len(host.asked) == 1
-    assert "the installation was interrupted" in said[-1]
-    assert "remedy: run again" in said[-1]
+    assert len(host.requests) == 1
+    assert "the installation was interrupted" in messages[-1]
+    assert "remedy: run again" in messages[-1]
 
 
-def test_what_is_not_needed_fails_nothing(told: Told) -> None:
-    said, _ = told
+def test_what_is_not_needed_fails_nothing(reports: Reports) -> None:
+    messages, _ = reports
     assert run(Machine("E: The repository 'https://x' is not signed."), needed=False)
-    assert said[-1] == (
+    assert messages[-1] == (
         "[gpu1] the key of docker: not all could be read: E: The repository 'https://x' is not "
         "signed."
     )
 
 
-def test_a_secret_goes_by_standard_input_alone(told: Told) -> None:
+def test_a_secret_goes_by_standard_input_alone(reports: Reports) -> None:
     host = Machine()
     command = download_retries.with_retries("curl --config - x", "x", SecretStr("proxy = secret"))
     assert "secret" not in repr(command.args) + repr(command.kwargs)
     assert command.function(STATE, host, *command.args, **command.kwargs)
-    text, arguments = host.asked[0]
+    text, arguments = host.requests[0]
     assert "secret" not in text
     assert arguments["_stdin"] == "proxy = secret"
     assert arguments["_sudo"] is True

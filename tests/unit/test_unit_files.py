@@ -35,8 +35,8 @@ def test_what_starts_the_kubelet_otherwise(
     machine: Machine, shell: list[str], path: str, text: str, place: str
 ) -> None:
     machine.file(path, text)
-    found = [line.place for line in machine.state(shell).kubelet]
-    assert found[:1] == ([place] if place else [])
+    places = [line.place for line in machine.state(shell).kubelet]
+    assert places[:1] == ([place] if place else [])
 
 
 def test_what_starts_containerd_otherwise(machine: Machine, shell: list[str]) -> None:

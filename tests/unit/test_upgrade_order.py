@@ -24,7 +24,7 @@ HALF = {"cp1": "1.36.3", "cp2": "1.35.4"}
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "expected"),
     [
         (ClusterState(recorded="1.36.3", server="1.36.3"), ""),
         # behind a load balancer another control plane may have answered, which is not its turn yet
@@ -34,21 +34,21 @@ HALF = {"cp1": "1.36.3", "cp2": "1.35.4"}
     ],
 )
 def test_the_leader_goes_first(
-    monkeypatch: pytest.MonkeyPatch, state: ClusterState, said: str
+    monkeypatch: pytest.MonkeyPatch, state: ClusterState, expected: str
 ) -> None:
     inventory = SimpleNamespace(get_host=lambda name: SimpleNamespace(name=name))
     host = SimpleNamespace(state=SimpleNamespace(inventory=inventory, is_executing=True))
     monkeypatch.setattr(kubeadm_upgrade, "host", host)
     monkeypatch.setattr(kubeadm_upgrade, "_API_S", 0)
     monkeypatch.setattr(commands, "current_host", host)
-    monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: state)
+    monkeypatch.setattr(remote, "read_fact", lambda target, fact, **keywords: state)
     monkeypatch.setattr(api_silence, "lacks", lambda target: [("kubelet", "it is failed")])
-    told = kubeadm_upgrade.too_early("cp1", "1.36.3", worker=False)
-    assert (told is not None) is bool(said)
-    if told:
-        cause, remedy = told
+    refusal = kubeadm_upgrade.too_early("cp1", "1.36.3", worker=False)
+    assert (refusal is not None) is bool(expected)
+    if refusal:
+        cause, remedy = refusal
         assert cause.startswith("not upgraded to Kubernetes 1.36.3 before the control plane is: ")
-        assert said in cause
+        assert expected in cause
         assert remedy
 
 
@@ -57,16 +57,16 @@ def test_workers_come_after_all_control_planes() -> None:
     half = ClusterState(recorded="1.36.3", server="1.36.3", api_servers=HALF)
     assert version_skew.too_early(half, "1.36.3", worker=False) == ""
     assert version_skew.too_early(half, "1.36.3", worker=True) == "the API server of cp2 is 1.35.4"
-    whole = replace(half, api_servers=dict.fromkeys(HALF, "1.36.3"))
-    assert version_skew.too_early(whole, "1.36.3", worker=True) == ""
+    upgraded_state = replace(half, api_servers=dict.fromkeys(HALF, "1.36.3"))
+    assert version_skew.too_early(upgraded_state, "1.36.3", worker=True) == ""
 
 
 @pytest.mark.parametrize(
-    ("setting", "nodes", "several"),
+    ("setting", "nodes", "expected"),
     [(1, 0, 1), (1, 40, 1), (3, 40, 3), ("10%", 40, 4), ("10%", 9, 1), ("0%", 9, 1), ("25%", 7, 1)],
 )
-def test_how_many_nodes_may_be_away(setting: int | str, nodes: int, several: int) -> None:
-    assert batch_size(setting, nodes) == several
+def test_how_many_nodes_may_be_away(setting: int | str, nodes: int, expected: int) -> None:
+    assert batch_size(setting, nodes) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_when_pods_are_moved(
     part = KubeletPart("1.36.3", {"kubelet": "1.36.3-*"})
     state = KubeadmState(packages={"kubelet": running} if running else {})
     minor = kubelet_upgrade.is_minor(part, "gpu1", "cp1", state)
-    found = node_upgrade._moved(Moving(drain, timeout_s=60), Difference(minor=minor))
+    is_moved = node_upgrade._moved(Moving(drain, timeout_s=60), Difference(minor=minor))
     expected = {"timeout_s": 60, "empty_dirs": True, "unmanaged": False}
-    assert found == (expected if moved else {})
+    assert is_moved == (expected if moved else {})
 
 
 @pytest.mark.parametrize(
-    ("started", "control_plane", "begun"),
+    ("started", "control_plane", "expected"),
     [
         ((), False, False),
         (("kubelet",), False, True),
@@ -103,10 +103,10 @@ def test_when_pods_are_moved(
     ],
 )
 def test_a_kubelet_whose_upgrade_began_is_upgraded(
-    started: tuple[str, ...], control_plane: bool, begun: bool
+    started: tuple[str, ...], control_plane: bool, expected: bool
 ) -> None:
     part = KubeletPart("1.36.3", {"kubelet": "1.36.3-*"}, control_plane)
-    assert kubelet_upgrade.begun(part, KubeadmState(started=started)) is begun
+    assert kubelet_upgrade.is_unfinished(part, KubeadmState(started=started)) is expected
 
 
 def test_kubeadm_of_a_control_plane_is_no_part_of_its_kubelet() -> None:
@@ -119,8 +119,8 @@ def test_kubeadm_of_a_control_plane_is_no_part_of_its_kubelet() -> None:
 
 
 def test_settings_say_what_may_be_ended() -> None:
-    chosen = {"drain": "always", "drain_empty_dirs": False, "drain_unmanaged": True}
-    settings = parse_settings({"upgrade": chosen | {"max_unavailable": "10%"}})
+    data = {"drain": "always", "drain_empty_dirs": False, "drain_unmanaged": True}
+    settings = parse_settings({"upgrade": data | {"max_unavailable": "10%"}})
     leader = Node("cp1", "cp1", "", "control_plane", 0, leader=True)
     workers = tuple(Node(name, name, "", "worker", 2, leader=False) for name in ("gpu1", "gpu2"))
     every = Context(settings, cast(Any, None), (leader, *workers), workers[0], {})
@@ -134,11 +134,11 @@ def test_pods_that_could_go_nowhere_stay() -> None:
     settings = parse_settings({})
     leader = Node("cp1", "cp1", "", "control_plane", 0, leader=True)
     worker = Node("gpu1", "gpu1", "", "worker", 2, leader=False)
-    alone = Context(settings, cast(Any, None), (leader,), leader, {})
-    assert kubernetes.moving(alone).drain == "never"
-    one = Context(settings, cast(Any, None), (leader, worker), worker, {})
-    assert kubernetes.moving(one).drain == "never"
-    assert kubernetes.moving(replace(one, node=leader)).drain == "when-needed"
+    leader_only = Context(settings, cast(Any, None), (leader,), leader, {})
+    assert kubernetes.moving(leader_only).drain == "never"
+    one_worker = Context(settings, cast(Any, None), (leader, worker), worker, {})
+    assert kubernetes.moving(one_worker).drain == "never"
+    assert kubernetes.moving(replace(one_worker, node=leader)).drain == "when-needed"
 
 
 @dataclass
@@ -157,26 +157,26 @@ class Meta:
 def test_a_failure_ends_the_upgrade_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"gpu1": True, "gpu2": False, "gpu3": None, "gpu4": None}
     hosts = {name: SimpleNamespace(name=name, executing_op_hash="op") for name in names}
-    ended = {name: SimpleNamespace(operation_meta=Meta(item)) for name, item in names.items()}
+    operations = {name: SimpleNamespace(operation_meta=Meta(item)) for name, item in names.items()}
 
     class Operations:
         def __getitem__(self, host: Any) -> dict[str, Any]:
-            return {"op": ended[host.name]} if host.name != "gpu3" else {}
+            return {"op": operations[host.name]} if host.name != "gpu3" else {}
 
     state = SimpleNamespace(is_executing=True, inventory=hosts.values(), ops=Operations())
     for host in hosts.values():
         host.state = state
     hosts["gpu4"].state = state
     monkeypatch.setattr(kubeadm_upgrade, "host", hosts["gpu4"])
-    told = kubeadm_upgrade._stopped()
-    assert told is not None
-    assert told[0] == "not upgraded, because gpu2 failed: the other nodes stay as they are"
-    ended["gpu2"].operation_meta = Meta(True)
+    stop_reason = kubeadm_upgrade._stopped()
+    assert stop_reason is not None
+    assert stop_reason[0] == "not upgraded, because gpu2 failed: the other nodes stay as they are"
+    operations["gpu2"].operation_meta = Meta(True)
     assert kubeadm_upgrade._stopped() is None
 
 
 @pytest.mark.parametrize(
-    ("said", "ill"),
+    ("output", "unhealthy"),
     [
         ('{"health":"true","reason":""}', ""),
         ('{"health":"false","reason":"RAFT NO LEADER"}', "RAFT NO LEADER"),
@@ -185,8 +185,8 @@ def test_a_failure_ends_the_upgrade_of_the_others(monkeypatch: pytest.MonkeyPatc
         ("", "no answer"),
     ],
 )
-def test_what_etcd_says_of_itself(said: str, ill: str) -> None:
-    assert parse_etcd_health([f"said\t{said}", "end\tok"]) == ill
+def test_what_etcd_says_of_itself(output: str, unhealthy: str) -> None:
+    assert parse_etcd_health([f"said\t{output}", "end\tok"]) == unhealthy
 
 
 def test_an_api_server_that_starts_again_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +198,7 @@ def test_an_api_server_that_starts_again_is_waited_for(monkeypatch: pytest.Monke
     monkeypatch.setattr(kubeadm_upgrade, "host", host)
     monkeypatch.setattr(commands, "current_host", host)
     monkeypatch.setattr(waiting, "POLL_S", 0)
-    monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: answers.pop(0))
+    monkeypatch.setattr(remote, "read_fact", lambda target, fact, **keywords: answers.pop(0))
     monkeypatch.setattr(api_silence, "lacks", lambda target: [])
     assert kubeadm_upgrade.too_early("cp1", "1.36.3", worker=False) is None
     assert answers == []
@@ -206,23 +206,23 @@ def test_an_api_server_that_starts_again_is_waited_for(monkeypatch: pytest.Monke
 
 def test_etcd_has_to_be_steady(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member that goes away again within that time is waited for once more."""
-    said, told = ["", "refused", "", ""], list[Progress]()
+    answers, progress = ["", "refused", "", ""], list[Progress]()
     member = SimpleNamespace(name="cp1", print_prefix="")
     state = SimpleNamespace(inventory=SimpleNamespace(get_host=lambda name: member))
     clock = iter([0.0, 10.0, 30.0])
 
     def wait(host: Any, probe: Any, timeout_s: float) -> Progress:
-        told.extend(probe() for _ in range(4))
-        return told[-1]
+        progress.extend(probe() for _ in range(4))
+        return progress[-1]
 
-    monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: said.pop(0))
+    monkeypatch.setattr(remote, "read_fact", lambda target, fact, **keywords: answers.pop(0))
     monkeypatch.setattr(etcd, "wait_until", wait)
     monkeypatch.setattr(etcd, "lacks", lambda target: [("etcd", "it has ended: bad flag")])
     monkeypatch.setattr(etcd, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     assert etcd.wait_for_etcd(cast(Any, state), cast(Any, member), ["cp1"], 15)
-    assert [item.done for item in told] == [False, False, False, True]
-    assert told[1].text == (
+    assert [item.complete for item in progress] == [False, False, False, True]
+    assert progress[1].text == (
         "etcd is healthy on 0 of 1 control planes; not on cp1 (refused); "
         "etcd on cp1: it has ended: bad flag"
     )
-    assert [item.subject for item in told[1].stuck] == ["etcd on cp1"]
+    assert [item.subject for item in progress[1].stuck] == ["etcd on cp1"]

@@ -38,19 +38,19 @@ class Fake:
     def __init__(self, series: list[dict[str, Any]], **vectors: list[dict[str, Any]]) -> None:
         self.series = series
         self.vectors = vectors
-        self.asked: list[str] = []
+        self.requests: list[str] = []
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         expression = dict(query or {})["query"]
-        self.asked.append(expression)
+        self.requests.append(expression)
         if expression == "vector(time())":
             return self._answer("vector", [{"metric": {}, "value": [NOW, str(NOW)]}])
         if expression.startswith("{__name__=~"):
-            named = [one for one in self.series if "pod" in one["metric"]]
-            return self._answer("matrix", named)
+            pod_rows = [row for row in self.series if "pod" in row["metric"]]
+            return self._answer("matrix", pod_rows)
         if expression.endswith("]"):
             name = expression.partition("{")[0]
-            same = [one for one in self.series if one["metric"]["__name__"] == name]
+            same = [row for row in self.series if row["metric"]["__name__"] == name]
             return self._answer("matrix", same)
         for part, rows in self.vectors.items():
             if part in expression:
@@ -70,43 +70,43 @@ def ask(fake: Fake, **options: float) -> Answer:
     return Usage(Prometheus(fake, ""), **options).of_pod("team-a", "trainer-0")
 
 
-def reason(found: Answer, metric: str = "engine") -> str:
-    value = found.values[metric]
+def reason(answer: Answer, metric: str = "engine") -> str:
+    value = answer.values[metric]
     assert value.value is None
     return value.reason
 
 
 def test_a_busy_pod() -> None:
     fake = Fake(samples("GPU-a"))
-    found = ask(fake)
-    assert {name: value.value for name, value in found.values.items()} == {
+    answer = ask(fake)
+    assert {name: value.value for name, value in answer.values.items()} == {
         "engine": 0.5,
         "sm": 0.25,
         "memory": 0.25,
     }
-    engine = found.values["engine"]
+    engine = answer.values["engine"]
     assert (engine.age_s, engine.samples) == (4.0, 8)
     assert engine.source == (
         f'avg(avg_over_time({ENGINE}{{namespace="team-a",pod="trainer-0"}}[2m]))'
     )
-    assert found.gpus == ("GPU-a",)
-    assert found.known()
-    assert fake.asked[1].endswith(',namespace="team-a",pod="trainer-0"}[10m]')
+    assert answer.gpus == ("GPU-a",)
+    assert answer.is_known()
+    assert fake.requests[1].endswith(',namespace="team-a",pod="trainer-0"}[10m]')
 
 
 def test_idle_is_a_number_and_no_data_is_none() -> None:
     idle = ask(Fake(samples("GPU-a", VALUES | {ENGINE: 0.0})))
     assert idle.values["engine"].value == 0.0
-    nothing = ask(Fake([]))
-    assert nothing.values["engine"].value is None
-    assert not nothing.known()
+    empty_answer = ask(Fake([]))
+    assert empty_answer.values["engine"].value is None
+    assert not empty_answer.is_known()
 
 
 def test_the_mean_of_all_gpus() -> None:
     series = [*samples("GPU-a"), *samples("GPU-b", VALUES | {ENGINE: 1.0, USED: 60000.0})]
-    found = ask(Fake(series))
-    assert found.values["engine"].value == 0.75
-    assert found.values["memory"].value == 80000 / 200000
+    answer = ask(Fake(series))
+    assert answer.values["engine"].value == 0.75
+    assert answer.values["memory"].value == 80000 / 200000
 
 
 def test_only_the_window_counts() -> None:
@@ -121,55 +121,55 @@ def test_instances_under_mig_are_told_apart() -> None:
         *samples("GPU-a", GPU_I_ID="1"),
         *samples("GPU-a", VALUES | {ENGINE: 0.0}, GPU_I_ID="2"),
     ]
-    found = ask(Fake(series))
-    assert found.gpus == ("GPU-a/1", "GPU-a/2")
-    assert found.values["engine"].value == 0.25
+    answer = ask(Fake(series))
+    assert answer.gpus == ("GPU-a/1", "GPU-a/2")
+    assert answer.values["engine"].value == 0.25
 
 
 def test_a_shared_gpu_is_one_gpu_and_said_to_be_shared() -> None:
     series = [*samples("GPU-a", vgpu="0"), *samples("GPU-a", vgpu="1", pod="trainer-1")]
-    found = Usage(Prometheus(Fake(series), "")).of_namespace("team-a")
-    assert found.gpus == ("GPU-a",)
-    assert found.values["memory"].value == 0.25
-    assert "whole GPU" in found.notes[0]
+    answer = Usage(Prometheus(Fake(series), "")).of_namespace("team-a")
+    assert answer.gpus == ("GPU-a",)
+    assert answer.values["memory"].value == 0.25
+    assert "whole GPU" in answer.notes[0]
 
 
 def test_the_memory_of_a_shared_gpu_is_that_of_all_its_pods() -> None:
     """A pod's FB_USED is its own part there, and FB_FREE that of the device."""
-    whole = [{"metric": {"UUID": "GPU-a", "__name__": USED}, "values": [[NOW - 4, "20000"]]}]
+    device_rows = [{"metric": {"UUID": "GPU-a", "__name__": USED}, "values": [[NOW - 4, "20000"]]}]
     own = samples("GPU-a", VALUES | {USED: 0.0}, vgpu="0", container="main")
-    assert ask(Fake(own + whole)).values["memory"].value == 0.25
+    assert ask(Fake(own + device_rows)).values["memory"].value == 0.25
 
 
 def test_old_samples_are_no_answer() -> None:
-    found = ask(Fake(samples("GPU-a", age=95)))
-    assert f"the newest sample of {ENGINE} is 95 s old" in reason(found)
-    assert found.values["engine"].age_s == 95.0
-    assert ask(Fake(samples("GPU-a", age=95)), stale_s=100).known()
+    answer = ask(Fake(samples("GPU-a", age=95)))
+    assert f"the newest sample of {ENGINE} is 95 s old" in reason(answer)
+    assert answer.values["engine"].age_s == 95.0
+    assert ask(Fake(samples("GPU-a", age=95)), stale_s=100).is_known()
 
 
 def test_one_silent_gpu_of_two_spoils_the_mean() -> None:
-    found = ask(Fake([*samples("GPU-a"), *samples("GPU-b", age=95)]))
-    assert reason(found).startswith("1 of 2 GPUs: GPU-b: the newest sample")
+    answer = ask(Fake([*samples("GPU-a"), *samples("GPU-b", age=95)]))
+    assert reason(answer).startswith("1 of 2 GPUs: GPU-b: the newest sample")
 
 
 def test_a_gpu_that_was_given_back_does_not_count() -> None:
     series = [*samples("GPU-a"), *samples("GPU-b", age=95, pod="ended")]
     fake = Fake(series, **{"timestamp(": [row(NOW - 3, UUID="GPU-b")]})
-    found = Usage(Prometheus(fake, "")).of_namespace("team-a")
-    assert found.gpus == ("GPU-a",)
-    assert found.known()
+    answer = Usage(Prometheus(fake, "")).of_namespace("team-a")
+    assert answer.gpus == ("GPU-a",)
+    assert answer.is_known()
 
 
 def test_without_profiling_fields() -> None:
     geforce = {UTIL: 90.0, USED: 20000.0, FREE: 60000.0}
-    found = ask(Fake(samples("GPU-a", geforce)))
-    engine = found.values["engine"]
+    answer = ask(Fake(samples("GPU-a", geforce)))
+    engine = answer.values["engine"]
     assert engine.value == pytest.approx(0.9)
     assert engine.source.endswith("/ 100")
-    assert "no profiling fields (GeForce, vGPU)" in reason(found, "sm")
-    assert not found.known()
-    assert found.known(["engine", "memory"])
+    assert "no profiling fields (GeForce, vGPU)" in reason(answer, "sm")
+    assert not answer.is_known()
+    assert answer.is_known(["engine", "memory"])
 
 
 def test_while_somebody_profiles_nothing_else_stands_in() -> None:
@@ -179,19 +179,19 @@ def test_while_somebody_profiles_nothing_else_stands_in() -> None:
 
 
 def test_blank_values_are_no_values() -> None:
-    found = ask(Fake(samples("GPU-a", VALUES | {SM: 9223372036854775794.0})))
-    assert "no profiling fields" in reason(found, "sm")
+    answer = ask(Fake(samples("GPU-a", VALUES | {SM: 9223372036854775794.0})))
+    assert "no profiling fields" in reason(answer, "sm")
 
 
 def test_a_pod_that_runs_unseen_spoils_the_namespaces_mean() -> None:
     running = [row(1, pod="trainer-0"), row(1, pod="trainer-1")]
     fake = Fake(samples("GPU-a"), **{"count by (pod)": running})
-    found = Usage(Prometheus(fake, "")).of_namespace("team-a")
-    assert reason(found) == "no sample names trainer-1, which runs and asked for GPUs"
+    answer = Usage(Prometheus(fake, "")).of_namespace("team-a")
+    assert reason(answer) == "no sample names trainer-1, which runs and asked for GPUs"
 
 
 @pytest.mark.parametrize(
-    ("vectors", "said"),
+    ("vectors", "expected"),
     [
         ({}, "without kube-state-metrics"),
         (
@@ -210,22 +210,22 @@ def test_a_pod_that_runs_unseen_spoils_the_namespaces_mean() -> None:
         ),
     ],
 )
-def test_why_nothing_is_known(vectors: dict[str, Any], said: str) -> None:
-    assert said in reason(ask(Fake([], **vectors)))
+def test_why_nothing_is_known(vectors: dict[str, Any], expected: str) -> None:
+    assert expected in reason(ask(Fake([], **vectors)))
 
 
 def test_a_gpu_that_nobody_has_seen() -> None:
     fake = Fake([], **{"count(count by (UUID)": [row(16)]})
-    found = Usage(Prometheus(fake, "")).of_gpu("GPU-x")
-    assert "has this UUID (GPUs seen now: 16)" in reason(found)
-    assert '{UUID="GPU-x"}' not in fake.asked[-1]
+    answer = Usage(Prometheus(fake, "")).of_gpu("GPU-x")
+    assert "has this UUID (GPUs seen now: 16)" in reason(answer)
+    assert '{UUID="GPU-x"}' not in fake.requests[-1]
 
 
 def test_a_gpu_is_followed_from_pod_to_pod() -> None:
     series = [*samples("GPU-a", age=60, pod="before"), *samples("GPU-a", pod="now")]
-    found = Usage(Prometheus(Fake(series), "")).of_gpu("GPU-a")
-    assert found.known()
-    assert found.gpus == ("GPU-a",)
+    answer = Usage(Prometheus(Fake(series), "")).of_gpu("GPU-a")
+    assert answer.is_known()
+    assert answer.gpus == ("GPU-a",)
 
 
 class Broken:
@@ -234,14 +234,14 @@ class Broken:
 
 
 def test_a_prometheus_that_does_not_answer_is_a_reason() -> None:
-    found = Usage(Prometheus(Broken(), "")).of_pod("team-a", "trainer-0")
-    assert reason(found) == "Prometheus gives no answer: connection refused"
+    answer = Usage(Prometheus(Broken(), "")).of_pod("team-a", "trainer-0")
+    assert reason(answer) == "Prometheus gives no answer: connection refused"
 
 
 def test_names_are_quoted() -> None:
     fake = Fake([])
     Usage(Prometheus(fake, "")).of_pod("team-a", 'x"} or vector(1) #')
-    assert r'pod="x\"} or vector(1) #"' in fake.asked[1]
+    assert r'pod="x\"} or vector(1) #"' in fake.requests[1]
 
 
 def test_unknown_has_a_reason() -> None:

@@ -48,26 +48,28 @@ class Endless:
     def __init__(self, most: int = 1000, error: Exception | None = None) -> None:
         self.most = most
         self.error = error or PrometheusError("query processing would load too many samples")
-        self.asked: list[tuple[int, int]] = []
+        self.windows: list[tuple[int, int]] = []
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         if path.endswith("status/runtimeinfo"):
             return {"status": "success", "data": {"storageRetention": "15d"}}
-        given = dict(query or {})
-        first, end, step = (int(given[name]) for name in ("start", "end", "step"))
+        parameters = dict(query or {})
+        first, end, step = (int(parameters[name]) for name in ("start", "end", "step"))
         times = range(first, end + 1, step)
         if len(times) > self.most:
             raise self.error
-        self.asked.append((first, end))
+        self.windows.append((first, end))
         row = {"metric": {"node": "gpu1"}, "values": [[time, "1"] for time in times]}
         return {"status": "success", "data": {"resultType": "matrix", "result": [row]}}
 
 
 def test_a_step_is_known_by_its_beginning() -> None:
     first = {"metric": {"node": "a"}, "values": [[START + HOUR, "2.5"], [START + 2 * HOUR, "NaN"]]}
-    (found,) = from_matrix([first], DAY)
-    assert found.values == {START: 2.5}
-    assert to_matrix([found], DAY) == [{"metric": {"node": "a"}, "values": [[START + HOUR, "2.5"]]}]
+    (series,) = from_matrix([first], DAY)
+    assert series.values == {START: 2.5}
+    assert to_matrix([series], DAY) == [
+        {"metric": {"node": "a"}, "values": [[START + HOUR, "2.5"]]}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -106,8 +108,8 @@ def test_pieces_are_put_together(most: int) -> None:
     history = read(Prometheus(fake, ""), RangeQuestion({"up": "up"}, DAY, most))
     (series,) = history.of("up")
     assert series == StepSeries({"node": "gpu1"}, dict.fromkeys(DAY.steps, 1.0))
-    assert len(fake.asked) == -(-24 // most)
-    assert history.about == {"retention": "15d"}
+    assert len(fake.windows) == -(-24 // most)
+    assert history.metadata == {"retention": "15d"}
     assert history.of("other") == ()
 
 
@@ -123,7 +125,7 @@ def test_a_piece_that_is_too_much_is_halved(error: Exception | None) -> None:
     fake = Endless(most=5, error=error)
     history = read(Prometheus(fake, ""), RangeQuestion({"up": "up"}, DAY))
     assert set(history.of("up")[0].values) == set(DAY.steps)
-    assert len(fake.asked) == 8
+    assert len(fake.windows) == 8
 
 
 @pytest.mark.parametrize("error", [PrometheusError("parse error"), ClusterError("no way", 403)])
@@ -146,7 +148,7 @@ def test_questions_and_answers_travel_as_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{", "no JSON"),
         ("[]", "no file of recorded answers"),
@@ -155,8 +157,8 @@ def test_questions_and_answers_travel_as_json() -> None:
         ('{"format": "gpuboot-series/1", "window": {"start": 0}}', "no file of recorded answers"),
     ],
 )
-def test_files_that_are_no_recorded_answers(text: str, said: str) -> None:
-    with pytest.raises(SeriesError, match=said):
+def test_files_that_are_no_recorded_answers(text: str, message: str) -> None:
+    with pytest.raises(SeriesError, match=message):
         from_json(text)
 
 
@@ -180,7 +182,7 @@ def test_csv_in_long_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "no column time and no column value"),
         ("time,held\n", "no column value"),
@@ -191,8 +193,8 @@ def test_csv_in_long_form() -> None:
         ("time,value\n60,1\n", "line 2: 60 is no beginning of a 3600 s step"),
     ],
 )
-def test_csv_that_cannot_be_read(text: str, said: str) -> None:
-    with pytest.raises(SeriesError, match=said):
+def test_csv_that_cannot_be_read(text: str, message: str) -> None:
+    with pytest.raises(SeriesError, match=message):
         from_csv(text, HOUR)
 
 
@@ -201,21 +203,21 @@ def test_the_leader_is_asked_by_a_deploy(
 ) -> None:
     question = RangeQuestion({"up": "up"}, DAY)
     history = History(DAY, {"up": (StepSeries({}, {START: 1.0}),)})
-    asked: list[Any] = []
+    calls: list[Any] = []
     answers = [to_json(history), question.no_answer("there is no cluster to ask"), ""]
 
-    def pyinfra(*given: Any, **_: Any) -> runs.Ended:
-        asked.append(given)
-        return runs.Ended(0, answers[len(asked) - 1], "Permission denied")
+    def pyinfra(*arguments: Any, **_: Any) -> runs.PyinfraResult:
+        calls.append(arguments)
+        return runs.PyinfraResult(0, answers[len(calls) - 1], "Permission denied")
 
     monkeypatch.setattr(runs, "pyinfra", pyinfra)
     assert command.through_leader(question, "i.py", ["a=1"]) == history
-    assert asked[0][:3] == ("i.py", "deploys/query.py", ["--data", "a=1"])
-    assert questions.from_json(asked[0][3]["GPUBOOT_QUESTION"]) == question
-    for said in ("Prometheus gives no answer: there is no cluster", "Permission denied"):
+    assert calls[0][:3] == ("i.py", "deploys/query.py", ["--data", "a=1"])
+    assert questions.from_json(calls[0][3]["GPUBOOT_QUESTION"]) == question
+    for message in ("Prometheus gives no answer: there is no cluster", "Permission denied"):
         with pytest.raises(typer.Exit):
             command.through_leader(question, "i.py")
-        assert said in capsys.readouterr().err
+        assert message in capsys.readouterr().err
 
 
 def test_an_address_is_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,8 +261,8 @@ def test_the_operation_leaves_answers_or_the_reason_for_none(
     if way == "answers":
         history = answered(path.read_text())
         assert set(history.of("up")[0].values) == set(DAY.steps)
-        assert history.about["cost"]["gpu_hour"] == {"*": 2.0}
+        assert history.metadata["cost"]["gpu_hour"] == {"*": 2.0}
         return
-    said = "Prometheus keeps 15d" if way == "forgotten" else "there is no cluster to ask"
-    with pytest.raises(SeriesError, match=said):
+    message = "Prometheus keeps 15d" if way == "forgotten" else "there is no cluster to ask"
+    with pytest.raises(SeriesError, match=message):
         answered(path.read_text())

@@ -12,8 +12,8 @@ def configs(**data: str) -> dict[str, object]:
 
 
 def test_entries_of_a_live_release_stay_beside_those_that_are_asked_for() -> None:
-    wanted = configs(new="4")
-    assert keeping(wanted, configs(old="2", new="another"), PATH) == configs(old="2", new="4")
-    assert keeping(wanted, {"mig": {"strategy": "mixed"}}, PATH) == wanted
+    desired = configs(new="4")
+    assert keeping(desired, configs(old="2", new="another"), PATH) == configs(old="2", new="4")
+    assert keeping(desired, {"mig": {"strategy": "mixed"}}, PATH) == desired
     assert keeping({}, configs(old="2"), PATH) == {}, "nothing is asked for there"
-    assert wanted == configs(new="4")
+    assert desired == configs(new="4")

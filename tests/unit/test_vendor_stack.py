@@ -53,15 +53,15 @@ def read(root: Path, release: str = "", lambda_stack: str = "") -> tuple[str, ..
     program.chmod(0o755)
     function = SCRIPT[SCRIPT.index("vendor_stack() {") : SCRIPT.index("#!/bin/sh")]
     script = re.sub(r"(?<![\w/])/etc/", f"{root}/etc/", function)
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-uc", f"{script}vendor_stack"],
         env={"PATH": f"{root}/bin:{os.environ['PATH']}", "LC_ALL": "C"},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert SERIAL not in done.stdout
-    return parse([*ANSWER[:-1], *done.stdout.splitlines(), ANSWER[-1]]).vendor_stacks
+    assert SERIAL not in result.stdout
+    return parse([*ANSWER[:-1], *result.stdout.splitlines(), ANSWER[-1]]).vendor_stacks
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_dgx_os(tmp_path: Path, release: str, name: str) -> None:
 
 def test_lambda_stack(tmp_path: Path) -> None:
     installed = "installed lambda-stack-cuda 0.1.13~22.04.3\nconfig-files lambda-stack 1\n"
-    found = read(tmp_path, lambda_stack=installed)
-    assert found == ("Lambda Stack (lambda-stack-cuda 0.1.13~22.04.3)",)
+    stack = read(tmp_path, lambda_stack=installed)
+    assert stack == ("Lambda Stack (lambda-stack-cuda 0.1.13~22.04.3)",)
 
 
 def test_plain_ubuntu(tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ from tests.unit.reports import report, text
 STANDARD = parse_settings({"exporter": {"interval_ms": 2000}})
 DEEP = parse_settings({"exporter": {"interval_ms": 2000}, "verify": {"level": "deep"}})
 QUICK = parse_settings({"exporter": {"interval_ms": 2000}, "verify": {"level": "quick"}})
-GONE = ClusterError("GET /api/v1/nodes: NewConnectionError: [Errno 111] Connection refused")
+CONNECTION_REFUSED = ClusterError(
+    "GET /api/v1/nodes: NewConnectionError: [Errno 111] Connection refused"
+)
 DENIED = ClusterError(
     'POST /api/v1/namespaces/gpuboot-verify-1/pods: 400 admission webhook "pods.example.com" '
     "denied the request: no pods today",
@@ -48,94 +50,101 @@ UNREACHABLE = ClusterError(
 
 def of(result: VerificationResult, level: Any = "standard") -> Report:
     return build(
-        "lab", "2026-11-21T14:00:00Z", 3.1, result.evidence.hosts, result.findings, result.demanded,
-        level=level,
+        "lab", "2026-11-21T14:00:00Z", 3.1, result.evidence.hosts, result.findings,
+        result.required_links, level=level,
     )  # fmt: skip
 
 
 def only_hosts() -> Evidence:
-    seen = evidence()
-    return Evidence(hosts=seen.hosts, nodes={}, control_planes=seen.control_planes)
+    observed = evidence()
+    return Evidence(hosts=observed.hosts, nodes={}, control_planes=observed.control_planes)
 
 
 @pytest.mark.parametrize("settings", [STANDARD, QUICK, DEEP])
-@pytest.mark.parametrize("error", [GONE, DENIED, UNREACHABLE])
+@pytest.mark.parametrize("error", [CONNECTION_REFUSED, DENIED, UNREACHABLE])
 def test_a_verification_that_was_stopped_proves_no_gpu(
     error: ClusterError, settings: Any, tmp_path: Path
 ) -> None:
     level = settings.verify.level
     result = stopped(error, only_hosts(), settings)
-    made = of(result, level)
-    assert made.totals == {
+    built_report = of(result, level)
+    assert built_report.totals == {
         "gpus": 6, "proven": 0, "answering": 0, "failed": 0, "not_covered": 6,
     }  # fmt: skip
-    assert (made.verdict, made.exit) == ("failed", 1)
-    written = tmp_path / "verify.json"
-    write(made, tmp_path)
-    data = json.loads(written.read_text())
+    assert (built_report.verdict, built_report.exit) == ("failed", 1)
+    report_path = tmp_path / "verify.json"
+    write(built_report, tmp_path)
+    data = json.loads(report_path.read_text())
     assert (data["totals"]["proven"], data["verdict"]) == (0, "failed")
     assert all(row["status"] == "not_covered" for row in data["gpus"])
-    assert load(written).totals == made.totals
+    assert load(report_path).totals == built_report.totals
     assert not any(
-        event.kind == "proven" for events in changes(made, {}).values() for event in events
+        event.kind == "proven" for events in changes(built_report, {}).values() for event in events
     )
     assert outcomes(result.evidence, result.findings) == []
-    shown = text(made)
+    output = text(built_report)
     if level != "quick":
-        assert "0 of 6 GPUs proven" in shown
-        suites = ET.fromstring(junit(made))
+        assert "0 of 6 GPUs proven" in output
+        suites = ET.fromstring(junit(built_report))
         skipped = {case.get("classname") for case in suites.iter("testcase")
                    if case.find("skipped") is not None}  # fmt: skip
         assert "gpu1.workload" in skipped
-        assert ">0</b><span>proven" in html(made)
+        assert ">0</b><span>proven" in html(built_report)
 
 
 def test_a_lower_link_that_passed_is_no_proof_of_those_above() -> None:
     lower = [
         item for host in evidence().hosts for item in operating_system.evaluate(host, "default")
     ]
-    result = VerificationResult(evidence(), tuple(lower), chain.demanded(evidence(), STANDARD))
-    made = of(result)
+    result = VerificationResult(
+        evidence(), tuple(lower), chain.required_links(evidence(), STANDARD)
+    )
+    built_report = of(result)
     assert {item.status for item in lower} == {"pass"}
-    assert (made.verdict, made.totals["proven"], made.totals["not_covered"]) == (
-        "not_covered", 0, 6,
-    )  # fmt: skip
-    assert "nobody looked at it" in text(made)
+    assert built_report.verdict == "not_covered"
+    assert (built_report.totals["proven"], built_report.totals["not_covered"]) == (0, 6)
+    assert "nobody looked at it" in text(built_report)
 
 
-@pytest.mark.parametrize("link", chain.demanded(evidence(), STANDARD)["gpu1"])
+@pytest.mark.parametrize("link", chain.required_links(evidence(), STANDARD)["gpu1"])
 def test_each_link_of_the_level_is_needed(link: str) -> None:
     """Without the findings of one link of one node, the GPUs of just that node are not covered."""
-    seen = evidence()
-    found = [
-        item for item in chain.evaluate(seen, STANDARD) if (item.node, item.link) != ("gpu1", link)
+    observed = evidence()
+    findings = [
+        item
+        for item in chain.evaluate(observed, STANDARD)
+        if (item.node, item.link) != ("gpu1", link)
     ]
-    made = of(VerificationResult(seen, tuple(found), chain.demanded(seen, STANDARD)))
-    assert (made.totals["proven"], made.totals["not_covered"]) == (4, 2)
-    assert (made.verdict, made.exit) == ("not_covered", 2)
+    built_report = of(
+        VerificationResult(observed, tuple(findings), chain.required_links(observed, STANDARD))
+    )
+    assert (built_report.totals["proven"], built_report.totals["not_covered"]) == (4, 2)
+    assert (built_report.verdict, built_report.exit) == ("not_covered", 2)
 
 
 def test_what_settings_switch_off_is_not_demanded() -> None:
     off = parse_settings({"monitoring": {"enabled": False}})
-    links = chain.demanded(evidence(), off)["gpu1"]
+    links = chain.required_links(evidence(), off)["gpu1"]
     assert {"prometheus", "attribution"} & {*links} == set()
     assert {"workload", "exporter"} <= {*links}
-    assert "diag" in chain.demanded(evidence(), DEEP)["gpu1"]
-    assert "workload" not in chain.demanded(evidence(), QUICK)["gpu1"]
-    docker = docker_checks.demanded(evidence(), STANDARD)["gpu1"]
+    assert "diag" in chain.required_links(evidence(), DEEP)["gpu1"]
+    assert "workload" not in chain.required_links(evidence(), QUICK)["gpu1"]
+    docker = docker_checks.required_links(evidence(), STANDARD)["gpu1"]
     assert {"allocatable", "attribution"} & {*docker} == set()
     assert {"workload", "prometheus"} <= {*docker}
 
 
 def test_deep_tests_that_were_stopped_leave_what_was_proven_before_and_prove_nothing() -> None:
-    seen = evidence()
-    before = VerificationResult(seen, tuple(chain.evaluate(seen, DEEP)), chain.demanded(seen, DEEP))
-    made = of(stopped(DENIED, only_hosts(), DEEP, before), "deep")
-    row = made.gpus[0]
+    observed = evidence()
+    before = VerificationResult(
+        observed, tuple(chain.evaluate(observed, DEEP)), chain.required_links(observed, DEEP)
+    )
+    built_report = of(stopped(DENIED, only_hosts(), DEEP, before), "deep")
+    row = built_report.gpus[0]
     assert (row.links["workload"], row.links["diag"], row.status) == (
         "pass", "not_covered", "not_covered",
     )  # fmt: skip
-    assert made.totals["proven"] == 0
+    assert built_report.totals["proven"] == 0
 
 
 def test_a_row_cannot_be_made_that_is_proven_by_links_nobody_looked_at() -> None:
@@ -167,25 +176,25 @@ def test_an_old_report_whose_links_are_missing_is_not_read_as_proven(tmp_path: P
 
 
 def test_a_comparison_names_gpus_that_are_not_covered_any_more() -> None:
-    now = of(stopped(GONE, only_hosts(), STANDARD))
+    now = of(stopped(CONNECTION_REFUSED, only_hosts(), STANDARD))
     lines = differences(report(evidence()), now)
     assert "verdict: proven -> failed" in lines
     assert any(uuid("gpu1", 0) in line and "not covered any more" in line for line in lines)
 
 
 def cause(result: VerificationResult) -> Finding:
-    (found,) = [item for item in result.findings if item.status == "fail"]
-    return found
+    (finding,) = [item for item in result.findings if item.status == "fail"]
+    return finding
 
 
 def test_the_remedy_is_that_of_what_stopped_it() -> None:
-    assert "crictl ps -a" in cause(stopped(GONE, only_hosts(), STANDARD)).remedy
+    assert "crictl ps -a" in cause(stopped(CONNECTION_REFUSED, only_hosts(), STANDARD)).remedy
     for error in (DENIED, UNREACHABLE):
         result = stopped(error, only_hosts(), STANDARD)
         assert "webhook pods.example.com" in cause(result).remedy
-        shown = text(of(result))
-        assert "pods.example.com" in shown
-        assert "crictl" not in shown
+        output = text(of(result))
+        assert "pods.example.com" in output
+        assert "crictl" not in output
 
 
 @pytest.mark.parametrize(
@@ -216,34 +225,34 @@ def test_what_refuses_pods_is_named(message: str, name: str) -> None:
 
 def test_a_gpu_without_uuid_is_not_covered() -> None:
     """One that the bus shows and the driver does not: no finding may name it."""
-    seen = evidence()
-    first = seen.hosts[0]
-    lost = replace(first, gpus=(replace(first.gpus[0], uuid=""), *first.gpus[1:]))
-    only = replace(seen, hosts=(lost,))
-    made = of(VerificationResult(only, (), chain.demanded(only, STANDARD)))
-    assert [row.status for row in made.gpus] == ["not_covered", "not_covered"]
+    observed = evidence()
+    first = observed.hosts[0]
+    without_uuid = replace(first, gpus=(replace(first.gpus[0], uuid=""), *first.gpus[1:]))
+    only = replace(observed, hosts=(without_uuid,))
+    built_report = of(VerificationResult(only, (), chain.required_links(only, STANDARD)))
+    assert [row.status for row in built_report.gpus] == ["not_covered", "not_covered"]
 
 
 def test_where_prometheus_is_away_no_gpu_is_proven() -> None:
-    seen = evidence()
-    away = replace(
-        seen.metrics, series=None, targets=None, rules=None, alertmanagers=None, alerts=None,
+    observed = evidence()
+    no_metrics = replace(
+        observed.metrics, series=None, targets=None, rules=None, alertmanagers=None, alerts=None,
         errors={"prometheus": "503 no endpoints available"},
     )  # fmt: skip
-    made = report(replace(seen, metrics=away, idle_series=None))
-    assert (made.totals["proven"], made.totals["not_covered"]) == (0, 6)
-    assert made.verdict == "not_covered"
-    assert "503 no endpoints available" in text(made)
+    built_report = report(replace(observed, metrics=no_metrics, idle_series=None))
+    assert (built_report.totals["proven"], built_report.totals["not_covered"]) == (0, 6)
+    assert built_report.verdict == "not_covered"
+    assert "503 no endpoints available" in text(built_report)
 
 
 def test_a_node_that_cannot_be_read_has_no_proven_gpu() -> None:
-    seen = evidence()
-    away = replace(
-        seen.hosts[0], error="cannot be reached", printed=None,
-        gpus=tuple(replace(gpu, uuid="", index=None) for gpu in seen.hosts[0].gpus),
+    observed = evidence()
+    unreachable_host = replace(
+        observed.hosts[0], error="cannot be reached", outputs=None,
+        gpus=tuple(replace(gpu, uuid="", index=None) for gpu in observed.hosts[0].gpus),
     )  # fmt: skip
-    made = report(replace(seen, hosts=(away, seen.hosts[1])))
-    states = {row.status for row in made.gpus if row.node == "gpu1"}
+    built_report = report(replace(observed, hosts=(unreachable_host, observed.hosts[1])))
+    states = {row.status for row in built_report.gpus if row.node == "gpu1"}
     assert "pass" not in states
-    assert made.totals["proven"] == 4
-    assert made.verdict != "proven"
+    assert built_report.totals["proven"] == 4
+    assert built_report.verdict != "proven"

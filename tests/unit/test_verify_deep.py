@@ -25,62 +25,68 @@ HUNG = {"diag": Answer(ended="hung", reason="no answer within 60 s")}
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def runner_arguments(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the runner is given; each node's diagnosis hangs."""
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
 
     def run_tests(cluster: Any, hosts: Any, settings: Any, say: Any, sample: Any, save: Any,
-                  kept: Any) -> DeepAnswers:  # fmt: skip
-        given.update(kept=kept, sample=sample)
+                  previous: Any) -> DeepAnswers:  # fmt: skip
+        arguments.update(kept=previous, sample=sample)
         return DeepAnswers(
             nodes={host.node: NodeAnswers(node=host.node, steps=cast(Any, HUNG)) for host in hosts}
         )
 
     monkeypatch.setattr(runner, "run_tests", run_tests)
     monkeypatch.setattr(verify_deep, "say", lambda _: None)
-    return given
+    return arguments
 
 
 def added(folder: Path, resume: bool = False) -> VerificationResult:
-    seen = evidence()
-    found = tuple(chain.evaluate(seen, parse_settings({})))
-    before = VerificationResult(seen, found, chain.demanded(seen, SETTINGS))
+    observed = evidence()
+    findings = tuple(chain.evaluate(observed, parse_settings({})))
+    before = VerificationResult(observed, findings, chain.required_links(observed, SETTINGS))
     cluster = cast(Cluster, None)
     return verify_deep.with_deep_tests(cluster, before, SETTINGS, NODES, folder, resume)
 
 
 def test_its_findings_are_part_of_the_chain_and_its_answers_of_the_report(
-    asked: dict[str, Any], tmp_path: Path
+    runner_arguments: dict[str, Any], tmp_path: Path
 ) -> None:
     result = added(tmp_path)
-    failed = [(one.link, one.node) for one in result.findings if one.status == "fail"]
+    failed = [
+        (finding.link, finding.node) for finding in result.findings if finding.status == "fail"
+    ]
     assert failed == [("diag", "gpu1"), ("diag", "gpu2")]
-    links = [one.link for one in result.findings if one.node == "gpu1" and one.link in DEEP_LINKS]
+    links = [
+        finding.link
+        for finding in result.findings
+        if finding.node == "gpu1" and finding.link in DEEP_LINKS
+    ]
     assert set(links) == set(DEEP_LINKS)
     assert set(files.read(tmp_path).nodes) == {"gpu1", "gpu2"}
     assert "deep" in result.evidence.durations
-    assert asked["kept"] == DeepAnswers()
+    assert runner_arguments["kept"] == DeepAnswers()
 
 
 def test_a_resumed_one_takes_what_the_newest_report_has(
-    asked: dict[str, Any], tmp_path: Path
+    runner_arguments: dict[str, Any], tmp_path: Path
 ) -> None:
-    old, here = tmp_path / "20261121T100000Z-lab", tmp_path / "20261122T100000Z-lab"
+    old, new_folder = tmp_path / "20261121T100000Z-lab", tmp_path / "20261122T100000Z-lab"
     old.mkdir()
-    here.mkdir()
-    added(here, resume=True)
-    assert asked["kept"] == DeepAnswers()
-    kept = NodeAnswers(node="gpu1", steps=cast(Any, HUNG))
-    files.save(kept, old)
-    added(here, resume=True)
-    assert asked["kept"] == DeepAnswers(nodes={"gpu1": kept})
+    new_folder.mkdir()
+    added(new_folder, resume=True)
+    assert runner_arguments["kept"] == DeepAnswers()
+    saved_answers = NodeAnswers(node="gpu1", steps=cast(Any, HUNG))
+    files.save(saved_answers, old)
+    added(new_folder, resume=True)
+    assert runner_arguments["kept"] == DeepAnswers(nodes={"gpu1": saved_answers})
     (old / files.FOLDER / "gpu1.json").write_text("{")
-    added(here, resume=True)
-    assert asked["kept"] == DeepAnswers(), "what cannot be read is tested again"
+    added(new_folder, resume=True)
+    assert runner_arguments["kept"] == DeepAnswers(), "what cannot be read is tested again"
 
 
 def test_a_host_that_does_not_answer_under_load_says_nothing(
-    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runner_arguments: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Inventory:
         @staticmethod
@@ -95,5 +101,5 @@ def test_a_host_that_does_not_answer_under_load_says_nothing(
     monkeypatch.setattr(verify_deep, "inventory", Inventory)
     monkeypatch.setattr(verify_deep, "run", run)
     added(tmp_path)
-    assert asked["sample"]("gpu1") == ""
-    assert asked["sample"]("gpu2") == f"10.0.0.2: {load.COMMAND}"
+    assert runner_arguments["sample"]("gpu1") == ""
+    assert runner_arguments["sample"]("gpu2") == f"10.0.0.2: {load.COMMAND}"

@@ -16,11 +16,11 @@ from deploys.facts.nvidia import NvidiaFact
 from deploys.facts.outside_name import OutsideName
 from deploys.lib import answers
 from deploys.operations import verify_hosts
-from deploys.operations.verify_hosts import Found, read_hosts, read_site
+from deploys.operations.verify_hosts import Discovery, read_hosts, read_site
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import lock
-from gpuboot.verify.checks.host_check import Printed
+from gpuboot.verify.checks.host_check import CommandOutput
 from gpuboot.verify.gpu_state import parse
 from tests.unit.test_gpu_state import GOOD, machine
 
@@ -29,15 +29,15 @@ NODES = (
     Node("10.0.0.2", "gpu1", "10.0.0.2", "worker", 2, False),
     Node("10.0.0.3", "gpu2", "10.0.0.3", "worker", 2, False),
 )
-PRINTED = {"nvlink": Printed("GPU 0: x\n")}
+OUTPUTS = {"nvlink": CommandOutput("GPU 0: x\n")}
 ANSWERS: dict[Any, Any] = {
-    NodeFact: machine(), NvidiaFact: parse(GOOD), HostChecks: PRINTED,
+    NodeFact: machine(), NvidiaFact: parse(GOOD), HostChecks: OUTPUTS,
     OutsideName: "resolved",
 }  # fmt: skip
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Any]]]:
+def host_commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Any]]]:
     """Commands that hosts get: inventory name, and the facts in it."""
     commands = []
 
@@ -56,9 +56,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Any]]]:
     return commands
 
 
-def test_each_gpu_node_gets_one_command_and_others_none(asked: list[Any]) -> None:
-    hosts = read_hosts(Settings(), lock(Settings()), Found(NODES))
-    assert asked == [
+def test_each_gpu_node_gets_one_command_and_others_none(host_commands: list[Any]) -> None:
+    hosts = read_hosts(Settings(), lock(Settings()), Discovery(NODES))
+    assert host_commands == [
         (name, [NodeFact, NvidiaFact, HostChecks]) for name in ("10.0.0.2", "10.0.0.3")
     ]
     assert [(host.node, len(host.gpus), host.error) for host in hosts] == [
@@ -67,49 +67,51 @@ def test_each_gpu_node_gets_one_command_and_others_none(asked: list[Any]) -> Non
     ]
 
 
-def test_what_was_read_a_moment_ago_is_not_asked_again(asked: list[Any]) -> None:
-    found = Found(NODES, {node.host: machine() for node in NODES})
-    read_hosts(Settings(), lock(Settings()), found)
-    assert asked == [(name, [NvidiaFact, HostChecks]) for name in ("10.0.0.2", "10.0.0.3")]
+def test_what_was_read_a_moment_ago_is_not_asked_again(host_commands: list[Any]) -> None:
+    host_states = Discovery(NODES, {node.host: machine() for node in NODES})
+    read_hosts(Settings(), lock(Settings()), host_states)
+    assert host_commands == [(name, [NvidiaFact, HostChecks]) for name in ("10.0.0.2", "10.0.0.3")]
 
 
 def test_a_host_that_does_not_answer_is_a_finding_and_stops_no_other(
-    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+    host_commands: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask = answers.ask
 
     def silent(host: Any, requests: Sequence[Request]) -> dict[Request, Any]:
-        said = ask(host, requests)
-        return said if host.connected else dict.fromkeys(said, Unanswered("no route to host"))
+        replies = ask(host, requests)
+        return replies if host.connected else dict.fromkeys(replies, Unanswered("no route to host"))
 
     monkeypatch.setattr(answers, "ask", silent)
-    hosts = read_hosts(Settings(), lock(Settings()), Found(NODES))
+    hosts = read_hosts(Settings(), lock(Settings()), Discovery(NODES))
     assert [host.error for host in hosts] == ["cannot be reached: no route to host", ""]
 
 
 def test_control_planes_are_read_beside_gpu_nodes(
-    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+    host_commands: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, leader_asked = answers.ask, Event()
+    ask, leader_queried = answers.ask, Event()
 
     def waiting(host: Any, requests: Sequence[Request]) -> dict[Request, Any]:
         if host.name == "cp1":
-            leader_asked.set()
+            leader_queried.set()
             return dict.fromkeys(requests, Unanswered("no route to host"))
-        assert leader_asked.wait(timeout=5)
+        assert leader_queried.wait(timeout=5)
         return ask(host, requests)
 
     monkeypatch.setattr(answers, "ask", waiting)
-    site = read_site(Settings(), lock(Settings()), lambda: Found(NODES))
+    site = read_site(Settings(), lock(Settings()), lambda: Discovery(NODES))
     assert [host.error for host in site.hosts] == ["", ""]
     assert [host.outside for host in site.hosts] == ["resolved", "resolved"]
-    assert [one.error for one in site.control_planes] == ["it could not be read: no route to host"]
+    assert [control_plane.error for control_plane in site.control_planes] == [
+        "it could not be read: no route to host"
+    ]
 
 
 def test_a_name_that_a_host_does_not_tell_of_makes_it_no_unreadable_host(
-    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+    host_commands: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ANSWERS, OutsideName, Unanswered("no answer"))
-    found = read_hosts(Settings(), lock(Settings()), Found(NODES), name="nvcr.io")
-    assert [(host.error, host.outside) for host in found] == [("", ""), ("", "")]
-    assert asked[0][1] == [NodeFact, NvidiaFact, HostChecks, OutsideName]
+    hosts = read_hosts(Settings(), lock(Settings()), Discovery(NODES), name="nvcr.io")
+    assert [(host.error, host.outside) for host in hosts] == [("", ""), ("", "")]
+    assert host_commands[0][1] == [NodeFact, NvidiaFact, HostChecks, OutsideName]

@@ -30,12 +30,12 @@ NODES = (CP1, CP2, CP3, GPU1)
 PLAIN = parse_settings({}).cluster
 
 
-def cluster(virtual_ip: str = "10.0.0.10", **more: Any) -> Cluster:
-    settings = parse_settings({"cluster": {"virtual_ip": virtual_ip, **more}})
+def cluster(virtual_ip: str = "10.0.0.10", **fields: Any) -> Cluster:
+    settings = parse_settings({"cluster": {"virtual_ip": virtual_ip, **fields}})
     return decided(settings.cluster, "")
 
 
-def whole(part: Cluster) -> Settings:
+def full_settings(part: Cluster) -> Settings:
     """All settings, with those of the cluster as a run has them."""
     return parse_settings({}).model_copy(update={"cluster": part})
 
@@ -45,8 +45,8 @@ def state(*interfaces: str, **fields: Any) -> NodeState:
     pairs = tuple((item.split()[0], item.split()[1]) for item in interfaces)
     addresses = tuple(own.partition("/")[0] for _, own in pairs)
     defaults = {"keepalived": "", "virtual_address": "", "load_balancer": "", "kubeconfigs": {}}
-    found = {**defaults, "interfaces": pairs, "addresses": addresses, **fields}
-    return cast(NodeState, SimpleNamespace(boot=BootState(), **found))
+    attributes = {**defaults, "interfaces": pairs, "addresses": addresses, **fields}
+    return cast(NodeState, SimpleNamespace(boot=BootState(), **attributes))
 
 
 def site(**fields: Any) -> dict[str, NodeState]:
@@ -54,10 +54,10 @@ def site(**fields: Any) -> dict[str, NodeState]:
     return {node.host: state(f"eth0 {node.address}/24", **fields) for node in NODES}
 
 
-def told(states: Mapping[str, NodeState], settings: Cluster | None = None) -> list[str]:
-    found = virtual.problems(NODES, states, settings or cluster())
-    assert all(item.remedy for item in found)
-    return [f"{item.host}: {item.cause}" for item in found]
+def virtual_problems(states: Mapping[str, NodeState], settings: Cluster | None = None) -> list[str]:
+    problems = virtual.problems(NODES, states, settings or cluster())
+    assert all(item.remedy for item in problems)
+    return [f"{item.host}: {item.cause}" for item in problems]
 
 
 def test_keepalived_s_configuration() -> None:
@@ -92,7 +92,7 @@ def test_the_router_s_number_follows_from_the_address() -> None:
 
 
 @pytest.mark.parametrize(
-    ("interfaces", "more", "device"),
+    ("interfaces", "fields", "device"),
     [
         (["eth0 10.0.0.1/24"], {}, "eth0"),
         (["eth0 192.0.2.1/24", "eth1 10.0.0.1/24"], {}, "eth1"),
@@ -108,9 +108,9 @@ def test_the_router_s_number_follows_from_the_address() -> None:
     ],
 )
 def test_the_device_is_the_one_whose_network_it_is_in(
-    interfaces: list[str], more: dict[str, Any], device: str
+    interfaces: list[str], fields: dict[str, Any], device: str
 ) -> None:
-    assert virtual.device(cluster(**more), CP1, state(*interfaces)) == device
+    assert virtual.device(cluster(**fields), CP1, state(*interfaces)) == device
 
 
 def test_vrrp_goes_by_the_nodes_own_network() -> None:
@@ -121,18 +121,23 @@ def test_vrrp_goes_by_the_nodes_own_network() -> None:
 
 
 def test_a_sound_site_has_no_problem() -> None:
-    assert told(site()) == []
-    ours = site(keepalived="ours", virtual_address="10.0.0.10")
-    ours["cp2"] = state("eth0 10.0.0.2/24", "eth0 10.0.0.10/32", keepalived="ours",
+    assert virtual_problems(site()) == []
+    own_site = site(keepalived="ours", virtual_address="10.0.0.10")
+    own_site["cp2"] = state("eth0 10.0.0.2/24", "eth0 10.0.0.10/32", keepalived="ours",
                         virtual_address="10.0.0.10")  # fmt: skip
-    assert told(ours) == []
-    assert told(site(), PLAIN) == []
+    assert virtual_problems(own_site) == []
+    assert virtual_problems(site(), PLAIN) == []
     # one that cannot be reached is not asked
-    assert told({name: it for name, it in ours.items() if name != "gpu1"}) == []
+    assert (
+        virtual_problems(
+            {name: node_state for name, node_state in own_site.items() if name != "gpu1"}
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(
-    ("host", "machine", "settings", "said"),
+    ("host", "machine", "settings", "expected"),
     [
         ("cp2", state("eth0 10.0.0.2/24"), cluster("10.0.0.2"), "is its own address"),
         ("gpu1", state("eth0 10.0.0.21/24"), cluster("10.0.0.21"), "is its own address"),
@@ -160,78 +165,78 @@ def test_a_sound_site_has_no_problem() -> None:
             cluster(),
             "is in networks of eth1, eth2",
         ),
-        (
-            "cp1",
-            state("eno1 10.0.0.1/24"),
-            cluster(virtual_ip_interface="eno1"),
-            "",
-        ),
+        ("cp1", state("eno1 10.0.0.1/24"), cluster(virtual_ip_interface="eno1"), ""),
     ],
 )
 def test_why_the_address_cannot_be_had(
-    host: str, machine: NodeState, settings: Cluster, said: str
+    host: str, machine: NodeState, settings: Cluster, expected: str
 ) -> None:
     states = {**site(), host: machine}
-    found = [line for line in told(states, settings) if line.startswith(f"{host}: ")]
-    assert len(found) == bool(said)
-    assert all(said in line for line in found)
+    matching = [line for line in virtual_problems(states, settings) if line.startswith(f"{host}: ")]
+    assert len(matching) == bool(expected)
+    assert all(expected in line for line in matching)
 
 
 def test_a_device_that_is_not_there_and_another_ip_version() -> None:
-    found = told(site(), cluster(virtual_ip_interface="eth7"))
-    assert [line.partition(":")[0] for line in found] == ["cp1", "cp2", "cp3"]
-    assert "no network device eth7" in found[0]
+    reported = virtual_problems(site(), cluster(virtual_ip_interface="eth7"))
+    assert [line.partition(":")[0] for line in reported] == ["cp1", "cp2", "cp3"]
+    assert "no network device eth7" in reported[0]
     six = cluster("fd00::10")
-    assert "is of another IP version than its 10.0.0.1" in told(site(), six)[0]
+    assert "is of another IP version than its 10.0.0.1" in virtual_problems(site(), six)[0]
 
 
 def test_no_worker_is_left_with_an_address_that_goes() -> None:
-    ours = site(keepalived="ours", virtual_address="10.0.0.10")
-    away = {name: it for name, it in ours.items() if name != "gpu1"}
+    own_site = site(keepalived="ours", virtual_address="10.0.0.10")
+    without_gpu1 = {name: node_state for name, node_state in own_site.items() if name != "gpu1"}
     for settings in (PLAIN, cluster("10.0.0.11")):
-        assert told(ours, settings) == []
-        [line] = told(away, settings)
+        assert virtual_problems(own_site, settings) == []
+        [line] = virtual_problems(without_gpu1, settings)
         assert "the virtual address 10.0.0.10 is to go, and gpu1, now out of reach" in line
 
 
 def test_it_is_asked_who_has_the_address_before_it_is_ours() -> None:
     def asker(states: Mapping[str, NodeState], settings: Cluster) -> str:
-        found = virtual.asker(NODES, states, settings)
-        return found.host if found else ""
+        asker_node = virtual.asker(NODES, states, settings)
+        return asker_node.host if asker_node else ""
 
     assert asker(site(), cluster()) == "cp1"
     assert asker(site(), PLAIN) == ""
-    ours = site(keepalived="ours", virtual_address="10.0.0.10")
-    assert asker(ours, cluster()) == ""
-    assert asker(ours, cluster("10.0.0.11")) == "cp1"
+    own_site = site(keepalived="ours", virtual_address="10.0.0.10")
+    assert asker(own_site, cluster()) == ""
+    assert asker(own_site, cluster("10.0.0.11")) == "cp1"
     # it may be the one that has it
-    assert asker({name: it for name, it in site().items() if name != "cp3"}, cluster()) == ""
+    assert (
+        asker({name: node_state for name, node_state in site().items() if name != "cp3"}, cluster())
+        == ""
+    )
 
 
 def test_who_has_the_address_is_named() -> None:
-    assert virtual.taken(cluster(), "cp1", Neighbour()) == []
-    [problem] = virtual.taken(cluster(), "cp1", Neighbour("52:54:00:12:34:56", "open"))
+    assert virtual.taken_address_problems(cluster(), "cp1", Neighbour()) == []
+    [problem] = virtual.taken_address_problems(
+        cluster(), "cp1", Neighbour("52:54:00:12:34:56", "open")
+    )
     assert "answers there from network card 52:54:00:12:34:56" in problem.cause
     assert "TCP port 6443 is open" in problem.cause
-    [problem] = virtual.taken(cluster(), "cp1", Neighbour(port="refused"))
+    [problem] = virtual.taken_address_problems(cluster(), "cp1", Neighbour(port="refused"))
     assert problem.cause.endswith("answers there")
 
 
 def test_one_machine_has_it() -> None:
-    ours = site(keepalived="ours", virtual_address="10.0.0.10")
-    assert not virtual.settled(cluster(), NODES, ours)
+    own_site = site(keepalived="ours", virtual_address="10.0.0.10")
+    assert not virtual.settled(cluster(), NODES, own_site)
     second = state("eth0 10.0.0.2/24", "eth0 10.0.0.10/32", virtual_address="10.0.0.10")
-    assert virtual.settled(cluster(), NODES, {**ours, "cp2": second})
-    both = {**ours, "cp2": second, "cp3": second}
-    assert not virtual.settled(cluster(), NODES, both)
-    assert virtual.holders("10.0.0.10", both) == ["cp2", "cp3"]
+    assert virtual.settled(cluster(), NODES, {**own_site, "cp2": second})
+    two_holders = {**own_site, "cp2": second, "cp3": second}
+    assert not virtual.settled(cluster(), NODES, two_holders)
+    assert virtual.holders("10.0.0.10", two_holders) == ["cp2", "cp3"]
     # one joins: its keepalived has not been heard by the others yet
-    new = {**ours, "cp2": second, "cp3": state("eth0 10.0.0.3/24")}
+    new = {**own_site, "cp2": second, "cp3": state("eth0 10.0.0.3/24")}
     assert not virtual.settled(cluster(), NODES, new)
 
 
 def test_certificates_name_it() -> None:
-    settings = whole(cluster())
+    settings = full_settings(cluster())
     text = kubeadm.init_config(settings, versions.lock(settings), NODES)
     [names] = [line for line in text.splitlines() if "certSANs" in line]
     assert '"10.0.0.10"' in names
@@ -240,7 +245,7 @@ def test_certificates_name_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (None, ""),
         ("", ""),
@@ -251,7 +256,9 @@ def test_certificates_name_it() -> None:
         ),
     ],
 )
-def test_the_fact_tells_whose_keepalived_it_is(tmp_path: Path, text: str | None, said: str) -> None:
+def test_the_fact_tells_whose_keepalived_it_is(
+    tmp_path: Path, text: str | None, expected: str
+) -> None:
     script = resources.files("deploys.facts").joinpath("node.sh").read_text()
     part = script[script.index("# keepalived: ") : script.index("[ -r /etc/kubernetes/pki/ca.crt")]
     path = tmp_path / "keepalived.conf"
@@ -259,12 +266,12 @@ def test_the_fact_tells_whose_keepalived_it_is(tmp_path: Path, text: str | None,
         path.write_text(text)
     part = part.replace("/etc/keepalived/keepalived.conf", str(path))
     put = 'put() { printf \'%s\\t%s\\n\' "$1" "$2"; }\n'
-    done = subprocess.run(["sh", "-c", put + part], capture_output=True, text=True, check=True)
-    assert done.stdout == said
+    result = subprocess.run(["sh", "-c", put + part], capture_output=True, text=True, check=True)
+    assert result.stdout == expected
 
 
 @pytest.mark.parametrize(
-    ("connection", "confirmed", "found"),
+    ("connection", "confirmed", "expected"),
     [
         ("exit 124", 1, Neighbour("52:54:00:12:34:56", "")),
         # whoever had the address has left
@@ -275,15 +282,15 @@ def test_the_fact_tells_whose_keepalived_it_is(tmp_path: Path, text: str | None,
     ],
 )  # fmt: skip
 def test_only_who_answers_now_has_the_address(
-    tmp_path: Path, connection: str, confirmed: int, found: Neighbour
+    tmp_path: Path, connection: str, confirmed: int, expected: Neighbour
 ) -> None:
     entry = f"10.0.0.10 dev eth0 lladdr 52:54:00:12:34:56  ref 1 used 9/{confirmed}/9probes 1 STALE"
     for name, text in (("timeout", connection), ("ip", f"echo {entry!r}")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     script = resources.files("deploys.facts").joinpath("neighbour.sh").read_text()
-    done = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", f"PATH={tmp_path}:$PATH address=10.0.0.10 port=6443\n{script}"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert virtual.parse_neighbour(done.stdout.splitlines()) == found
+    assert virtual.parse_neighbour(result.stdout.splitlines()) == expected

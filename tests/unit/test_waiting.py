@@ -28,7 +28,7 @@ def test_it_ends_when_done_and_tells_each_step_once(caplog: pytest.LogCaptureFix
     looks = iter([Progress(False, "0 of 2"), Progress(False, "0 of 2"), Progress(True, "2 of 2")])
     with caplog.at_level(logging.INFO, logger="pyinfra"):
         end = waiting.wait_until(HOST, lambda: next(looks), 60)
-    assert end.done
+    assert end.complete
     assert [record.message for record in caplog.records] == ["[cp1] waiting: 0 of 2 (0 s)"]
 
 
@@ -41,7 +41,7 @@ def test_it_ends_at_once_when_hopeless() -> None:
 
 def test_it_ends_when_late() -> None:
     end = waiting.wait_until(HOST, lambda: Progress(False, "0 of 2"), 0)
-    assert not end.done
+    assert not end.complete
     assert waiting.unfinished(end, 0) == "not done after 0 s: 0 of 2"
 
 
@@ -53,8 +53,8 @@ def test_seconds_that_pass_are_no_news(caplog: pytest.LogCaptureFixture) -> None
     looks = iter([*(Progress(False, text) for text in texts), Progress(True, "all")])
     with caplog.at_level(logging.INFO, logger="pyinfra"):
         waiting.wait_until(HOST, lambda: next(looks), 60)
-    told = [record.message.removeprefix("[cp1] waiting: ") for record in caplog.records]
-    assert told == [f"{texts[number]} (0 s)" for number in (0, 2, 4, 5)]
+    messages = [record.message.removeprefix("[cp1] waiting: ") for record in caplog.records]
+    assert messages == [f"{texts[number]} (0 s)" for number in (0, 2, 4, 5)]
 
 
 def test_the_same_is_told_again_after_a_while(

@@ -22,7 +22,7 @@ HELPER = PodIssue(
 
 
 @pytest.mark.parametrize(
-    ("found", "done", "text"),
+    ("remaining", "is_done", "text"),
     [
         (Volumes(), True, ""),
         (Volumes(claims=(CLAIM,), volumes=(VOLUME,)), False, "m/db-0, volume pvc-1"),
@@ -31,14 +31,14 @@ HELPER = PodIssue(
         (Volumes(error="refused"), False, "refused"),
     ],
 )
-def test_claims_are_gone_with_their_volumes(found: Volumes, done: bool, text: str) -> None:
-    look = volumes.gone(found, "m", ["db-0"], ["pvc-1"])
-    assert look.done is done
+def test_claims_are_gone_with_their_volumes(remaining: Volumes, is_done: bool, text: str) -> None:
+    look = volumes.deletion_progress(remaining, "m", ["db-0"], ["pvc-1"])
+    assert look.complete is is_done
     assert text in look.text
 
 
 @pytest.mark.parametrize(
-    ("users", "state", "why", "after_s"),
+    ("users", "state", "expected", "after_s"),
     [
         (["web-1\tdb-0 other", "web-2\tdb-0", "job\t"], STATE, "pod web-1, web-2", UNCERTAIN_S),
         ([], replace(STATE, pod_issues=(HELPER,)), "not found", 40.0),
@@ -46,18 +46,18 @@ def test_claims_are_gone_with_their_volumes(found: Volumes, done: bool, text: st
     ],
 )
 def test_what_keeps_a_volume_is_told(
-    users: list[str], state: ClusterState, why: str, after_s: float
+    users: list[str], state: ClusterState, expected: str, after_s: float
 ) -> None:
-    look = volumes.gone(Volumes(claims=(CLAIM,)), "m", ["db-0"], ["pvc-1"])
-    told = volumes.held_up(look, volumes.parse_users(users), ["db-0"], state)
-    [reason] = told.stuck
-    assert why in reason.why
-    assert why in told.text
+    look = volumes.deletion_progress(Volumes(claims=(CLAIM,)), "m", ["db-0"], ["pvc-1"])
+    progress = volumes.held_up(look, volumes.parse_users(users), ["db-0"], state)
+    [reason] = progress.stuck
+    assert expected in reason.cause
+    assert expected in progress.text
     assert reason.after_s == after_s
 
 
 def test_what_may_only_need_time_is_waited_for() -> None:
-    look = volumes.gone(Volumes(claims=(CLAIM,)), "m", ["db-0"], ["pvc-1"])
+    look = volumes.deletion_progress(Volumes(claims=(CLAIM,)), "m", ["db-0"], ["pvc-1"])
     assert volumes.held_up(look, {}, ["db-0"], STATE).stuck == ()
 
 
@@ -71,4 +71,4 @@ def test_a_removal_ends_when_nothing_goes_any_more() -> None:
         "Pod a of web",
         "Pod b of web",
     ]
-    assert going([], "web", "w").done
+    assert going([], "web", "w").complete

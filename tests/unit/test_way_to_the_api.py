@@ -26,9 +26,9 @@ from tests.unit.test_virtual_address import (
     NODES,
     PLAIN,
     cluster,
+    full_settings,
     site,
     state,
-    whole,
 )
 
 
@@ -37,12 +37,12 @@ def test_a_wait_for_the_address_ends(
     monkeypatch: pytest.MonkeyPatch, address: str, url: str
 ) -> None:
     monkeypatch.setattr(operations, "_ANSWERS_S", 0)
-    command = operations.awaited(address).get_raw_value()
+    command = operations.wait_command(address).get_raw_value()
     assert f"https:{url}6443/readyz" in command
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert f"no API server answers at the virtual address {address} within 0 s" in done.stderr
-    assert "remedy: see `journalctl -u keepalived`" in done.stderr
+    result = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert result.returncode == 1
+    assert f"no API server answers at the virtual address {address} within 0 s" in result.stderr
+    assert "remedy: see `journalctl -u keepalived`" in result.stderr
 
 
 class Hosts:
@@ -63,7 +63,7 @@ class Hosts:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "said"),
+    ("hosts", "expected"),
     [
         (Hosts("cp2"), ""),
         (Hosts(), "is on no control plane"),
@@ -72,60 +72,71 @@ class Hosts:
     ],
 )
 def test_two_that_do_not_hear_each_other_are_told(
-    monkeypatch: pytest.MonkeyPatch, hosts: Hosts, said: str
+    monkeypatch: pytest.MonkeyPatch, hosts: Hosts, expected: str
 ) -> None:
     lines: list[str] = []
     monkeypatch.setattr(remote, "run", hosts.run)
     monkeypatch.setattr(operations, "_HELD_S", 0)
     monkeypatch.setattr(operations, "report_failure", lambda host, message: lines.append(message))
     controls = ["cp1", "cp2", "cp3"]
-    done = operations._one_holder(cast(Any, hosts), cast(Any, None), "10.0.0.10", controls)
-    assert bool(done) == (not said)
-    assert said in "".join(lines)
+    succeeded = operations._one_holder(cast(Any, hosts), cast(Any, None), "10.0.0.10", controls)
+    assert bool(succeeded) == (not expected)
+    assert expected in "".join(lines)
 
 
-def ran(
+def executed_operations(
     monkeypatch: pytest.MonkeyPatch, node: Node, settings: Cluster, machine: NodeState
 ) -> list[tuple[str, dict[str, Any]]]:
     """The operations of a host, in order, with what they are given."""
-    found: list[tuple[str, dict[str, Any]]] = []
+    calls: list[tuple[str, dict[str, Any]]] = []
 
     def stand_in(name: str) -> Any:
-        return lambda **given: found.append((name, given))
+        return lambda **arguments: calls.append((name, arguments))
 
     for module in (operations, api_endpoint):
-        for name in ("present", "absent", "answers", "held", "named", "balanced", "unbalanced"):
+        for name in (
+            "present",
+            "absent",
+            "answers",
+            "single_holder",
+            "resolvable",
+            "balanced",
+            "unbalanced",
+        ):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, stand_in(name))
     monkeypatch.setattr(Context, "platform", SimpleNamespace(package_manager="apt"))
     monkeypatch.setattr(Context, "present", NODES)
     states = {**site(), node.host: machine}
-    every = whole(settings)
+    every = full_settings(settings)
     context = Context(every, versions.lock(every), NODES, node, states)
     phase.reached(context)
     if node.role == "worker":
-        phase.awaited(context)
+        phase.wait_for_virtual_address(context)
     phase.left(context)
-    return found
+    return calls
 
 
 def test_each_host_has_its_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [name for name, _ in ran(monkeypatch, CP1, cluster(), site()["cp1"])]
-    assert names == ["present", "named", "held"]
-    worker = ran(monkeypatch, GPU1, cluster(), site()["gpu1"])
-    assert [name for name, _ in worker] == ["named", "answers"]
+    names = [name for name, _ in executed_operations(monkeypatch, CP1, cluster(), site()["cp1"])]
+    assert names == ["present", "resolvable", "single_holder"]
+    worker = executed_operations(monkeypatch, GPU1, cluster(), site()["gpu1"])
+    assert [name for name, _ in worker] == ["resolvable", "answers"]
     assert worker[0][1]["address"] == "10.0.0.10"
-    assert not worker[0][1]["awaited"]
+    assert not worker[0][1]["wait"]
 
 
 def test_a_living_site_goes_over_and_back(monkeypatch: pytest.MonkeyPatch) -> None:
     joined = {"/etc/kubernetes/kubelet.conf": "https://gpuboot-api:6443"}
     balanced = state("eth0 10.0.0.21/24", load_balancer="ours", kubeconfigs=joined)
-    over = ran(monkeypatch, GPU1, cluster(), balanced)
-    assert [name for name, _ in over] == ["named", "unbalanced", "answers"]
-    assert over[0][1]["awaited"]
-    held = state("eth0 10.0.0.1/24", keepalived="ours", virtual_address="10.0.0.10")
+    over = executed_operations(monkeypatch, GPU1, cluster(), balanced)
+    assert [name for name, _ in over] == ["resolvable", "unbalanced", "answers"]
+    assert over[0][1]["wait"]
+    live_state = state("eth0 10.0.0.1/24", keepalived="ours", virtual_address="10.0.0.10")
     plain = decided(PLAIN, "")
-    assert [name for name, _ in ran(monkeypatch, CP2, plain, held)] == ["named", "absent"]
-    back = ran(monkeypatch, GPU1, plain, site()["gpu1"])
-    assert [name for name, _ in back] == ["balanced", "named"]
+    assert [name for name, _ in executed_operations(monkeypatch, CP2, plain, live_state)] == [
+        "resolvable",
+        "absent",
+    ]
+    back = executed_operations(monkeypatch, GPU1, plain, site()["gpu1"])
+    assert [name for name, _ in back] == ["balanced", "resolvable"]

@@ -14,19 +14,19 @@ from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.verify import workload_pods
 from gpuboot.verify.evidence import GpuPod
 from gpuboot.verify.session import pod_name
-from gpuboot.verify.workload_pods import NOTHING, Script
+from gpuboot.verify.workload_pods import NO_SCRIPT, Script
 from tests.unit.evidence import node
 
 SETTINGS = parse_settings({})
 
 
-def pod_of(gpus: int, settings: Settings, beside: Script = NOTHING, **labels: str) -> Any:
+def pod_of(gpus: int, settings: Settings, sidecar: Script = NO_SCRIPT, **labels: str) -> Any:
     """The spec of the one pod for a node's free GPUs."""
     item = node("gpu1", gpus, labels={"kubernetes.io/hostname": "gpu1", **labels})
     parts = workload_pods.containers(item, {"nvidia.com/gpu": gpus}, settings)
-    made = workload_pods.gpu_pod(parts, item, settings, beside)
-    V1Pod.model_validate(made)
-    return made["spec"]
+    pod = workload_pods.gpu_pod(parts, item, settings, sidecar)
+    V1Pod.model_validate(pod)
+    return pod["spec"]
 
 
 def test_a_pod_takes_the_free_gpus_and_no_privilege_and_ends_by_itself() -> None:
@@ -45,14 +45,14 @@ def test_a_pod_takes_the_free_gpus_and_no_privilege_and_ends_by_itself() -> None
 
 def test_only_the_first_container_runs_something_beside() -> None:
     pod = pod_of(2, SETTINGS, Script("echo $1\n", ("hello",)))
-    beside = [item["command"][2:] for item in pod["containers"]]
-    assert beside[0][0].startswith("(\necho $1\n) &\n")
-    assert (beside[0][1:], beside[1][1:]) == (["sh", "hello"], ["sh"])
-    assert "echo $1" not in beside[1][0]
+    commands = [item["command"][2:] for item in pod["containers"]]
+    assert commands[0][0].startswith("(\necho $1\n) &\n")
+    assert (commands[0][1:], commands[1][1:]) == (["sh", "hello"], ["sh"])
+    assert "echo $1" not in commands[1][0]
 
 
 @pytest.mark.parametrize(
-    ("given", "labels"),
+    ("data", "labels"),
     [
         ({"gpu_operator": {"time_slices": 4}}, {}),
         ({}, {"nvidia.com/gpu.replicas": "4"}),
@@ -60,10 +60,10 @@ def test_only_the_first_container_runs_something_beside() -> None:
     ],
 )
 def test_shared_gpus_and_gpus_divided_without_a_strategy_get_a_pod_each(
-    given: dict[str, Any], labels: dict[str, str]
+    data: dict[str, Any], labels: dict[str, str]
 ) -> None:
     item = node("gpu1", 2, labels=labels)
-    parts = workload_pods.containers(item, {"nvidia.com/gpu": 2}, parse_settings(given))
+    parts = workload_pods.containers(item, {"nvidia.com/gpu": 2}, parse_settings(data))
     assert [(part.pod, part.count) for part in parts] == [
         ("vectoradd-gpu1-0", 1),
         ("vectoradd-gpu1-1", 1),
@@ -89,11 +89,13 @@ def test_a_taint_that_the_pods_do_not_tolerate_keeps_them_away() -> None:
 def test_each_free_mig_device_gets_a_pod_that_asks_for_it_by_name() -> None:
     small, large = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
     mixed = node("gpu1", 1, mig={small: 4, large: 1})
-    held = GpuPod(namespace="ml", name="infer-0", node="gpu1", gpus=0, mig={small: 1, large: 1})
-    chosen = workload_pods.plan_pods(("gpu1",), {"gpu1": mixed}, (held,), {})
-    assert chosen.pods == {"gpu1": {"nvidia.com/gpu": 1, small: 3}}
-    assert chosen.total == 4
-    parts = workload_pods.containers(mixed, chosen.pods["gpu1"], SETTINGS)
+    holder_pod = GpuPod(
+        namespace="ml", name="infer-0", node="gpu1", gpus=0, mig={small: 1, large: 1}
+    )
+    planned = workload_pods.plan_pods(("gpu1",), {"gpu1": mixed}, (holder_pod,), {})
+    assert planned.pods == {"gpu1": {"nvidia.com/gpu": 1, small: 3}}
+    assert planned.total == 4
+    parts = workload_pods.containers(mixed, planned.pods["gpu1"], SETTINGS)
     assert [(part.resource, part.count) for part in parts] == [
         ("nvidia.com/gpu", 1),
         (small, 1),

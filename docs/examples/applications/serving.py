@@ -65,7 +65,7 @@ class Engine:
             prompt, answer = self._queue.get()
             self._waiting.add(-1)
             self._running.add(1)
-            began = time.perf_counter()
+            started = time.perf_counter()
             try:
                 words = self._model(prompt)
             except Exception as error:
@@ -78,7 +78,7 @@ class Engine:
             self._tokens.add(len(words), phase="generation")
             self._requests.add(outcome="success")
             self._running.add(-1)
-            seconds = round(time.perf_counter() - began, 6)
+            seconds = round(time.perf_counter() - started, 6)
             log.info("request", extra={"tokens": len(words), "seconds": seconds})
             answer.set_result(words)
 
@@ -112,11 +112,11 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--port", type=int, default=8000, help="of the requests")
     arguments.add_argument("--metrics-port", type=int, default=9464)
-    given = arguments.parse_args()
+    options = arguments.parse_args()
     log_to_stdout()
     metrics = Metrics()
-    metrics.serve(given.metrics_port)
-    listen(Engine(metrics), given.port).serve_forever()
+    metrics.serve(options.metrics_port)
+    listen(Engine(metrics), options.port).serve_forever()
 
 
 if __name__ == "__main__":

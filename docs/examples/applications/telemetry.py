@@ -134,9 +134,9 @@ def place(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     `gpu_uuid` holds the UUIDs of the pod's GPUs, separated by commas, as the label `UUID` of the
     exporter's series has them; of a MIG instance that of its GPU.
     """
-    found = {field: environment.get(variable, "") for field, variable in PLACE.items()}
-    found["gpu_uuid"] = ",".join(gpu_uuids())
-    return {field: text for field, text in found.items() if text}
+    labels = {field: environment.get(variable, "") for field, variable in PLACE.items()}
+    labels["gpu_uuid"] = ",".join(gpu_uuids())
+    return {field: text for field, text in labels.items() if text}
 
 
 def gpu_uuids(command: tuple[str, ...] = ("nvidia-smi", "-L")) -> list[str]:
@@ -146,10 +146,10 @@ def gpu_uuids(command: tuple[str, ...] = ("nvidia-smi", "-L")) -> list[str]:
     tell: with CDI it says `void`.
     """
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         return []
-    return re.findall(r"^GPU \d+:.*\(UUID: (GPU-[0-9A-Za-z-]+)\)", done.stdout, re.MULTILINE)
+    return re.findall(r"^GPU \d+:.*\(UUID: (GPU-[0-9A-Za-z-]+)\)", result.stdout, re.MULTILINE)
 
 
 class JsonLines(logging.Formatter):
@@ -157,9 +157,9 @@ class JsonLines(logging.Formatter):
 
     _PLAIN = frozenset(vars(logging.makeLogRecord({})))
 
-    def __init__(self, where: Mapping[str, str]) -> None:
+    def __init__(self, location: Mapping[str, str]) -> None:
         super().__init__()
-        self._where = dict(where)
+        self._location = dict(location)
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created, timezone.utc)  # noqa: UP017 (Python 3.10)
@@ -173,11 +173,11 @@ class JsonLines(logging.Formatter):
         line |= {key: value for key, value in extra if key not in {*self._PLAIN, "message"}}
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps({**line, **self._where}, default=str)
+        return json.dumps({**line, **self._location}, default=str)
 
 
-def log_to_stdout(where: Mapping[str, str] | None = None, level: int = logging.INFO) -> None:
+def log_to_stdout(location: Mapping[str, str] | None = None, level: int = logging.INFO) -> None:
     """Have every logger write JSON lines to standard output, where containers' logs come from."""
     handler = logging.StreamHandler(sys.stdout)
-    handler.setFormatter(JsonLines(place() if where is None else where))
+    handler.setFormatter(JsonLines(place() if location is None else location))
     logging.basicConfig(level=level, handlers=[handler], force=True)

@@ -47,16 +47,16 @@ def train(metrics: Metrics, steps: int, size: int, pause_s: float) -> Line:
     + pause_s: seconds to sleep after each step; a real step needs none
     """
     samples = metrics.counter("ml_samples", "Samples that this pod's GPUs have processed")
-    done = metrics.counter("ml_steps", "Optimizer steps")
+    step_counter = metrics.counter("ml_steps", "Optimizer steps")
     busy = metrics.counter("ml_step_seconds", "Time spent in optimizer steps", "seconds")
     loss = metrics.gauge("ml_loss", "Loss of the last step")
     model = Line()
     for number, batch in enumerate(batches(size), 1):
-        began = time.perf_counter()
+        started = time.perf_counter()
         value = model.step(batch)
-        busy.add(time.perf_counter() - began)
+        busy.add(time.perf_counter() - started)
         samples.add(len(batch), phase="training")
-        done.add()
+        step_counter.add()
         loss.set(value)
         if number % 10 == 1:
             log.info("step", extra={"step": number, "loss": value})
@@ -73,11 +73,11 @@ def main() -> None:
     arguments.add_argument("--steps", type=int, default=0, help="0: without an end")
     arguments.add_argument("--batch-size", type=int, default=64)
     arguments.add_argument("--pause", type=float, default=1.0, help="seconds after each step")
-    given = arguments.parse_args()
+    options = arguments.parse_args()
     log_to_stdout()
     metrics = Metrics()
-    metrics.serve(given.port)
-    train(metrics, given.steps, given.batch_size, given.pause)
+    metrics.serve(options.port)
+    train(metrics, options.steps, options.batch_size, options.pause)
 
 
 if __name__ == "__main__":

@@ -145,11 +145,11 @@ class Settings(Model):
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
-        ours = {"cgroupDriver", "failCgroupV1", "failSwapOn"} & set(self.cluster.kubelet)
-        if ours:
+        reserved = {"cgroupDriver", "failCgroupV1", "failSwapOn"} & set(self.cluster.kubelet)
+        if reserved:
             raise ValueError(
-                f"cluster.kubelet may not set {', '.join(sorted(ours))}: gpuboot does, from other "
-                "settings"
+                f"cluster.kubelet may not set {', '.join(sorted(reserved))}: gpuboot does, from "
+                "other settings"
             )
         pods = ipaddress.ip_network(self.cluster.pod_cidr)
         services = ipaddress.ip_network(self.cluster.service_cidr)

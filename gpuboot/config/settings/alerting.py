@@ -61,7 +61,7 @@ class Slack(Model):
     channel: str | None = Field(None, description="e.g. `#gpu`; default: the webhook's own.")
 
 
-def _somebody(value: tuple[str, ...]) -> tuple[str, ...]:
+def _require_address(value: tuple[str, ...]) -> tuple[str, ...]:
     # not by min_length, which counts only the items that are right
     if not value:
         raise ValueError("takes at least one address")
@@ -71,7 +71,7 @@ def _somebody(value: tuple[str, ...]) -> tuple[str, ...]:
 class Email(Model):
     """E-mail by SMTP."""
 
-    to: Annotated[tuple[Mail, ...], AfterValidator(_somebody)] = Field(
+    to: Annotated[tuple[Mail, ...], AfterValidator(_require_address)] = Field(
         description="Who gets the mails."
     )
     sender: Mail = Field(description="The mails' From.")
@@ -81,7 +81,7 @@ class Email(Model):
     require_tls: bool = Field(True, description="Send only after STARTTLS.")
 
     @model_validator(mode="after")
-    def _both(self) -> Self:
+    def _check_credentials(self) -> Self:
         if (self.username is None) != (self.password is None):
             raise ValueError("give username and password, or neither")
         return self

@@ -16,21 +16,21 @@ class Form:
     """What a text has to look like, told by an example instead of the regular expression.
 
     + pattern: of the whole text
-    + what: what it is, with its article, as in `takes a duration, e.g. 15s`
+    + description: what it is, with its article, as in `takes a duration, e.g. 15s`
     + longest: characters; 0: any number
     """
 
     pattern: str
-    what: str
+    description: str
     example: str
     longest: int = 0
 
     def check(self, value: str) -> str:
         """The value. Raises ValueError, which says what is taken instead."""
         if not re.fullmatch(self.pattern, value):
-            raise ValueError(f"takes {self.what}, e.g. {self.example}")
+            raise ValueError(f"takes {self.description}, e.g. {self.example}")
         if self.longest and len(value) > self.longest:
-            raise ValueError(f"takes {self.what} of at most {self.longest} characters")
+            raise ValueError(f"takes {self.description} of at most {self.longest} characters")
         return value
 
     def __get_pydantic_core_schema__(
@@ -90,7 +90,7 @@ class _HostPort(Form):
     def check(self, value: str) -> str:
         Form.check(self, value)
         if not 1 <= int(value.rpartition(":")[2]) <= 65535:
-            raise ValueError(f"takes {self.what} from 1 to 65535, e.g. {self.example}")
+            raise ValueError(f"takes {self.description} from 1 to 65535, e.g. {self.example}")
         return value
 
 

@@ -41,15 +41,15 @@ def problems(fields: Mapping[str, Any], minor: str) -> list[Problem]:
     + minor: of Kubernetes, e.g. `1.36`; where the table is of another one, names that it lacks pass
     """
     table = _table()
-    known: Mapping[str, str] = table["fields"]
+    field_kinds: Mapping[str, str] = table["fields"]
     problems = []
     for name, value in fields.items():
-        if name in known:
-            if wrong := _wrong(known[name], value):
+        if name in field_kinds:
+            if wrong := _wrong(field_kinds[name], value):
                 remedy = "see upstream's KubeletConfiguration (kubelet.config.k8s.io/v1beta1)"
                 problems.append(Problem("", f"cluster.kubelet.{name}: {wrong}", remedy))
         elif minor == table["kubernetes"]:
-            near = difflib.get_close_matches(name, known, n=1)
+            near = difflib.get_close_matches(name, field_kinds, n=1)
             remedy = f"did you mean {near[0]}?" if near else "take it out: the kubelet refuses it"
             cause = f"cluster.kubelet.{name}: Kubernetes {minor} has no such kubelet field"
             problems.append(Problem("", cause, remedy))
@@ -66,16 +66,16 @@ def _wrong(kind: str, value: Any) -> str:
     """Why the value is none of this kind; "" when it is."""
     outer, _, inner = kind.partition(" of ")
     if outer == "list":
-        fits, what = _KINDS[inner]
+        fits, expected = _KINDS[inner]
         right = isinstance(value, (list, tuple)) and all(map(fits, value))
-        return "" if right else f"takes a list, each item {what}"
-    fits, what = _KINDS[outer]
+        return "" if right else f"takes a list, each item {expected}"
+    fits, expected = _KINDS[outer]
     if not fits(value):
-        return f"takes {what}" + (_shown(value) if outer != "dict" else "")
+        return f"takes {expected}" + (_describe_value(value) if outer != "dict" else "")
     if inner and not all(map(_KINDS[inner][0], value.values())):
         return f"takes a dict, each value {_KINDS[inner][1]}"
     return ""
 
 
-def _shown(value: Any) -> str:
+def _describe_value(value: Any) -> str:
     return f" (given: {value!r})" if isinstance(value, (str, int, float)) else ""

@@ -43,10 +43,10 @@ def problems(error: ValidationError, model: type[BaseModel], prefix: str = "") -
 
 def dotted(place: Place) -> str:
     """A setting as messages name it: `cluster.pod_cidr`, `monitoring.remote_write.0.url`."""
-    return ".".join(str(part) for part in _named(place))
+    return ".".join(str(part) for part in _without_addresses(place))
 
 
-def _named(place: Place) -> Place:
+def _without_addresses(place: Place) -> Place:
     """Without addresses: one as the name of a setting is in the wrong place, and may be secret."""
     return ["…" if "://" in str(part) else part for part in place]
 
@@ -64,21 +64,23 @@ def _problem(error: Mapping[str, Any], model: type[BaseModel], prefix: str) -> P
     message = _message(error)
     if error["type"] in ("model_type", "dict_type") and _at(model, place) is Secret:
         message = _SECRET
-    given = _given(path, error.get("input"))
-    keys = "".join(f"[{part!r}]" for part in (*filter(None, prefix.split(".")), *_named(place)))
-    return Problem("", f"{path}: {message}{given}", f"correct gpuboot{keys} in group_data")
+    input_text = _describe_input(path, error.get("input"))
+    keys = "".join(
+        f"[{part!r}]" for part in (*filter(None, prefix.split(".")), *_without_addresses(place))
+    )
+    return Problem("", f"{path}: {message}{input_text}", f"correct gpuboot{keys} in group_data")
 
 
 def _message(error: Mapping[str, Any]) -> str:
     return _TAKES.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
 
 
-def _given(path: str, value: Any) -> str:
+def _describe_input(path: str, value: Any) -> str:
     """What was given, where it is one short value that is no secret."""
     if _CONFIDENTIAL.search(path) or not isinstance(value, (str, int, float)):
         return ""
-    shown = repr(value)
-    return f" (given: {shown})" if len(shown) <= _LONGEST and "://" not in shown else ""
+    text = repr(value)
+    return f" (given: {text})" if len(text) <= _LONGEST and "://" not in text else ""
 
 
 def _nearest(place: Place, model: type[BaseModel], prefix: str) -> str:

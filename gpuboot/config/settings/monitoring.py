@@ -135,11 +135,11 @@ class Monitoring(Model):
     timeout_s: int = Field(900, ge=60, description="How long its pods may take to become ready.")
 
     @model_validator(mode="after")
-    def _told_apart(self) -> Self:
+    def _check_unique(self) -> Self:
         ports = [getattr(self, name) for name in NODE_PORTS]
         for port in sorted({port for port in ports if port is not None and ports.count(port) > 1}):
-            both = " and ".join(name for name in NODE_PORTS if getattr(self, name) == port)
-            raise ValueError(f"{both} are both {port}: give each a node port of its own")
+            conflicting = " and ".join(name for name in NODE_PORTS if getattr(self, name) == port)
+            raise ValueError(f"{conflicting} are both {port}: give each a node port of its own")
         names = [item.name for item in self.remote_write]
         if len(names) != len(set(names)):
             raise ValueError("every remote_write needs a name of its own")

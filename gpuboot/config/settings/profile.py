@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 from gpuboot.config.settings.base import Model
 
 _NVIDIA = "NVIDIA, DCGM user guide, profiling metrics"
-_OURS = "gpuboot"
+_GPUBOOT = "gpuboot"
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Threshold:
 
     value: float
     meaning: str
-    source: str = _OURS
+    source: str = _GPUBOOT
 
 
 # By name, as `profile.thresholds` of the settings overrides them.
@@ -92,6 +92,6 @@ class Profile(Model):
 
     @field_validator("thresholds")
     @classmethod
-    def _known(cls, value: dict[str, float]) -> dict[str, float]:
+    def _validate_thresholds(cls, value: dict[str, float]) -> dict[str, float]:
         thresholds(value)
         return value

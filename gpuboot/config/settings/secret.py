@@ -32,7 +32,7 @@ class Secret(Model):
     )
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_one_source(self) -> Self:
         if (self.file is None) == (self.secret is None):
             raise ValueError('takes either {"file": "PATH"} or {"secret": "NAME/KEY"}')
         return self

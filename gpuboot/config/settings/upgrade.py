@@ -14,7 +14,7 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings.base import Model
 
 Share = int | str  # of nodes: how many, or a part such as 10%
-REST = "*"
+OTHER_WORKERS = "*"
 
 
 def _wrong(value: Share) -> str:
@@ -31,9 +31,9 @@ def _limits(value: Share | dict[str, Share]) -> Share | dict[str, Share]:
             raise ValueError(wrong)
         return value
     wrong = "; ".join(
-        f"{group!r} {said} (given: {share!r})"
+        f"{group!r} {cause} (given: {share!r})"
         for group, share in value.items()
-        if (said := _wrong(share))
+        if (cause := _wrong(share))
     )
     if wrong or not value:
         raise ValueError(wrong or "takes at least one group of the inventory")
@@ -75,23 +75,29 @@ class Batch:
 
     title: str
     nodes: tuple[Node, ...]
-    several: int
+    max_parallel: int
 
 
 def batches(
     max_unavailable: Share | Mapping[str, Share], nodes: Sequence[Node]
 ) -> tuple[Batch, ...]:
     """Workers by the groups that `max_unavailable` names, those of no such group last."""
-    shares = max_unavailable if isinstance(max_unavailable, Mapping) else {REST: max_unavailable}
-    named = [group for group in shares if group != REST]
-    found: dict[str, list[Node]] = {group: [] for group in [*named, REST]}
+    shares = (
+        max_unavailable
+        if isinstance(max_unavailable, Mapping)
+        else {OTHER_WORKERS: max_unavailable}
+    )
+    named_groups = [group for group in shares if group != OTHER_WORKERS]
+    nodes_by_group: dict[str, list[Node]] = {group: [] for group in [*named_groups, OTHER_WORKERS]}
     for node in nodes:
-        found[next((group for group in named if group in node.groups), REST)].append(node)
-    titles = {group: f"the workers of {group}" for group in named}
-    titles[REST] = "the other workers" if named else "the workers"
+        nodes_by_group[
+            next((group for group in named_groups if group in node.groups), OTHER_WORKERS)
+        ].append(node)
+    titles = {group: f"the workers of {group}" for group in named_groups}
+    titles[OTHER_WORKERS] = "the other workers" if named_groups else "the workers"
     return tuple(
         Batch(titles[group], tuple(items), batch_size(shares.get(group, 1), len(items)))
-        for group, items in found.items()
+        for group, items in nodes_by_group.items()
         if items
     )
 
@@ -110,14 +116,14 @@ def unknown_groups(
 
     + groups: of the inventory
     """
-    known = set(groups)
-    named = max_unavailable if isinstance(max_unavailable, Mapping) else {}
+    known_groups = set(groups)
+    named_groups = max_unavailable if isinstance(max_unavailable, Mapping) else {}
     return [
         Problem(
             "",
             f"upgrade.max_unavailable names {group!r}, which is no group of the inventory",
-            f"name one of {', '.join(sorted(known))}, or * for the rest",
+            f"name one of {', '.join(sorted(known_groups))}, or * for the rest",
         )
-        for group in named
-        if group != REST and group not in known
+        for group in named_groups
+        if group != OTHER_WORKERS and group not in known_groups
     ]

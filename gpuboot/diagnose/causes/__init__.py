@@ -17,10 +17,10 @@ from gpuboot.diagnose.causes import (
     network,
     pending,
     pods,
-    refused,
     rights,
     runtime,
 )
+from gpuboot.diagnose.causes import refused as refused
 
 TABLE = (
     *hosts.TABLE,

@@ -10,9 +10,9 @@ from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.kubernetes.components import STATIC_PODS
 from gpuboot.kubernetes.managed_objects import Key
 
-_SHOWN = 12
+_MAX_SHOWN = 12
 _GOES_S = 60.0  # a namespace may take that long to be deleted
-_AGAIN = "run deploys/site.py, which makes it again"
+_RERUN = "run deploys/site.py, which makes it again"
 _RUN = "pyinfra INVENTORY deploys/site.py"
 
 
@@ -22,14 +22,14 @@ def _name(item: Key) -> str:
 
 
 def _lines(names: list[str]) -> tuple[str, ...]:
-    more = len(names) - _SHOWN
-    shown = [f"{name}: there is none" for name in names[:_SHOWN]]
-    return (*shown, *([f"and {more} more"] if more > 0 else []))
+    remaining = len(names) - _MAX_SHOWN
+    lines = [f"{name}: there is none" for name in names[:_MAX_SHOWN]]
+    return (*lines, *([f"and {remaining} more"] if remaining > 0 else []))
 
 
 def component(facts: Facts) -> Iterator[Sighting]:
-    gone = [item for item in facts.cluster.missing.objects if item[0] != "Pod"]
-    if names := sorted(map(_name, gone)):
+    missing = [item for item in facts.cluster.missing.objects if item[0] != "Pod"]
+    if names := sorted(map(_name, missing)):
         yield Sighting(evidence=_lines(names), explains=followers(*names))
 
 
@@ -49,40 +49,48 @@ def static_pod(facts: Facts) -> Iterator[Sighting]:
     """A part of a control plane whose manifest is gone, or whose kubelet does not start it."""
     names = {node.name for node in facts.cluster.nodes}
     for kind, namespace, name in facts.cluster.missing.objects:
-        part = next((one for one in STATIC_PODS if name.startswith(f"{one}-")), "")
+        part = next(
+            (candidate for candidate in STATIC_PODS if name.startswith(f"{candidate}-")), ""
+        )
         node = name.removeprefix(f"{part}-")
         if kind != "Pod" or node not in names:
             continue
-        host = next((one for one in facts.read if one.node == node), None)
+        host = next((candidate for candidate in facts.read if candidate.node == node), None)
         no_manifest = host is not None and part in host.details.no_manifest
-        seen = [f"Pod {namespace}/{name}: there is none"]
+        evidence = [f"Pod {namespace}/{name}: there is none"]
         if no_manifest:
-            seen.append(f"/etc/kubernetes/manifests/{part}.yaml is missing")
+            evidence.append(f"/etc/kubernetes/manifests/{part}.yaml is missing")
         phase = "etcd local" if part == "etcd" else f"control-plane {part.removeprefix('kube-')}"
         yield Sighting(
             node=node,
-            evidence=tuple(seen),
+            evidence=tuple(evidence),
             confidence=Confidence.CERTAIN if no_manifest else Confidence.LIKELY,
             values={"phase": phase},
         )
 
 
 def namespace(facts: Facts) -> Iterator[Sighting]:
-    for one in facts.cluster.going:
-        age = facts.cluster.now - one.since
-        seen = [f"Namespace {one.name}: Terminating for {age:.0f} s", *one.waits]
-        if one.finalizers:
-            seen.append(f"finalizers of its own: {', '.join(one.finalizers)}")
-        sure = Confidence.CERTAIN if age > _GOES_S else Confidence.LIKELY
+    for terminating in facts.cluster.going:
+        age = facts.cluster.now - terminating.since
+        evidence = [
+            f"Namespace {terminating.name}: Terminating for {age:.0f} s",
+            *terminating.waits,
+        ]
+        if terminating.finalizers:
+            evidence.append(f"finalizers of its own: {', '.join(terminating.finalizers)}")
+        confidence = Confidence.CERTAIN if age > _GOES_S else Confidence.LIKELY
         missing = facts.cluster.missing
-        lost = {
+        spaces_by_cause = {
             "component-missing": {space for _, space, _ in missing.objects},
             "release-missing": {name.partition("/")[0] for name in missing.releases},
         }
-        inside = (cause for cause, spaces in lost.items() if one.name in spaces)
-        explains = (*followers(one.name), *inside)
+        inside = (cause for cause, spaces in spaces_by_cause.items() if terminating.name in spaces)
+        explains = (*followers(terminating.name), *inside)
         yield Sighting(
-            evidence=tuple(seen), confidence=sure, values={"going": one.name}, explains=explains
+            evidence=tuple(evidence),
+            confidence=confidence,
+            values={"going": terminating.name},
+            explains=explains,
         )
 
 
@@ -91,7 +99,7 @@ TABLE = (
         id="component-missing",
         meaning="something that the cluster consists of is not there: it was deleted",
         find=component,
-        remedy=_AGAIN,
+        remedy=_RERUN,
         command=_RUN,
         on="here",
         explains=ALL,

@@ -15,10 +15,10 @@ from gpuboot.hosts.packet_verdict import Flow, judge
 # of curl: the server is there, and what it says of anonymous questions
 _ANSWERS = ("200", "401", "403")
 _UNREACHED = ("dial tcp", "i/o timeout", "no route to host", "connection refused")
-_NO_NAME, _REFUSED, _TIMED_OUT = "6", "7", "28"
+_NO_NAME, _CONNECTION_REFUSED, _TIMED_OUT = "6", "7", "28"
 _CODES = {
     _NO_NAME: "no such name",
-    _REFUSED: "connection refused",
+    _CONNECTION_REFUSED: "connection refused",
     _TIMED_OUT: "timed out",
     "35": "TLS failed",
 }
@@ -42,7 +42,7 @@ def _code(host: Host) -> str:
     return _NO_NAME if host.details.unresolved else code
 
 
-def _how(host: Host) -> str:
+def _describe_probe(host: Host) -> str:
     code = _code(host)
     plain = f"curl's exit code {code}" if code else f"HTTP {host.details.api}"
     return f"{host.details.server}/livez from {host.node}: {_CODES.get(code, plain)}"
@@ -60,25 +60,25 @@ def api_server_down(facts: Facts) -> Iterator[Sighting]:
     if not facts.cluster.error and not any(map(_code, controls)):
         return  # it says that it is not well, and answers: it is busy, or starts
     for host in controls:
-        seen = [_how(host)]
-        seen += [
+        evidence = [_describe_probe(host)]
+        evidence += [
             f"/etc/kubernetes/manifests/{part}.yaml is missing" for part in host.details.no_manifest
         ]
         for part in _PARTS[:2]:
-            seen += [f"{part}: {line}" for line in _last_words(host, part)]
-        seen += [f"kubelet: {line}" for line in host.log("kubelet", "manifest")[-1:]]
+            evidence += [f"{part}: {line}" for line in _last_words(host, part)]
+        evidence += [f"kubelet: {line}" for line in host.log("kubelet", "manifest")[-1:]]
         if facts.cluster.error:
-            seen.append(f"asked through {facts.leader or host.node}: {facts.cluster.error}")
+            evidence.append(f"asked through {facts.leader or host.node}: {facts.cluster.error}")
         # a name that is not known there says nothing of the server behind it
-        sure = Confidence.POSSIBLE if _code(host) == _NO_NAME else Confidence.CERTAIN
-        yield Sighting(node=host.node, evidence=tuple(seen), confidence=sure)
+        confidence = Confidence.POSSIBLE if _code(host) == _NO_NAME else Confidence.CERTAIN
+        yield Sighting(node=host.node, evidence=tuple(evidence), confidence=confidence)
 
 
 def _last_words(host: Host, part: str) -> list[str]:
     """What a part of the control plane said last, as the host's files have it."""
-    written = host.details.logs.get(part, ())
+    log_lines = host.details.logs.get(part, ())
     now = host.details.now
-    return lines.last_words(line for line in written if lines.present(line.at, now, RECENT_S))
+    return lines.last_words(line for line in log_lines if lines.present(line.at, now, RECENT_S))
 
 
 def _shut(facts: Facts, *codes: str) -> list[Host]:
@@ -93,8 +93,10 @@ def api_name(facts: Facts) -> Iterator[Sighting]:
     for host in _shut(facts, _NO_NAME):
         name = urlsplit(host.details.server).hostname or ""
         names = [line for line in host.details.resolv if line.startswith("nameserver")]
-        where = f"{host.details.resolv_file}: {', '.join(names) or 'no nameserver'}"
-        yield Sighting(node=host.node, evidence=(_how(host), where), values={"server": name})
+        resolver = f"{host.details.resolv_file}: {', '.join(names) or 'no nameserver'}"
+        yield Sighting(
+            node=host.node, evidence=(_describe_probe(host), resolver), values={"server": name}
+        )
 
 
 def _drops(facts: Facts, host: Host) -> list[str]:
@@ -108,26 +110,26 @@ def _drops(facts: Facts, host: Host) -> list[str]:
     version = way.version if way else 4
     port = target.port or 6443
     labels = []
-    for one in (host, *(item for item in _controls(facts) if item is not host)):
-        if one.state is None:
+    for machine in (host, *(item for item in _controls(facts) if item is not host)):
+        if machine.state is None:
             continue
-        flow = Flow("output" if one is host else "input", version, "tcp", port, source, way)
-        drop = judge(one.state.packet_filter, flow).drop
-        labels += [f"{one.node}: {drop.label}"] if drop else []
+        flow = Flow("output" if machine is host else "input", version, "tcp", port, source, way)
+        drop = judge(machine.state.packet_filter, flow).drop
+        labels += [f"{machine.node}: {drop.label}"] if drop else []
     return labels
 
 
 def api_firewalled(facts: Facts) -> Iterator[Sighting]:
     """Some hosts do not reach the API server: a rule says so, or nothing answers them."""
     controls = _controls(facts)
-    for host in _shut(facts, _REFUSED, _TIMED_OUT):
+    for host in _shut(facts, _CONNECTION_REFUSED, _TIMED_OUT):
         rules = _drops(facts, host)
-        if not rules and _code(host) == _REFUSED:
+        if not rules and _code(host) == _CONNECTION_REFUSED:
             continue  # somebody answers that nobody listens
         itself = f"{facts.leader or controls[0].node} itself answers"
         yield Sighting(
             node=host.node,
-            evidence=(_how(host), itself, *rules[:3]),
+            evidence=(_describe_probe(host), itself, *rules[:3]),
             confidence=Confidence.CERTAIN if rules else Confidence.LIKELY,
         )
 
@@ -136,7 +138,7 @@ def api_unreached(facts: Facts) -> Iterator[Sighting]:
     for host in _shut(facts):
         yield Sighting(
             node=host.node,
-            evidence=(_how(host), "a control plane itself answers"),
+            evidence=(_describe_probe(host), "a control plane itself answers"),
             confidence=Confidence.POSSIBLE,
             values={"server": host.details.server},
         )
@@ -146,14 +148,17 @@ def api_from_pods(facts: Facts) -> Iterator[Sighting]:
     """The node reaches the API server, its pods do not: they say so again and again."""
     reached = {host.node for host in facts.read if _answers(host)}
     cluster = facts.cluster
-    started = max((one.began for one in cluster.pods if one.name.startswith(_PARTS[0])), default=0)
+    started = max(
+        (candidate.started for candidate in cluster.pods if candidate.name.startswith(_PARTS[0])),
+        default=0,
+    )
     for pod in cluster.pods:
         if pod.node not in reached or pod.ready or not pod.name.startswith(_ASKING):
             continue
         network = (
-            one.began
-            for one in cluster.pods
-            if one.node == pod.node and one.name.startswith(_NETWORK)
+            candidate.started
+            for candidate in cluster.pods
+            if candidate.node == pod.node and candidate.name.startswith(_NETWORK)
         )
         since = max([started, *network])
         failures = [
@@ -165,17 +170,17 @@ def api_from_pods(facts: Facts) -> Iterator[Sighting]:
         if failures:
             at = failures[-1].at
             ago = "" if at is None else f"{cluster.now - at:.0f} s ago: "
-            seen = (f"{ago}{failures[-1]}", f"{pod.node} itself reaches the API server")
+            evidence = (f"{ago}{failures[-1]}", f"{pod.node} itself reaches the API server")
             # a container that waits for its next start has not tried since
             now = lines.present(at, cluster.now, _TRIES_S)
-            sure = Confidence.LIKELY if now else Confidence.POSSIBLE
-            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
+            confidence = Confidence.LIKELY if now else Confidence.POSSIBLE
+            yield Sighting(node=pod.node, pod=pod.key, evidence=evidence, confidence=confidence)
 
 
 def part_failing(facts: Facts) -> Iterator[Sighting]:
     """A static pod of the control plane ends again and again, and the API server answers."""
     for pod in facts.cluster.pods:
-        part = next((one for one in _PARTS if pod.name.startswith(f"{one}-")), "")
+        part = next((name for name in _PARTS if pod.name.startswith(f"{name}-")), "")
         if pod.namespace != "kube-system" or not part or pod.ready:
             continue
         if container := failing(facts, pod):

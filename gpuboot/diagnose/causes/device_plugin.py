@@ -31,14 +31,20 @@ def gpu_unhealthy(facts: Facts) -> Iterator[Sighting]:
     cluster = facts.cluster
     for node in cluster.nodes:
         plugins = _plugins(facts, node.name)
-        settled = [one for one in plugins if one.ready and cluster.now - one.began > _SETTLES_S]
-        seen = _short(node)
-        if not seen or not settled:
+        settled = [
+            plugin
+            for plugin in plugins
+            if plugin.ready and cluster.now - plugin.started > _SETTLES_S
+        ]
+        evidence = _short(node)
+        if not evidence or not settled:
             continue
-        lines = [line for one in settled for line in cluster.log_since_start(one, *_UNHEALTHY)]
+        lines = [
+            line for plugin in settled for line in cluster.log_since_start(plugin, *_UNHEALTHY)
+        ]
         yield Sighting(
             node=node.name,
-            evidence=(*seen, *(f"device plugin: {line}" for line in lines[-1:])),
+            evidence=(*evidence, *(f"device plugin: {line}" for line in lines[-1:])),
             confidence=Confidence.CERTAIN if lines else Confidence.LIKELY,
         )
 
@@ -46,25 +52,27 @@ def gpu_unhealthy(facts: Facts) -> Iterator[Sighting]:
 def device_plugin_missing(facts: Facts) -> Iterator[Sighting]:
     """Nobody offers a node's GPUs: the plugin's pod is not there, not ready, or just started."""
     cluster = facts.cluster
-    sets = [one for one in cluster.workloads if one.kind == "DaemonSet" and _PLUGIN in one.name]
+    sets = [item for item in cluster.workloads if item.kind == "DaemonSet" and _PLUGIN in item.name]
     for node in cluster.nodes:
-        seen = _short(node) or _none(facts, node)
+        evidence = _short(node) or _none(facts, node)
         plugins = _plugins(facts, node.name)
-        if not seen or any(one.ready and cluster.now - one.began > _SETTLES_S for one in plugins):
+        if not evidence or any(
+            item.ready and cluster.now - item.started > _SETTLES_S for item in plugins
+        ):
             continue
         pods = [
-            f"{one.key} was started {cluster.now - one.began:.0f} s ago"
-            if one.ready
-            else f"{one.key} is not ready"
-            for one in plugins
+            f"{item.key} was started {cluster.now - item.started:.0f} s ago"
+            if item.ready
+            else f"{item.key} is not ready"
+            for item in plugins
         ]
-        gone = not any(one.ready for one in plugins)
-        rolling = [f"DaemonSet {one.key} is being rolled out" for one in sets if one.rolling]
+        is_missing = not any(item.ready for item in plugins)
+        rolling = [f"DaemonSet {item.key} is being rolled out" for item in sets if item.rolling]
         yield Sighting(
             node=node.name,
-            evidence=(*seen, *(pods or ["no pod of the device plugin is on it"]), *rolling[:1]),
+            evidence=(*evidence, *(pods or ["no pod of the device plugin is on it"]), *rolling[:1]),
             # one that has just been started has not told the kubelet of all GPUs yet
-            confidence=Confidence.CERTAIN if gone else Confidence.LIKELY,
+            confidence=Confidence.CERTAIN if is_missing else Confidence.LIKELY,
         )
 
 

@@ -30,7 +30,7 @@ def _loaded(host: Host) -> bool:
     return bool(host.state and host.state.driver_loaded)
 
 
-def _says(host: Host) -> tuple[str, ...]:
+def _smi_error_lines(host: Host) -> tuple[str, ...]:
     error = host.gpu.smi_error if host.gpu else ""
     return (f"nvidia-smi: {error}",) if error else ()
 
@@ -39,31 +39,41 @@ def nouveau_loaded(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         if host.state and "nouveau" in host.state.modules and not _loaded(host):
             kernel = host.kernel("nouveau")
-            seen = ("lsmod has nouveau, and no NVIDIA driver is loaded", *_says(host), *kernel[-1:])
-            yield Sighting(node=host.node, evidence=seen)
+            evidence = (
+                "lsmod has nouveau, and no NVIDIA driver is loaded",
+                *_smi_error_lines(host),
+                *kernel[-1:],
+            )
+            yield Sighting(node=host.node, evidence=evidence)
 
 
 def module_rejected(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
-        found = host.details
+        details = host.details
         # what is not on disk, nobody refused; that DKMS did not build it is another cause
-        if not found.module_file and not found.mok_waiting:
+        if not details.module_file and not details.mok_waiting:
             continue
-        on = bool(host.state and host.state.secure_boot.enforced) or "enabled" in found.secure_boot
+        on = (
+            bool(host.state and host.state.secure_boot.enforced) or "enabled" in details.secure_boot
+        )
         if not on or _loaded(host):
             continue
-        seen = ["Secure Boot is on, and the NVIDIA module is not loaded"]
+        evidence = ["Secure Boot is on, and the NVIDIA module is not loaded"]
         kernel = host.kernel(*_REJECTED)
-        if found.module_file:
-            seen.append(f"signer of {found.module_file}: {found.module_signer or 'none'}")
-        unknown = bool(found.module_file) and found.module_signer not in found.mok
-        if found.mok_waiting:
-            seen.append(f"waits for its enrolment at the console: {', '.join(found.mok_waiting)}")
-        if kernel or found.mok_waiting or unknown:
+        if details.module_file:
+            evidence.append(f"signer of {details.module_file}: {details.module_signer or 'none'}")
+        unknown = bool(details.module_file) and details.module_signer not in details.mok
+        if details.mok_waiting:
+            evidence.append(
+                f"waits for its enrolment at the console: {', '.join(details.mok_waiting)}"
+            )
+        if kernel or details.mok_waiting or unknown:
             # the kernel does not say which module it refused: not one whose signer is enrolled
-            shown = (kernel and unknown) or found.module_signer in found.mok_waiting
-            sure = Confidence.CERTAIN if shown else Confidence.LIKELY
-            yield Sighting(node=host.node, evidence=(*seen, *kernel[-1:]), confidence=sure)
+            is_proven = (kernel and unknown) or details.module_signer in details.mok_waiting
+            confidence = Confidence.CERTAIN if is_proven else Confidence.LIKELY
+            yield Sighting(
+                node=host.node, evidence=(*evidence, *kernel[-1:]), confidence=confidence
+            )
 
 
 def headers_missing(facts: Facts) -> Iterator[Sighting]:
@@ -74,15 +84,15 @@ def headers_missing(facts: Facts) -> Iterator[Sighting]:
         built = [line for line in state.dkms.status if state.kernel in line]
         if host.details.module_file or built or not state.dkms.status:
             continue
-        seen = (
+        evidence = (
             f"the kernel {state.kernel} runs, and its headers are {state.headers}",
             f"dkms built the driver for others: {'; '.join(state.dkms.status)}",
         )
-        sure = Confidence.LIKELY if state.headers == "unknown" else Confidence.CERTAIN
+        confidence = Confidence.LIKELY if state.headers == "unknown" else Confidence.CERTAIN
         yield Sighting(
             node=host.node,
-            evidence=(*seen, *_says(host)),
-            confidence=sure,
+            evidence=(*evidence, *_smi_error_lines(host)),
+            confidence=confidence,
             values={"package": _install_headers(state)},
         )
 
@@ -97,14 +107,14 @@ def _install_headers(state: NodeState) -> str:
 def driver_mismatch(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         state = host.state
-        said = host.gpu.smi_error if host.gpu else ""
+        smi_error = host.gpu.smi_error if host.gpu else ""
         kernel = host.kernel(_API)
-        if state is None or not _loaded(host) or _MISMATCH not in said:
+        if state is None or not _loaded(host) or _MISMATCH not in smi_error:
             continue
-        seen = [f"nvidia-smi: {said}", f"loaded in the kernel: {state.driver_loaded}"]
+        evidence = [f"nvidia-smi: {smi_error}", f"loaded in the kernel: {state.driver_loaded}"]
         if on_disk := state.driver_module or state.driver_package:
-            seen.append(f"on disk: {on_disk}")
-        yield Sighting(node=host.node, evidence=(*seen, *kernel[-1:]))
+            evidence.append(f"on disk: {on_disk}")
+        yield Sighting(node=host.node, evidence=(*evidence, *kernel[-1:]))
 
 
 def driver_not_loaded(facts: Facts) -> Iterator[Sighting]:
@@ -113,13 +123,13 @@ def driver_not_loaded(facts: Facts) -> Iterator[Sighting]:
             continue
         kernel = host.kernel("NVRM", "nvidia")
         count = len(host.state.gpus) if host.state else 0
-        seen = (
+        evidence = (
             f"{count} GPUs on the bus, and no NVIDIA driver in the kernel",
-            *_says(host),
+            *_smi_error_lines(host),
             *_blocked(host),
         )
         yield Sighting(
-            node=host.node, evidence=(*seen, *kernel[-2:]), confidence=Confidence.POSSIBLE
+            node=host.node, evidence=(*evidence, *kernel[-2:]), confidence=Confidence.POSSIBLE
         )
 
 

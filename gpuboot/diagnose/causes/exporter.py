@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gpuboot.diagnose.facts import RECENT_S, Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
-from gpuboot.diagnose.objects import Ended, Pod
+from gpuboot.diagnose.objects import Pod, Termination
 
 _LABELS = (("app", "nvidia-dcgm-exporter"), ("app.kubernetes.io/name", "dcgm-exporter"))
 _UNKNOWN = re.compile(
@@ -38,41 +38,43 @@ def is_exporter(pod: Pod) -> bool:
 def oom(facts: Facts) -> Iterator[Sighting]:
     """Killed while it ran, or, with still less, while runc started it."""
     for pod in exporters(facts):
-        for one in pod.containers:
-            ended = one.ended or Ended()
-            ago = facts.cluster.now - ended.at
-            told = () if one.ready else (one.message, ended.message)
-            seen = [text for text in told if _NO_START in text]
-            if ended.reason == _OOM and ago < RECENT_S:
-                seen = [f"{_OOM} {ago:.0f} s ago"]
-            if seen:
+        for container in pod.containers:
+            termination = container.termination or Termination()
+            ago = facts.cluster.now - termination.at
+            messages = () if container.ready else (container.message, termination.message)
+            symptoms = [text for text in messages if _NO_START in text]
+            if termination.reason == _OOM and ago < RECENT_S:
+                symptoms = [f"{_OOM} {ago:.0f} s ago"]
+            if symptoms:
                 # it may be well since, or be killed again as soon as it has grown
-                sure = Confidence.LIKELY if one.ready else Confidence.CERTAIN
-                evidence = (f"container {one.name}: {seen[-1]}",)
-                yield Sighting(node=pod.node, pod=pod.key, evidence=evidence, confidence=sure)
+                confidence = Confidence.LIKELY if container.ready else Confidence.CERTAIN
+                evidence = (f"container {container.name}: {symptoms[-1]}",)
+                yield Sighting(node=pod.node, pod=pod.key, evidence=evidence, confidence=confidence)
 
 
 def probe_killed(facts: Facts) -> Iterator[Sighting]:
     for pod in exporters(facts):
-        told = [
-            one for one in facts.cluster.told(pod.key, "Unhealthy") if "Liveness" in one.message
+        events = [
+            item
+            for item in facts.cluster.events_of(pod.key, "Unhealthy")
+            if "Liveness" in item.message
         ]
         killed = [
-            one
-            for one in pod.containers
-            if one.restarts
-            and one.ended
-            and facts.cluster.ended_lately(one)
-            and one.ended.reason != _OOM
+            item
+            for item in pod.containers
+            if item.restarts
+            and item.termination
+            and facts.cluster.ended_lately(item)
+            and item.termination.reason != _OOM
         ]
-        if told and killed:
-            seen = (
-                told[-1].message,
+        if events and killed:
+            evidence = (
+                events[-1].message,
                 f"container {killed[0].name}: started {killed[0].restarts + 1} times",
             )
-            late = facts.cluster.present(told[-1].at) or not killed[0].ready
-            sure = Confidence.CERTAIN if late else Confidence.LIKELY
-            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
+            late = facts.cluster.present(events[-1].at) or not killed[0].ready
+            confidence = Confidence.CERTAIN if late else Confidence.LIKELY
+            yield Sighting(node=pod.node, pod=pod.key, evidence=evidence, confidence=confidence)
 
 
 def unknown_counter(facts: Facts) -> Iterator[Sighting]:
@@ -100,17 +102,19 @@ def duplicate_labels(facts: Facts) -> Iterator[Sighting]:
 
 def stale_collectors(facts: Facts) -> Iterator[Sighting]:
     """The ConfigMap has changed since the exporter started: a subPath mount never shows that."""
-    known = set(facts.cluster.collectors.values())
-    rolling = any(one.rolling for one in facts.cluster.workloads if "dcgm-exporter" in one.name)
+    digests = set(facts.cluster.collectors.values())
+    rolling = any(
+        workload.rolling for workload in facts.cluster.workloads if "dcgm-exporter" in workload.name
+    )
     for pod in exporters(facts):
-        if pod.stamp and known and pod.stamp not in known:
-            seen = (
+        if pod.stamp and digests and pod.stamp not in digests:
+            evidence = (
                 "it started with other collectors than any ConfigMap has now",
                 f"annotation {pod.stamp[:20]}… is no digest of {', '.join(_maps(facts))}",
             )
             # a rollout replaces it in a moment
-            sure = Confidence.LIKELY if rolling else Confidence.CERTAIN
-            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
+            confidence = Confidence.LIKELY if rolling else Confidence.CERTAIN
+            yield Sighting(node=pod.node, pod=pod.key, evidence=evidence, confidence=confidence)
 
 
 def _maps(facts: Facts) -> list[str]:
@@ -120,24 +124,24 @@ def _maps(facts: Facts) -> list[str]:
 def shared_attribution(facts: Facts) -> Iterator[Sighting]:
     """Time slices have no series of their own unless the exporter is told so."""
     shared = [
-        one
-        for one in facts.cluster.nodes
-        if one.labels.get(_SHARED) == "time-slicing"
-        or int(one.labels.get("nvidia.com/gpu.replicas", "1") or 1) > 1
+        item
+        for item in facts.cluster.nodes
+        if item.labels.get(_SHARED) == "time-slicing"
+        or int(item.labels.get("nvidia.com/gpu.replicas", "1") or 1) > 1
     ]
     sets = [
-        one
-        for one in facts.cluster.workloads
-        if one.kind == "DaemonSet" and one.name.endswith("dcgm-exporter")
+        item
+        for item in facts.cluster.workloads
+        if item.kind == "DaemonSet" and item.name.endswith("dcgm-exporter")
     ]
-    if not sets or any(_VIRTUAL in one.env for one in sets):
+    if not sets or any(_VIRTUAL in item.env for item in sets):
         return
     for node in shared:
-        seen = (
+        evidence = (
             f"{node.name} shares each GPU among {node.labels.get('nvidia.com/gpu.replicas')} pods",
             f"DaemonSet {sets[0].key} has no {_VIRTUAL}",
         )
-        yield Sighting(node=node.name, evidence=seen)
+        yield Sighting(node=node.name, evidence=evidence)
 
 
 _POD = "kubectl -n {namespace} logs {name} --previous --tail=20"

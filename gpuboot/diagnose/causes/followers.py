@@ -38,5 +38,5 @@ def of_refused(owner: str) -> tuple[str, ...]:
 
     + owner: of the pods, as `namespace/name`
     """
-    found, of_any = followers(owner), _FOLLOW[-1][1]
-    return found if len(found) > len(of_any) else ()
+    causes, of_any = followers(owner), _FOLLOW[-1][1]
+    return causes if len(causes) > len(of_any) else ()

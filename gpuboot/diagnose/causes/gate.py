@@ -12,12 +12,14 @@ from gpuboot.kubernetes.gate import CONDITION, KEY
 def gate_closed(facts: Facts) -> Iterator[Sighting]:
     """Nodes with the gate's taint or label, and what their condition says of the proof."""
     for node in facts.cluster.nodes:
-        marks = [f"taint {one}" for one in node.taints if one.startswith((f"{KEY}=", f"{KEY}:"))]
+        marks = [
+            f"taint {taint}" for taint in node.taints if taint.startswith((f"{KEY}=", f"{KEY}:"))
+        ]
         marks += [f"label {KEY}={node.labels[KEY]}"] if KEY in node.labels else []
         if marks:
             status, message = node.conditions.get(CONDITION, ("", ""))
-            said = (f"{CONDITION} is {status}: {message}",) if status else ()
-            yield Sighting(node=node.name, evidence=(*marks, *said))
+            condition = (f"{CONDITION} is {status}: {message}",) if status else ()
+            yield Sighting(node=node.name, evidence=(*marks, *condition))
 
 
 TABLE = (

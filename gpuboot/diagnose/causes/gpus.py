@@ -28,8 +28,8 @@ def _needs_manager(host: Host) -> bool:
 
 def _package(host: Host) -> str:
     packages = host.state.packages if host.state else {}
-    found = [version for name, version in packages.items() if name.startswith(_MANAGER)]
-    return found[0] if found else ""
+    versions = [version for name, version in packages.items() if name.startswith(_MANAGER)]
+    return versions[0] if versions else ""
 
 
 def _upstream(version: str) -> str:
@@ -40,13 +40,15 @@ def fabric_manager_missing(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         if _needs_manager(host) and not _package(host) and _MANAGER not in host.details.units:
             count = len(host.state.nvswitches) if host.state else 0
-            what = f"{count} NVSwitches on the bus" if count else "NVLink 5 switches behind bridges"
-            seen = (f"{what}, and no package nvidia-fabricmanager", *_fabric(host))
+            hardware = (
+                f"{count} NVSwitches on the bus" if count else "NVLink 5 switches behind bridges"
+            )
+            evidence = (f"{hardware}, and no package nvidia-fabricmanager", *_fabric(host))
             version = host.state.driver_loaded if host.state else ""
             # in a virtual machine the host below it may run the fabric manager
-            sure = Confidence.CERTAIN if _fabric(host) else Confidence.LIKELY
+            confidence = Confidence.CERTAIN if _fabric(host) else Confidence.LIKELY
             values = {"branch": version.partition(".")[0]}
-            yield Sighting(node=host.node, evidence=seen, confidence=sure, values=values)
+            yield Sighting(node=host.node, evidence=evidence, confidence=confidence, values=values)
 
 
 def fabric_manager_version(facts: Facts) -> Iterator[Sighting]:
@@ -55,38 +57,42 @@ def fabric_manager_version(facts: Facts) -> Iterator[Sighting]:
         package = _upstream(_package(host))
         lines = host.log(_MANAGER, "don't match with driver version", "version mismatch")
         if _needs_manager(host) and package and loaded and package != loaded:
-            seen = (f"fabric manager {package}, driver {loaded}", *_fabric(host), *lines[-1:])
+            evidence = (f"fabric manager {package}, driver {loaded}", *_fabric(host), *lines[-1:])
             # the package is newer than what runs, until that is started anew
-            sure = Confidence.CERTAIN if len(seen) > 1 else Confidence.LIKELY
+            confidence = Confidence.CERTAIN if len(evidence) > 1 else Confidence.LIKELY
             values = {"version": loaded}
-            yield Sighting(node=host.node, evidence=seen, confidence=sure, values=values)
+            yield Sighting(node=host.node, evidence=evidence, confidence=confidence, values=values)
 
 
 def fabric_not_ready(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         unit = host.details.units.get(_MANAGER)
-        seen = list(_fabric(host))
-        ended = _needs_manager(host) and unit is not None and unit.active != "active"
-        if ended and unit:
-            seen.insert(0, f"{_MANAGER}.service is {unit.active}, result {unit.result}")
-        if not seen or not (_package(host) or unit):
+        evidence = list(_fabric(host))
+        is_stopped = _needs_manager(host) and unit is not None and unit.active != "active"
+        if is_stopped and unit:
+            evidence.insert(0, f"{_MANAGER}.service is {unit.active}, result {unit.result}")
+        if not evidence or not (_package(host) or unit):
             continue
         lines = host.log(_MANAGER)
-        told = [
+        pod_lines = [
             line
             for pod in facts.cluster.pods
             if pod.node == host.node and pod.gpus
             for line in facts.cluster.log(pod, *_NOT_READY)
         ]
         # a manager that runs may have just been started
-        sure = Confidence.CERTAIN if ended or lines or told else Confidence.LIKELY
-        yield Sighting(node=host.node, evidence=(*seen, *lines[-1:], *told[-1:]), confidence=sure)
+        confidence = Confidence.CERTAIN if is_stopped or lines or pod_lines else Confidence.LIKELY
+        yield Sighting(
+            node=host.node,
+            evidence=(*evidence, *lines[-1:], *pod_lines[-1:]),
+            confidence=confidence,
+        )
 
 
 def _fabric(host: Host) -> tuple[str, ...]:
     """What keeps GPUs out of their NVLink fabric, by what they say themselves."""
     gpus = host.gpu.gpus if host.gpu else ()
-    return tuple(f"GPU {one.index}: {one.fabric_error}" for one in gpus if one.fabric_error)
+    return tuple(f"GPU {gpu.index}: {gpu.fabric_error}" for gpu in gpus if gpu.fabric_error)
 
 
 def gpu_failed(facts: Facts) -> Iterator[Sighting]:
@@ -94,25 +100,27 @@ def gpu_failed(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         if host.gpu is None or not (host.state and host.state.driver_loaded):
             continue
-        seen = [f"{slot}: {text}" for slot, text in host.gpu.gpu_errors.items()]
-        seen += [f"GPU {one.index} ({one.pci}): {one.fault}" for one in host.gpu.gpus if one.fault]
-        listed = {one.pci.lower() for one in host.gpu.gpus}
+        evidence = [f"{slot}: {text}" for slot, text in host.gpu.gpu_errors.items()]
+        evidence += [
+            f"GPU {gpu.index} ({gpu.pci}): {gpu.fault}" for gpu in host.gpu.gpus if gpu.fault
+        ]
+        listed_addresses = {gpu.pci.lower() for gpu in host.gpu.gpus}
         failed = [
             line
             for line in _since_load(host)
-            if (match := _INIT.search(line)) and (match[1] or "").lower() not in listed
+            if (match := _INIT.search(line)) and (match[1] or "").lower() not in listed_addresses
         ]
-        missing = len(host.state.gpus) - len(listed)
-        sure = Confidence.CERTAIN if seen else Confidence.LIKELY
-        if not seen and missing > 0 and failed:
-            seen = [f"nvidia-smi lists {len(host.gpu.gpus)} of {len(host.state.gpus)} GPUs"]
-            named = {match[1] for line in failed if (match := _INIT.search(line))}
-            if named & {device.slot.lower() for device in host.state.gpus}:
-                sure = Confidence.CERTAIN
-        if seen:
+        missing = len(host.state.gpus) - len(listed_addresses)
+        confidence = Confidence.CERTAIN if evidence else Confidence.LIKELY
+        if not evidence and missing > 0 and failed:
+            evidence = [f"nvidia-smi lists {len(host.gpu.gpus)} of {len(host.state.gpus)} GPUs"]
+            failed_addresses = {match[1] for line in failed if (match := _INIT.search(line))}
+            if failed_addresses & {device.slot.lower() for device in host.state.gpus}:
+                confidence = Confidence.CERTAIN
+        if evidence:
             xids = [item.text for item in _xids(host) if item.code in (79, 119, 120)]
             lines = [*failed[-1:], *xids[-1:]]
-            yield Sighting(node=host.node, evidence=(*seen, *lines), confidence=sure)
+            yield Sighting(node=host.node, evidence=(*evidence, *lines), confidence=confidence)
 
 
 def _since_load(host: Host) -> tuple[Line, ...]:
@@ -177,11 +185,11 @@ def _nvswitch_errors(facts: Facts, *, always: bool) -> Iterator[Sighting]:
             and item.seconds > host.details.uptime_s - _RECENT_S
         ]
         if lines:
-            said = host.log(_MANAGER, "NVSwitch fatal error")
+            manager_lines = host.log(_MANAGER, "NVSwitch fatal error")
             # both tell what took place; whether it is over, they do not
             yield Sighting(
                 node=host.node,
-                evidence=(*tuple(dict.fromkeys(lines))[-3:], *_fabric(host), *said[-1:]),
+                evidence=(*tuple(dict.fromkeys(lines))[-3:], *_fabric(host), *manager_lines[-1:]),
                 confidence=Confidence.LIKELY,
             )
 
@@ -194,14 +202,16 @@ def gpus_lost_in_containers(facts: Facts) -> Iterator[Sighting]:
         host = hosts.get(pod.node)
         if pod.going or not lines or host is None or host.gpu is None or host.gpu.smi_error:
             continue
-        seen = [f"in the pod: {lines[-1]}", "nvidia-smi works on the node itself"]
-        sure = Confidence.LIKELY
+        evidence = [f"in the pod: {lines[-1]}", "nvidia-smi works on the node itself"]
+        confidence = Confidence.LIKELY
         no_links = host.details.char_links == 0
         systemd = host.details.runtime_cgroups.get("runc", False)
         if no_links and systemd and any(facts.cluster.present(line.at) for line in lines):
-            seen.append("systemd keeps the cgroups, and /dev/char has no link to an NVIDIA device")
-            sure = Confidence.CERTAIN
-        yield Sighting(node=pod.node, pod=pod.key, evidence=tuple(seen), confidence=sure)
+            evidence.append(
+                "systemd keeps the cgroups, and /dev/char has no link to an NVIDIA device"
+            )
+            confidence = Confidence.CERTAIN
+        yield Sighting(node=pod.node, pod=pod.key, evidence=tuple(evidence), confidence=confidence)
 
 
 _BELOW = ("gpu-unhealthy", "device-plugin-missing", "pending-resource", "pod-crash-loop")

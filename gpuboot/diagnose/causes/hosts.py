@@ -18,12 +18,12 @@ _STALLED = 20.0  # per cent of the time in which all work waits for memory
 def host_silent(facts: Facts) -> Iterator[Sighting]:
     """Where no host at all answers, the way from the control machine may be what is broken."""
     silent = [host for host in facts.hosts if host.error]
-    nobody = len(silent) > 1 and not facts.read
+    all_silent = len(silent) > 1 and not facts.read
     for host in silent:
         yield Sighting(
             node=host.node,
-            evidence=(host.error, *(("no host answers this machine",) if nobody else ())),
-            confidence=Confidence.LIKELY if nobody else Confidence.CERTAIN,
+            evidence=(host.error, *(("no host answers this machine",) if all_silent else ())),
+            confidence=Confidence.LIKELY if all_silent else Confidence.CERTAIN,
             values={"host": host.name},
         )
 
@@ -36,41 +36,47 @@ def clock_skew(facts: Facts) -> Iterator[Sighting]:
         if abs(host.skew_s) < _SKEW_S:
             continue
         way = "ahead of" if host.skew_s > 0 else "behind"
-        seen = [f"its clock is {abs(host.skew_s):.0f} s {way} the control machine's"]
+        evidence = [f"its clock is {abs(host.skew_s):.0f} s {way} the control machine's"]
         if host.state and not host.state.ntp_synchronised:
-            seen.append("timedatectl: NTPSynchronized=no")
+            evidence.append("timedatectl: NTPSynchronized=no")
         if own:
-            seen.append("so is every host's: the control machine's own clock may be the wrong one")
-        sure = Confidence.POSSIBLE if own else Confidence.CERTAIN
-        yield Sighting(node=host.node, evidence=tuple(seen), confidence=sure)
+            evidence.append(
+                "so is every host's: the control machine's own clock may be the wrong one"
+            )
+        confidence = Confidence.POSSIBLE if own else Confidence.CERTAIN
+        yield Sighting(node=host.node, evidence=tuple(evidence), confidence=confidence)
 
 
 def disk_full(facts: Facts) -> Iterator[Sighting]:
     for host in facts.read:
-        seen = []
+        evidence = []
         for disk in host.details.disks:
             if disk.used >= _FULL:
-                seen.append(f"{disk.path}: {disk.used} % used, {disk.free_kib // 1024} MiB free")
+                evidence.append(
+                    f"{disk.path}: {disk.used} % used, {disk.free_kib // 1024} MiB free"
+                )
             if disk.inodes >= _FULL:
-                seen.append(f"{disk.path}: {disk.inodes} % of the inodes used")
+                evidence.append(f"{disk.path}: {disk.inodes} % of the inodes used")
         node = facts.cluster.node(host.node)
         status, message = node.conditions.get("DiskPressure", ("", "")) if node else ("", "")
-        full = bool(seen)
+        full = bool(evidence)
         if status == "True":
-            seen.append(f"node condition DiskPressure: {message}")
+            evidence.append(f"node condition DiskPressure: {message}")
             full = full or any(disk.used >= _PRESSED for disk in host.details.disks)
-        if seen:
+        if evidence:
             # the kubelet takes the condition back minutes after there is room again
-            sure = Confidence.CERTAIN if full else Confidence.LIKELY
-            yield Sighting(node=host.node, evidence=tuple(dict.fromkeys(seen)), confidence=sure)
+            confidence = Confidence.CERTAIN if full else Confidence.LIKELY
+            yield Sighting(
+                node=host.node, evidence=tuple(dict.fromkeys(evidence)), confidence=confidence
+            )
 
 
 def disk_read_only(facts: Facts) -> Iterator[Sighting]:
     for host in facts.read:
         if host.details.read_only:
             kernel = host.kernel("Remounting", "I/O")
-            seen = [f"{path} is mounted read-only" for path in host.details.read_only]
-            yield Sighting(node=host.node, evidence=(*seen, *kernel[-2:]))
+            evidence = [f"{path} is mounted read-only" for path in host.details.read_only]
+            yield Sighting(node=host.node, evidence=(*evidence, *kernel[-2:]))
 
 
 def memory_short(facts: Facts) -> Iterator[Sighting]:
@@ -80,10 +86,10 @@ def memory_short(facts: Facts) -> Iterator[Sighting]:
         condition = [f"node condition MemoryPressure: {message}"] if status == "True" else []
         stalled = host.details.memory_pressure >= _STALLED
         share = f"/proc/pressure/memory: full avg10={host.details.memory_pressure}"
-        if seen := [*condition, *([share] if stalled else [])]:
+        if evidence := [*condition, *([share] if stalled else [])]:
             # the kubelet takes the condition back minutes after there is memory again
-            sure = Confidence.CERTAIN if condition and stalled else Confidence.LIKELY
-            yield Sighting(node=host.node, evidence=tuple(seen), confidence=sure)
+            confidence = Confidence.CERTAIN if condition and stalled else Confidence.LIKELY
+            yield Sighting(node=host.node, evidence=tuple(evidence), confidence=confidence)
 
 
 def kubelet_stopped(facts: Facts) -> Iterator[Sighting]:
@@ -91,34 +97,34 @@ def kubelet_stopped(facts: Facts) -> Iterator[Sighting]:
         unit = host.details.units.get("kubelet")
         if not host.joined or unit is None or (unit.active, unit.sub) == ("active", "running"):
             continue
-        how = f"kubelet.service is {unit.active} ({unit.sub}), result {unit.result}"
-        seen = [f"{how}, exit status {unit.status}"]
+        state = f"kubelet.service is {unit.active} ({unit.sub}), result {unit.result}"
+        evidence = [f"{state}, exit status {unit.status}"]
         if unit.load == "masked":
-            seen.append("kubelet.service is masked")
+            evidence.append("kubelet.service is masked")
         # one that was stopped gave up nothing: what it said is of before
         last = [] if unit.result == "success" else last_words(host.log("kubelet"))
-        yield Sighting(node=host.node, evidence=(*seen, *last))
+        yield Sighting(node=host.node, evidence=(*evidence, *last))
 
 
 def certificates_expired(facts: Facts) -> Iterator[Sighting]:
     for host in facts.read:
         clock = host.kubeadm.clock
         # by its own clock, which others do not share where it is off
-        gone = [item for item in host.kubeadm.certificates if clock and item.expires < clock]
-        if not gone:
+        expired = [item for item in host.kubeadm.certificates if clock and item.expires < clock]
+        if not expired:
             continue
-        seen = [f"{item.name} expired on {_day(item.expires)}" for item in gone]
+        evidence = [f"{item.name} expired on {_day(item.expires)}" for item in expired]
         lines = [
             *host.log("kubelet", "certificate has expired"),
             *host.log("kube-apiserver", "certificate has expired"),
         ]
         # by a clock that is right they may not have
-        ours = clock - host.skew_s
-        sure = any(item.expires < ours for item in gone)
+        own_clock = clock - host.skew_s
+        is_certain = any(item.expires < own_clock for item in expired)
         yield Sighting(
             node=host.node,
-            evidence=(*seen[:4], *lines[-1:]),
-            confidence=Confidence.CERTAIN if sure else Confidence.POSSIBLE,
+            evidence=(*evidence[:4], *lines[-1:]),
+            confidence=Confidence.CERTAIN if is_certain else Confidence.POSSIBLE,
         )
 
 

@@ -15,36 +15,39 @@ _IMAGE = re.compile(r'image "([^"]+)"')
 _HOST = re.compile(r"(?:https?://|lookup )([\w.:-]+)")
 
 
-def _of(wanted: str) -> Callable[[Facts], Iterator[Sighting]]:
+def _of(cause: str) -> Callable[[Facts], Iterator[Sighting]]:
     def find(facts: Facts) -> Iterator[Sighting]:
         for pod in facts.cluster.pods:
-            waits = [one for one in pod.containers if one.reason in _WAITS]
+            waits = [item for item in pod.containers if item.reason in _WAITS]
             if pod.going or not waits:
                 continue
             # the state of a back-off does not say why; the event before it does
-            said = [
-                one.message
-                for one in facts.cluster.told(pod.key, "Failed", "FailedPull")
-                if "pull" in one.message
-            ] + [one.message for one in waits]
-            text = next((one for one in reversed(said) if name_of(one)), said[-1] if said else "")
-            if name_of(text) == wanted:
+            messages = [
+                item.message
+                for item in facts.cluster.events_of(pod.key, "Failed", "FailedPull")
+                if "pull" in item.message
+            ] + [item.message for item in waits]
+            text = next(
+                (item for item in reversed(messages) if name_of(item)),
+                messages[-1] if messages else "",
+            )
+            if name_of(text) == cause:
                 image, registry = _IMAGE.search(text), _HOST.search(text)
                 values = {
                     "image": image[1] if image else "IMAGE",
                     "registry": registry[1] if registry else "REGISTRY",
                 }
                 # the kubelet tries again after at most five minutes
-                now = any(name_of(one.message) == wanted for one in waits) or any(
+                now = any(name_of(item.message) == cause for item in waits) or any(
                     event.message == text and facts.cluster.now - event.at < _TRIES_S
-                    for event in facts.cluster.told(pod.key)
+                    for event in facts.cluster.events_of(pod.key)
                 )
-                sure = Confidence.CERTAIN if now else Confidence.LIKELY
-                sure = sure if wanted else Confidence.POSSIBLE
+                confidence = Confidence.CERTAIN if now else Confidence.LIKELY
+                confidence = confidence if cause else Confidence.POSSIBLE
                 yield Sighting(
                     node=pod.node,
                     pod=pod.key,
-                    confidence=sure,
+                    confidence=confidence,
                     values=values,
                     evidence=(f"{waits[0].name}: {text[:400]}",),
                 )

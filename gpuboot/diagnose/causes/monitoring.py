@@ -29,23 +29,25 @@ def _selects(
 
 
 def not_selected(facts: Facts) -> Iterator[Sighting]:
-    known = facts.cluster.prometheuses
+    prometheuses = facts.cluster.prometheuses
     for monitor, labels in facts.cluster.monitors:
-        if not known or any(_selects(facts, name, spec, monitor, labels) for name, spec in known):
+        if not prometheuses or any(
+            _selects(facts, name, spec, monitor, labels) for name, spec in prometheuses
+        ):
             continue
         words = ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "none"
         wants = [
             f"Prometheus {name} selects {_words(spec.get('serviceMonitorSelector'))}"
-            for name, spec in known
+            for name, spec in prometheuses
         ]
-        about = any(word in monitor for word in _GPU)
+        is_gpu_monitor = any(word in monitor for word in _GPU)
         yield Sighting(
             evidence=(f"ServiceMonitor {monitor} has the labels {words}", *wants),
-            confidence=Confidence.CERTAIN if about else Confidence.POSSIBLE,
+            confidence=Confidence.CERTAIN if is_gpu_monitor else Confidence.POSSIBLE,
             values={
                 "space": monitor.partition("/")[0],
                 "monitor": monitor.partition("/")[2],
-                "label": _first(known),
+                "label": _missing_label(prometheuses),
             },
         )
 
@@ -53,14 +55,17 @@ def not_selected(facts: Facts) -> Iterator[Sighting]:
 def _words(selector: Mapping[str, Any] | None) -> str:
     if selector is None:
         return "none"
-    found = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    found += [f"{one['key']} {one['operator']}" for one in selector.get("matchExpressions") or ()]
-    return ", ".join(found) or "all"
+    terms = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    terms += [
+        f"{expression['key']} {expression['operator']}"
+        for expression in selector.get("matchExpressions") or ()
+    ]
+    return ", ".join(terms) or "all"
 
 
-def _first(known: tuple[tuple[str, Mapping[str, Any]], ...]) -> str:
+def _missing_label(prometheuses: tuple[tuple[str, Mapping[str, Any]], ...]) -> str:
     """The label that a monitor lacks, as `kubectl label` takes it."""
-    for _, spec in known:
+    for _, spec in prometheuses:
         for key, value in (
             (spec.get("serviceMonitorSelector") or {}).get("matchLabels") or {}
         ).items():
@@ -80,11 +85,11 @@ def monitor_missing(facts: Facts) -> Iterator[Sighting]:
         if name.partition("/")[0] in spaces or "dcgm" in name
     ):
         return
-    seen = (
+    evidence = (
         f"{len(running)} exporters run in {', '.join(sorted(spaces))}",
         "no ServiceMonitor of dcgm-exporter exists",
     )
-    yield Sighting(evidence=seen)
+    yield Sighting(evidence=evidence)
 
 
 def target_down(facts: Facts) -> Iterator[Sighting]:
@@ -108,12 +113,12 @@ def prometheus_down(facts: Facts) -> Iterator[Sighting]:
         if pod.labels.get("app.kubernetes.io/name") == "prometheus"
     ]
     # it answers the kubelet's probe: the way to it, or its reader, may be what is slow
-    sure = Confidence.LIKELY if any(pod.ready for pod in pods) else Confidence.CERTAIN
-    seen = [f"{pod.key} is {'ready' if pod.ready else 'not ready'}" for pod in pods]
+    confidence = Confidence.LIKELY if any(pod.ready for pod in pods) else Confidence.CERTAIN
+    evidence = [f"{pod.key} is {'ready' if pod.ready else 'not ready'}" for pod in pods]
     name = facts.cluster.prometheuses[0][0]
     yield Sighting(
-        evidence=(error[:300], *(seen or [f"Prometheus {name} has no pod"])),
-        confidence=sure,
+        evidence=(error[:300], *(evidence or [f"Prometheus {name} has no pod"])),
+        confidence=confidence,
         values={"space": name.partition("/")[0]},
     )
 

@@ -23,17 +23,21 @@ _LIMITS = "DNSConfigForming"
 
 
 def coredns_not_ready(facts: Facts) -> Iterator[Sighting]:
-    for one in facts.cluster.workloads:
-        if one.kind != "Deployment" or one.key != f"{_NAMESPACE}/coredns" or one.ready > 0:
+    for workload in facts.cluster.workloads:
+        if (
+            workload.kind != "Deployment"
+            or workload.key != f"{_NAMESPACE}/coredns"
+            or workload.ready > 0
+        ):
             continue
         pods = [pod for pod in facts.cluster.pods if pod.labels.get("k8s-app") == "kube-dns"]
-        seen = [f"Deployment coredns: {one.ready} of {one.wanted} pods ready"]
-        if not one.wanted:
-            seen.append("it is scaled to 0")
+        evidence = [f"Deployment coredns: {workload.ready} of {workload.desired} pods ready"]
+        if not workload.desired:
+            evidence.append("it is scaled to 0")
         for pod in pods:
-            seen += facts.cluster.log(pod, "ERROR", "FATAL", "Still waiting")[-1:]
-            seen += [pod.waits] if pod.waits else []
-        yield Sighting(evidence=tuple(dict.fromkeys(seen))[:4])
+            evidence += facts.cluster.log(pod, "ERROR", "FATAL", "Still waiting")[-1:]
+            evidence += [pod.waits] if pod.waits else []
+        yield Sighting(evidence=tuple(dict.fromkeys(evidence))[:4])
 
 
 def dns_loop(facts: Facts) -> Iterator[Sighting]:
@@ -41,7 +45,7 @@ def dns_loop(facts: Facts) -> Iterator[Sighting]:
         if pod.labels.get("k8s-app") != "kube-dns" or pod.ready:
             continue
         if lines := [line for line in facts.cluster.log(pod, "Loop (") if _LOOP.search(line)]:
-            host = next((one for one in facts.read if one.node == pod.node), None)
+            host = next((candidate for candidate in facts.read if candidate.node == pod.node), None)
             files = (
                 [
                     f"{host.details.resolv_file}: {line}"
@@ -52,9 +56,9 @@ def dns_loop(facts: Facts) -> Iterator[Sighting]:
                 else []
             )
             # a Corefile that forwards to CoreDNS itself makes a loop as well
-            sure = Confidence.CERTAIN if files else Confidence.LIKELY
-            seen = (lines[-1], *files)
-            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
+            confidence = Confidence.CERTAIN if files else Confidence.LIKELY
+            evidence = (lines[-1], *files)
+            yield Sighting(node=pod.node, pod=pod.key, evidence=evidence, confidence=confidence)
 
 
 def dns_upstream(facts: Facts) -> Iterator[Sighting]:
@@ -62,19 +66,21 @@ def dns_upstream(facts: Facts) -> Iterator[Sighting]:
     for pod in facts.cluster.pods:
         if pod.labels.get("k8s-app") != "kube-dns":
             continue
-        asked: dict[str, list[str]] = {}
+        lines_by_server: dict[str, list[str]] = {}
         for line in facts.cluster.log(pod, "plugin/errors"):
             if match := _UNANSWERED.search(line):
-                asked.setdefault(match["server"], []).append(line)
-        host = next((one for one in facts.read if one.node == pod.node), None)
-        for server, lines in asked.items():
+                lines_by_server.setdefault(match["server"], []).append(line)
+        host = next((host for host in facts.read if host.node == pod.node), None)
+        for server, lines in lines_by_server.items():
             if len(lines) < _LEAST:
                 continue
-            seen = (
+            evidence = (
                 f"{server} did not answer {len(lines)} questions, the last: {lines[-1]}",
                 *(_named_elsewhere(host, server) if host else []),
             )
-            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=Confidence.LIKELY)
+            yield Sighting(
+                node=pod.node, pod=pod.key, evidence=evidence, confidence=Confidence.LIKELY
+            )
 
 
 def _named_elsewhere(host: Host, server: str) -> list[str]:
@@ -94,19 +100,19 @@ def dns_search_path(facts: Facts) -> Iterator[Sighting]:
             for word in line.split()[1:]
         ]
         servers = _servers(host)
-        seen = []
+        evidence = []
         if len(domains) + _OWN > _MOST or len(" ".join(domains)) > _MOST_LENGTH - 128:
-            seen.append(f"{host.details.resolv_file}: {len(domains)} search domains")
+            evidence.append(f"{host.details.resolv_file}: {len(domains)} search domains")
         if len(servers) > _MOST_SERVERS:
-            seen.append(f"{host.details.resolv_file}: {len(servers)} name servers, 3 are used")
+            evidence.append(f"{host.details.resolv_file}: {len(servers)} name servers, 3 are used")
         # what the kubelet said of a file that is in order now, it said before that was mended
-        told = [] if host.details.resolv and not seen else _told(facts, host.node)
-        if seen or told:
-            sure = Confidence.CERTAIN if seen else Confidence.LIKELY
+        messages = [] if host.details.resolv and not evidence else _limit_messages(facts, host.node)
+        if evidence or messages:
+            confidence = Confidence.CERTAIN if evidence else Confidence.LIKELY
             yield Sighting(
                 node=host.node,
-                evidence=(*seen, *told[-1:]),
-                confidence=sure,
+                evidence=(*evidence, *messages[-1:]),
+                confidence=confidence,
                 values={"file": host.details.resolv_file or "/etc/resolv.conf"},
             )
 
@@ -115,13 +121,13 @@ def _servers(host: Host) -> list[str]:
     return [line for line in host.details.resolv if line.startswith("nameserver")]
 
 
-def _told(facts: Facts, node: str) -> list[str]:
+def _limit_messages(facts: Facts, node: str) -> list[str]:
     """What a kubelet says of its pods' names."""
     return [
-        one.message
+        event.message
         for pod in facts.cluster.pods
         if pod.node == node
-        for one in facts.cluster.told(pod.key, _LIMITS)
+        for event in facts.cluster.events_of(pod.key, _LIMITS)
     ]
 
 

@@ -25,19 +25,19 @@ def mtu(facts: Facts) -> Iterator[Sighting]:
                 continue
             sizes[host.node] = above
             if above > below - _VXLAN:
-                seen = (
+                evidence = (
                     f"{link.name} has MTU {above}, and {link.below} below it only {below}: "
                     f"at most {below - _VXLAN} fit",
                 )
                 values = {"link": link.name, "size": str(below - _VXLAN)}
-                yield Sighting(node=host.node, evidence=seen, values=values)
+                yield Sighting(node=host.node, evidence=evidence, values=values)
     if len(set(sizes.values())) > 1:
-        seen = (", ".join(f"{node}: {size}" for node, size in sizes.items()),)
+        evidence = (", ".join(f"{node}: {size}" for node, size in sizes.items()),)
         smallest = str(min(sizes.values()))
         node = max(sizes, key=lambda name: sizes[name])
         yield Sighting(
             node=node,
-            evidence=(f"MTUs of the pod network differ: {seen[0]}",),
+            evidence=(f"MTUs of the pod network differ: {evidence[0]}",),
             confidence=Confidence.LIKELY,
             values={"link": "flannel.1", "size": smallest},
         )
@@ -47,7 +47,7 @@ def asymmetric_route(facts: Facts) -> Iterator[Sighting]:
     """Packets to a peer leave with another address than the one by which it reaches this node."""
     for host in facts.read:
         own = {link.local for link in host.details.vxlan}
-        seen = [
+        evidence = [
             f"to {peer.address} by {peer.device} as {peer.source}, while the pod network uses "
             f"{', '.join(sorted(own))}"
             for peer in host.details.peers
@@ -56,18 +56,20 @@ def asymmetric_route(facts: Facts) -> Iterator[Sighting]:
         strict = [device for device, mode in _modes(host).items() if mode == _STRICT]
         martian = host.kernel("martian", within_s=RECENT_S)
         if len(host.details.default_routes) > 1 and martian:
-            seen.append(
+            evidence.append(
                 f"{len(host.details.default_routes)} default routes: "
                 f"{'; '.join(host.details.default_routes)}"
             )
-        if seen:
+        if evidence:
             if strict:
-                seen.append(
+                evidence.append(
                     f"rp_filter is strict on {', '.join(strict[:4])}: it drops answers "
                     "that come another way"
                 )
-            sure = Confidence.CERTAIN if martian else Confidence.LIKELY
-            yield Sighting(node=host.node, evidence=(*seen[:4], *martian[-1:]), confidence=sure)
+            confidence = Confidence.CERTAIN if martian else Confidence.LIKELY
+            yield Sighting(
+                node=host.node, evidence=(*evidence[:4], *martian[-1:]), confidence=confidence
+            )
 
 
 def _modes(host: Host) -> dict[str, int]:
@@ -84,11 +86,13 @@ def _modes(host: Host) -> dict[str, int]:
 def pod_network_missing(facts: Facts) -> Iterator[Sighting]:
     for node in facts.cluster.nodes:
         if not node.ready and any(text in node.message for text in _NO_CNI):
-            host = next((one for one in facts.read if one.node == node.name), None)
+            host = next(
+                (candidate for candidate in facts.read if candidate.node == node.name), None
+            )
             none = host is not None and not host.details.cni
-            seen = [node.message, *(["/etc/cni/net.d is empty"] if none else [])]
-            sure = Confidence.CERTAIN if none else Confidence.LIKELY
-            yield Sighting(node=node.name, evidence=tuple(seen), confidence=sure)
+            evidence = [node.message, *(["/etc/cni/net.d is empty"] if none else [])]
+            confidence = Confidence.CERTAIN if none else Confidence.LIKELY
+            yield Sighting(node=node.name, evidence=tuple(evidence), confidence=confidence)
 
 
 def forward_drop(facts: Facts) -> Iterator[Sighting]:

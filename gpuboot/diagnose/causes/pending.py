@@ -42,15 +42,17 @@ def reasons(message: str, controls: int = 0) -> dict[str, tuple[int, str]]:
     Control planes that keep others' pods away are no reason where workers have one of their own.
     """
     text = message.split(" preemption:")[0].split("no new claims to deallocate")[0]
-    head, _, rest = text.partition(": ")
+    head, _, remainder = text.partition(": ")
     if text.startswith(_NO_NODES):
         return {"nodes": (0, _NO_NODES)}
     if not _COUNT.match(head):
         return {"volume": (0, text)} if _VOLUME.search(text) else {}
-    found: dict[str, tuple[int, str]] = {}
-    parts = [(int(count), words.strip(" .,")) for count, words in _PART.findall(rest.strip(" ."))]
-    if not parts and rest:
-        parts = [(int(_COUNT.match(head)[1]), rest.strip(" ."))]  # type: ignore[index]
+    by_kind: dict[str, tuple[int, str]] = {}
+    parts = [
+        (int(count), words.strip(" .,")) for count, words in _PART.findall(remainder.strip(" ."))
+    ]
+    if not parts and remainder:
+        parts = [(int(_COUNT.match(head)[1]), remainder.strip(" ."))]  # type: ignore[index]
     for count, words in parts:
         # volumes have affinities of their own
         order = ("volume", *(kind for kind in _KINDS if kind != "volume"))
@@ -61,46 +63,46 @@ def reasons(message: str, controls: int = 0) -> dict[str, tuple[int, str]]:
             and (CONTROL_PLANE in words or ("{" not in words and count <= controls))
         ):
             continue
-        before, said = found.get(kind, (0, ""))
-        found[kind] = (before + count, f"{said}; {words}".strip("; "))
-    return {kind: item for kind, item in found.items() if kind}
+        before, earlier = by_kind.get(kind, (0, ""))
+        by_kind[kind] = (before + count, f"{earlier}; {words}".strip("; "))
+    return {kind: item for kind, item in by_kind.items() if kind}
 
 
 def waiting(facts: Facts) -> Iterator[tuple[Pod, str, str, Confidence]]:
     """Each pod that waits, the kind of reason that most nodes have, and the words of all."""
-    own = [one for one in facts.cluster.nodes if one.taints]
-    controls = sum(all(taint.startswith(CONTROL_PLANE) for taint in one.taints) for one in own)
+    own = [node for node in facts.cluster.nodes if node.taints]
+    controls = sum(all(taint.startswith(CONTROL_PLANE) for taint in node.taints) for node in own)
     for pod in facts.cluster.pods:
         if not pod.waits or pod.node or pod.gates or pod.going:
             continue
-        found = reasons(pod.waits, controls)
-        most = max((count for count, _ in found.values()), default=0)
-        first = [kind for kind, (count, _) in found.items() if count == most]
+        by_kind = reasons(pod.waits, controls)
+        most = max((count for count, _ in by_kind.values()), default=0)
+        first = [kind for kind, (count, _) in by_kind.items() if count == most]
         words = "; ".join(
-            f"{count} nodes: {text}" if count else text for count, text in found.values()
+            f"{count} nodes: {text}" if count else text for count, text in by_kind.values()
         )
-        sure = Confidence.CERTAIN if len(first) == 1 else Confidence.LIKELY
+        confidence = Confidence.CERTAIN if len(first) == 1 else Confidence.LIKELY
         for kind in first:
-            yield pod, kind, words or pod.waits, sure
+            yield pod, kind, words or pod.waits, confidence
 
 
 def _only_control_planes(facts: Facts, words: str) -> bool:
     """Whether control planes are all the nodes there are, and their taint the only reason."""
     nodes = facts.cluster.nodes
-    tainted = all(any(one.startswith(CONTROL_PLANE) for one in node.taints) for node in nodes)
-    named = CONTROL_PLANE in words and words.count("untolerated taint") == 1
-    return ";" not in words and (named or tainted)
+    tainted = all(any(taint.startswith(CONTROL_PLANE) for taint in node.taints) for node in nodes)
+    is_named = CONTROL_PLANE in words and words.count("untolerated taint") == 1
+    return ";" not in words and (is_named or tainted)
 
 
 def _of(kind: str) -> Callable[[Facts], Iterator[Sighting]]:
     def find(facts: Facts) -> Iterator[Sighting]:
-        for pod, found, words, sure in waiting(facts):
-            if found != kind or (kind == "taint" and _only_control_planes(facts, words)):
+        for pod, reason, words, confidence in waiting(facts):
+            if reason != kind or (kind == "taint" and _only_control_planes(facts, words)):
                 continue
-            seen = (words, *_beside(facts, pod, kind))
+            evidence = (words, *_related_facts(facts, pod, kind))
             if not _still(facts, pod, kind):
-                sure = min(sure, Confidence.LIKELY)
-            yield Sighting(pod=pod.key, evidence=seen, confidence=sure)
+                confidence = min(confidence, Confidence.LIKELY)
+            yield Sighting(pod=pod.key, evidence=evidence, confidence=confidence)
 
     return find
 
@@ -108,64 +110,68 @@ def _of(kind: str) -> Callable[[Facts], Iterator[Sighting]]:
 def _still(facts: Facts, pod: Pod, kind: str) -> bool:
     """Whether what the scheduler said when it tried last is so now, where nodes and claims tell."""
     if kind == "cordon":
-        return any(one.unschedulable for one in facts.cluster.nodes)
+        return any(item.unschedulable for item in facts.cluster.nodes)
     if kind == "taint":
-        return any(one.taints for one in facts.cluster.nodes)
+        return any(item.taints for item in facts.cluster.nodes)
     if kind == "nodes":
         return not facts.cluster.nodes
     bound = {
-        one.name
-        for one in facts.cluster.claims
-        if one.namespace == pod.namespace and one.phase == "Bound"
+        item.name
+        for item in facts.cluster.claims
+        if item.namespace == pod.namespace and item.phase == "Bound"
     }
     return kind != "volume" or not pod.claims or not set(pod.claims) <= bound
 
 
-def _beside(facts: Facts, pod: Pod, kind: str) -> list[str]:
+def _related_facts(facts: Facts, pod: Pod, kind: str) -> list[str]:
     """What else tells of it: the nodes' taints, the claims' phases, what nodes offer."""
     cluster = facts.cluster
     if kind == "taint":
-        return [f"{one.name}: {', '.join(one.taints)}" for one in cluster.nodes if one.taints][:4]
+        return [
+            f"{entry.name}: {', '.join(entry.taints)}" for entry in cluster.nodes if entry.taints
+        ][:4]
     if kind == "volume":
         own = [
-            one
-            for one in cluster.claims
-            if one.namespace == pod.namespace and one.name in pod.claims
+            entry
+            for entry in cluster.claims
+            if entry.namespace == pod.namespace and entry.name in pod.claims
         ]
-        missing = set(pod.claims) - {one.name for one in own}
-        told = [
-            one.message for item in own for one in cluster.told(f"{item.namespace}/{item.name}")
+        missing = set(pod.claims) - {entry.name for entry in own}
+        messages = [
+            entry.message
+            for item in own
+            for entry in cluster.events_of(f"{item.namespace}/{item.name}")
         ]
         return [
             *(
-                f"claim {one.name}: {one.phase}, class {one.storage_class or 'none'}"
-                for one in own
-                if one.phase != "Bound"
+                f"claim {entry.name}: {entry.phase}, class {entry.storage_class or 'none'}"
+                for entry in own
+                if entry.phase != "Bound"
             ),
             *(f"claim {name}: there is none" for name in sorted(missing)),
-            *told[-1:],
+            *messages[-1:],
         ]
     if kind == "resource":
         return [
-            f"{one.name}: nvidia.com/gpu {one.allocatable['nvidia.com/gpu']} allocatable"
-            for one in cluster.nodes
-            if "nvidia.com/gpu" in one.allocatable
+            f"{entry.name}: nvidia.com/gpu {entry.allocatable['nvidia.com/gpu']} allocatable"
+            for entry in cluster.nodes
+            if "nvidia.com/gpu" in entry.allocatable
         ][:4]
     return []
 
 
 def control_plane_taint(facts: Facts) -> Iterator[Sighting]:
     """The only nodes there are keep pods away."""
-    for pod, kind, words, sure in waiting(facts):
+    for pod, kind, words, confidence in waiting(facts):
         if kind == "taint" and _only_control_planes(facts, words):
-            yield Sighting(pod=pod.key, evidence=(words,), confidence=sure)
+            yield Sighting(pod=pod.key, evidence=(words,), confidence=confidence)
 
 
 def gate(facts: Facts) -> Iterator[Sighting]:
     for pod in facts.cluster.pods:
         if pod.gates and not pod.node and not pod.going:
-            seen = f"spec.schedulingGates: {', '.join(pod.gates)}"
-            yield Sighting(pod=pod.key, evidence=(seen,), values={"gates": ", ".join(pod.gates)})
+            line = f"spec.schedulingGates: {', '.join(pod.gates)}"
+            yield Sighting(pod=pod.key, evidence=(line,), values={"gates": ", ".join(pod.gates)})
 
 
 def volume_mount(facts: Facts) -> Iterator[Sighting]:
@@ -173,15 +179,15 @@ def volume_mount(facts: Facts) -> Iterator[Sighting]:
     for pod in facts.cluster.pods:
         if pod.ready or not pod.node or pod.going or pod.phase != "Pending":
             continue
-        events = facts.cluster.told(pod.key, "FailedMount", "FailedAttachVolume")
-        waits = [one for one in pod.containers if one.reason in _NOT_BEGUN]
+        events = facts.cluster.events_of(pod.key, "FailedMount", "FailedAttachVolume")
+        waits = [container for container in pod.containers if container.reason in _NOT_BEGUN]
         if events and waits:
             # the kubelet tries again every two minutes at least (exponential_backoff.go)
-            sure = Confidence.CERTAIN
+            confidence = Confidence.CERTAIN
             if not lines.present(events[-1].at, facts.cluster.now, _MOUNTS_S):
-                sure = Confidence.LIKELY
-            seen = (events[-1].message,)
-            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
+                confidence = Confidence.LIKELY
+            evidence = (events[-1].message,)
+            yield Sighting(node=pod.node, pod=pod.key, evidence=evidence, confidence=confidence)
 
 
 _DESCRIBE = "kubectl -n {namespace} describe pod {name}"

@@ -24,32 +24,38 @@ _NODE_EXPORTER = 9100
 
 def failing(facts: Facts, pod: Pod) -> Container | None:
     """The container of a pod that ends again and again: it waits, or has just ended."""
-    for one in pod.containers:
-        ended = facts.cluster.ended_lately(one)
-        if one.reason == _LOOP or (one.restarts > 1 and ended and not one.ready):
-            return one
+    for container in pod.containers:
+        ended_recently = facts.cluster.ended_lately(container)
+        if container.reason == _LOOP or (
+            container.restarts > 1 and ended_recently and not container.ready
+        ):
+            return container
     return None
 
 
-def how_it_ended(one: Container) -> str:
+def how_it_ended(container: Container) -> str:
     """How often a container was started, and how it ended last."""
-    if one.ended is None:
-        return f"container {one.name}: {one.reason}"
-    how = f"exit code {one.ended.code}" + (f" ({one.ended.reason})" if one.ended.reason else "")
-    return f"container {one.name}: started {one.restarts + 1} times, ended with {how}"
+    if container.termination is None:
+        return f"container {container.name}: {container.reason}"
+    outcome = f"exit code {container.termination.code}" + (
+        f" ({container.termination.reason})" if container.termination.reason else ""
+    )
+    return (
+        f"container {container.name}: started {container.restarts + 1} times, ended with {outcome}"
+    )
 
 
 def crash_loop(facts: Facts) -> Iterator[Sighting]:
     for pod in facts.cluster.pods:
-        if not pod.going and not _is_operator(pod) and (one := failing(facts, pod)):
+        if not pod.going and not _is_operator(pod) and (container := failing(facts, pod)):
             lines = [line for line in facts.cluster.log(pod, "") if line.strip()]
             last = last_words(lines) or lines
             yield Sighting(
                 node=pod.node,
                 pod=pod.key,
-                evidence=(how_it_ended(one), *last[-2:]),
+                evidence=(how_it_ended(container), *last[-2:]),
                 confidence=Confidence.POSSIBLE,
-                values={"container": one.name},
+                values={"container": container.name},
             )
 
 
@@ -61,9 +67,9 @@ def operator_crash_loop(facts: Facts) -> Iterator[Sighting]:
     for pod in facts.cluster.pods:
         if pod.going or not _is_operator(pod) or "node-feature" in pod.name:
             continue
-        if one := failing(facts, pod):
-            seen = (how_it_ended(one), *last_words(facts.cluster.log(pod, "")))
-            yield Sighting(node=pod.node, pod=pod.key, evidence=seen)
+        if container := failing(facts, pod):
+            evidence = (how_it_ended(container), *last_words(facts.cluster.log(pod, "")))
+            yield Sighting(node=pod.node, pod=pod.key, evidence=evidence)
 
 
 def port_conflict(facts: Facts) -> Iterator[Sighting]:
@@ -72,32 +78,32 @@ def port_conflict(facts: Facts) -> Iterator[Sighting]:
         waits = _PORTS in pod.waits and "node-exporter" in pod.name
         if pod.going or not (lines or waits):
             continue
-        seen = [lines[-1] if lines else pod.waits]
-        match = _PORT.search(seen[0])
+        evidence = [lines[-1] if lines else pod.waits]
+        match = _PORT.search(evidence[0])
         port = int(match[1]) if match else _NODE_EXPORTER
         for host in facts.read:
             owner = host.state.ports.get(port) if host.state else None
             if owner and host.node == (pod.node or host.node):
-                seen.append(f"{host.node}: port {port} is held by {owner}")
+                evidence.append(f"{host.node}: port {port} is held by {owner}")
         # once nobody holds it, the next start of the container gets it
-        held = len(seen) > 1 or facts.cluster.present(max(_ends(pod), default=0.0))
+        is_held = len(evidence) > 1 or facts.cluster.present(max(_ends(pod), default=0.0))
         yield Sighting(
             node=pod.node,
             pod=pod.key,
-            evidence=tuple(seen[:4]),
-            confidence=Confidence.CERTAIN if held else Confidence.LIKELY,
+            evidence=tuple(evidence[:4]),
+            confidence=Confidence.CERTAIN if is_held else Confidence.LIKELY,
             values={"port": str(port)},
         )
 
 
 def _ends(pod: Pod) -> list[float]:
-    return [one.ended.at for one in pod.containers if one.ended]
+    return [container.termination.at for container in pod.containers if container.termination]
 
 
 def tolerated(taint: str, tolerations: tuple[Mapping[str, Any], ...]) -> bool:
     """Whether one of these tolerations bears a taint (`key=value:effect`)."""
-    named, _, effect = taint.rpartition(":")
-    key, _, value = named.partition("=")
+    pair, _, effect = taint.rpartition(":")
+    key, _, value = pair.partition("=")
     return any(
         (not item.get("key") or item["key"] == key)
         and (item.get("operator") == "Exists" or item.get("value", "") == value)
@@ -106,61 +112,62 @@ def tolerated(taint: str, tolerations: tuple[Mapping[str, Any], ...]) -> bool:
     )
 
 
-def _keeping_away(node: KubeNode, one: Workload) -> list[str]:
+def _keeping_away(node: KubeNode, workload: Workload) -> list[str]:
     """The node's taints that keep a DaemonSet's pods away; Kubernetes' own it tolerates anyway."""
     return [
         taint
         for taint in node.taints
         if not taint.startswith("node.kubernetes.io/")
         and not taint.endswith(":PreferNoSchedule")
-        and not tolerated(taint, one.tolerates)
+        and not tolerated(taint, workload.tolerates)
     ]
 
 
 def operand_desired_zero(facts: Facts) -> Iterator[Sighting]:
     """Nodes that an operand is meant for, and that a taint keeps it away from."""
-    seen: dict[str, list[str]] = {}
-    for one in facts.cluster.workloads:
-        if one.kind != "DaemonSet" or not one.name.startswith(_OPERANDS):
+    lines_by_node: dict[str, list[str]] = {}
+    for workload in facts.cluster.workloads:
+        if workload.kind != "DaemonSet" or not workload.name.startswith(_OPERANDS):
             continue
-        meant = [node for node in facts.cluster.nodes if _selected(node, one)]
-        for node in meant:
-            if taints := _keeping_away(node, one):
-                seen.setdefault(node.name, []).append(
-                    f"DaemonSet {one.key}: DESIRED {one.wanted} of {len(meant)} nodes that it "
-                    f"selects; {', '.join(taints)} is not tolerated"
+        selected = [node for node in facts.cluster.nodes if _selected(node, workload)]
+        for node in selected:
+            if taints := _keeping_away(node, workload):
+                lines_by_node.setdefault(node.name, []).append(
+                    f"DaemonSet {workload.key}: DESIRED {workload.desired} of {len(selected)} "
+                    f"nodes that it selects; {', '.join(taints)} is not tolerated"
                 )
-    for name, lines in seen.items():
+    for name, lines in lines_by_node.items():
         yield Sighting(node=name, evidence=tuple(lines[:4]))
 
 
-def _selected(node: KubeNode, one: Workload) -> bool:
-    return bool(one.selector) and all(
-        node.labels.get(key) == value for key, value in one.selector.items()
+def _selected(node: KubeNode, workload: Workload) -> bool:
+    return bool(workload.selector) and all(
+        node.labels.get(key) == value for key, value in workload.selector.items()
     )
 
 
 def operand_unlabelled(facts: Facts) -> Iterator[Sighting]:
     """Nodes with GPUs that an operand's selector does not find."""
     needed = [
-        one
-        for one in facts.cluster.workloads
-        if one.kind == "DaemonSet"
-        and any(name in one.name for name in _NEEDED)
-        and one.name.startswith(_OPERANDS)
-        and one.selector
+        workload
+        for workload in facts.cluster.workloads
+        if workload.kind == "DaemonSet"
+        and any(name in workload.name for name in _NEEDED)
+        and workload.name.startswith(_OPERANDS)
+        and workload.selector
     ]
     for host in facts.read:
         node = facts.cluster.node(host.node)
         if node is None or not host.gpus or not (host.state and host.state.driver_loaded):
             continue
-        seen = [
-            f"DaemonSet {one.key} (DESIRED {one.wanted}) wants {_words(one.selector)}"
-            for one in needed
-            if not _selected(node, one)
+        evidence = [
+            f"DaemonSet {workload.key} (DESIRED {workload.desired}) wants "
+            f"{_words(workload.selector)}"
+            for workload in needed
+            if not _selected(node, workload)
         ]
-        if seen:
-            yield Sighting(node=host.node, evidence=tuple(seen[:3]))
+        if evidence:
+            yield Sighting(node=host.node, evidence=tuple(evidence[:3]))
 
 
 def _words(selector: Mapping[str, str]) -> str:

@@ -16,42 +16,44 @@ _EVENT_S = 180.0  # controllers try again, at growing distances
 _WEBHOOKS = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
 
 
-def refused(facts: Facts) -> Iterator[tuple[str, Refusal | None, str, Confidence]]:
+def refused_owners(facts: Facts) -> Iterator[tuple[str, Refusal | None, str, Confidence]]:
     """Each owner whose pods are refused: its name, by what, the words, and how sure that is.
 
     By what is None where the words name nothing that refuses.
     """
     cluster = facts.cluster
     words: dict[str, tuple[str, Confidence]] = {}
-    for one in cluster.workloads:
+    for workload in cluster.workloads:
         # a Deployment says what its ReplicaSet says
-        if one.kind != "Deployment" and one.failure and one.ready < one.wanted:
-            words[one.key] = f"{one.kind}: {one.failure}", Confidence.CERTAIN
-    satisfied = {one.key for one in cluster.workloads if one.ready >= one.wanted}
-    present = {(one.kind, one.key) for one in cluster.workloads}
+        if workload.kind != "Deployment" and workload.failure and workload.ready < workload.desired:
+            words[workload.key] = f"{workload.kind}: {workload.failure}", Confidence.CERTAIN
+    satisfied = {
+        workload.key for workload in cluster.workloads if workload.ready >= workload.desired
+    }
+    present = {(workload.kind, workload.key) for workload in cluster.workloads}
     kinds = {kind for kind, _ in present}
     for event in sorted(cluster.events, key=lambda item: -item.at):
         ago = cluster.now - event.at
         if event.kind in kinds and (event.kind, event.key) not in present:
             continue  # it has been deleted since
         if event.reason == "FailedCreate" and event.key not in satisfied and ago < RECENT_S:
-            sure = Confidence.CERTAIN if ago < _EVENT_S else Confidence.LIKELY
-            words.setdefault(event.key, (f"{event.kind}: {event.message}", sure))
-    for key, (text, sure) in words.items():
-        yield key, refusal(text), text, sure
+            confidence = Confidence.CERTAIN if ago < _EVENT_S else Confidence.LIKELY
+            words.setdefault(event.key, (f"{event.kind}: {event.message}", confidence))
+    for key, (text, confidence) in words.items():
+        yield key, refusal(text), text, confidence
 
 
 def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
     def find(facts: Facts) -> Iterator[Sighting]:
-        for key, by, text, sure in refused(facts):
+        for key, by, text, confidence in refused_owners(facts):
             if by is None or by.kind != kind:
                 continue
             if not _still(facts, key, by):
-                sure = Confidence.LIKELY
+                confidence = Confidence.LIKELY
             yield Sighting(
                 pod=key,
                 evidence=(text,),
-                confidence=sure,
+                confidence=confidence,
                 values={"by": by.name},
                 explains=of_refused(key),
             )
@@ -63,11 +65,11 @@ def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
 
 def _own_requests(facts: Facts, kind: Kind) -> dict[str, str]:
     """What refuses what was asked for this diagnosis, and the first answer that says so."""
-    found: dict[str, str] = {}
+    requests: dict[str, str] = {}
     for text in facts.cluster.errors.values():
         if (by := refusal(text)) and by.kind == kind:
-            found.setdefault(by.name, text)
-    return found
+            requests.setdefault(by.name, text)
+    return requests
 
 
 def _still(facts: Facts, key: str, by: Refusal) -> bool:
@@ -78,13 +80,16 @@ def _still(facts: Facts, key: str, by: Refusal) -> bool:
     return by.kind != "runtime-class" or by.name not in facts.cluster.runtimes
 
 
-def otherwise(facts: Facts) -> Iterator[Sighting]:
+def unnamed_refusals(facts: Facts) -> Iterator[Sighting]:
     """Owners whose pods the API server does not take, in words that name nothing that refuses."""
-    for key, by, text, _ in refused(facts):
+    for key, by, text, _ in refused_owners(facts):
         if by is None:
-            seen = (text,)
-            sure = Confidence.LIKELY
-            yield Sighting(pod=key, evidence=seen, confidence=sure, explains=of_refused(key))
+            yield Sighting(
+                pod=key,
+                evidence=(text,),
+                confidence=Confidence.LIKELY,
+                explains=of_refused(key),
+            )
 
 
 # kind: id, meaning, remedy, command; a namespace that is being deleted tells of itself
@@ -165,7 +170,7 @@ TABLE = (
     Cause(
         id="pods-refused",
         meaning="pods are not even made: the API server refuses them, in its own words",
-        find=otherwise,
+        find=unnamed_refusals,
         remedy="correct what they name: a field of the pods, a default that a LimitRange or a "
         "webhook puts into them, or rights of the controller that makes them",
         command="kubectl -n {namespace} get events --field-selector reason=FailedCreate; "

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Sighting
-from gpuboot.kubernetes.open_rights import MEANT
+from gpuboot.kubernetes.open_rights import INTENT_ANNOTATION
 
 
 def open_rights(facts: Facts) -> Iterator[Sighting]:
@@ -22,7 +22,7 @@ TABLE = (
         meaning="everybody, or every pod, has rights that Kubernetes gives nobody by itself",
         find=open_rights,
         remedy="delete the binding, and see what was done by it meanwhile; where it is meant, "
-        f"annotate it with {MEANT}=true",
+        f"annotate it with {INTENT_ANNOTATION}=true",
         command="kubectl describe {binding}",
     ),
 )

@@ -22,20 +22,20 @@ _CGROUP = ("for systemd cgroups, got", "cgroup-parent for systemd cgroup should 
 
 def containerd_config(facts: Facts) -> Iterator[Sighting]:
     for host in facts.read:
-        found = host.details
+        details = host.details
         lines = host.log("containerd", *_CONFLICT)
-        if not found.containerd_error and (host.running("containerd") or not lines):
+        if not details.containerd_error and (host.running("containerd") or not lines):
             continue
         versions = [
-            f"{path}: version {number or 'not said'}" for path, number in found.toml.items()
+            f"{path}: version {number or 'not said'}" for path, number in details.toml.items()
         ]
-        said = [f"containerd config dump: {line}" for line in found.containerd_error[:1]]
-        unit = found.units.get("containerd")
+        dump_errors = [f"containerd config dump: {line}" for line in details.containerd_error[:1]]
+        unit = details.units.get("containerd")
         state = [f"containerd.service is {unit.active} ({unit.result})"] if unit else []
         # what it reads now may be corrected, and what it said be of before
-        sure = Confidence.CERTAIN if said else Confidence.LIKELY
-        seen = (*said, *state, *lines[-1:], *versions[:5])
-        yield Sighting(node=host.node, evidence=seen, confidence=sure)
+        confidence = Confidence.CERTAIN if dump_errors else Confidence.LIKELY
+        evidence = (*dump_errors, *state, *lines[-1:], *versions[:5])
+        yield Sighting(node=host.node, evidence=evidence, confidence=confidence)
 
 
 def containerd_stopped(facts: Facts) -> Iterator[Sighting]:
@@ -43,34 +43,34 @@ def containerd_stopped(facts: Facts) -> Iterator[Sighting]:
         unit = host.details.units.get("containerd")
         if not host.joined or unit is None or host.running("containerd"):
             continue
-        seen = f"containerd.service is {unit.active} ({unit.sub}), result {unit.result}"
+        state = f"containerd.service is {unit.active} ({unit.sub}), result {unit.result}"
         # one that was stopped gave up nothing: what it said is of before
         last = [] if unit.result == "success" else last_words(host.log("containerd"))
-        yield Sighting(node=host.node, evidence=(seen, *last))
+        yield Sighting(node=host.node, evidence=(state, *last))
 
 
 def nvidia_runtime_missing(facts: Facts) -> Iterator[Sighting]:
     """Pods that asked for it and did not get it, and nodes whose running containerd lacks it."""
-    wanted = set(facts.cluster.runtimes.values())
+    required_handlers = set(facts.cluster.runtimes.values())
     pods: dict[str, list[str]] = {}
     for pod in facts.cluster.pods:
-        for text in facts.cluster.said(pod):
+        for text in facts.cluster.messages_of(pod):
             if (match := _NO_RUNTIME.search(text)) and not pod.ready:
-                wanted.add(match[1])
+                required_handlers.add(match[1])
                 pods.setdefault(pod.node, []).append(f"{pod.key}: {text[-160:]}")
     for host in facts.read:
         handlers = host.gpu.runtime_handlers if host.gpu else ()
-        missing = "nvidia" in wanted and handlers and "nvidia" not in handlers
-        seen = pods.pop(host.node, [])
+        missing = "nvidia" in required_handlers and handlers and "nvidia" not in handlers
+        evidence = pods.pop(host.node, [])
         if missing:
-            seen.append(f"containerd runs with the handlers {', '.join(handlers)}")
+            evidence.append(f"containerd runs with the handlers {', '.join(handlers)}")
             if "nvidia" in host.details.runtimes:
-                seen.append("its files have nvidia: it was not restarted since")
-        if seen:
-            sure = Confidence.CERTAIN if missing else Confidence.LIKELY
-            yield Sighting(node=host.node, evidence=tuple(seen[-3:]), confidence=sure)
-    for node, seen in pods.items():
-        yield Sighting(node=node, evidence=tuple(seen[-2:]), confidence=Confidence.LIKELY)
+                evidence.append("its files have nvidia: it was not restarted since")
+        if evidence:
+            confidence = Confidence.CERTAIN if missing else Confidence.LIKELY
+            yield Sighting(node=host.node, evidence=tuple(evidence[-3:]), confidence=confidence)
+    for node, evidence in pods.items():
+        yield Sighting(node=node, evidence=tuple(evidence[-2:]), confidence=Confidence.LIKELY)
 
 
 def cgroup_mismatch(facts: Facts) -> Iterator[Sighting]:
@@ -81,13 +81,13 @@ def cgroup_mismatch(facts: Facts) -> Iterator[Sighting]:
         if not kubelet or runc is None or (kubelet == "systemd") == runc:
             continue
         other = "systemd" if runc else "cgroupfs"
-        seen = (
+        mismatch = (
             f"kubelet: cgroupDriver {kubelet}; containerd: {other} (SystemdCgroup = "
             f"{str(runc).lower()})"
         )
         # what runs may have been started before its file was changed, or know the other's driver
-        sure = Confidence.CERTAIN if lines else Confidence.LIKELY
-        yield Sighting(node=host.node, evidence=(seen, *lines[-1:]), confidence=sure)
+        confidence = Confidence.CERTAIN if lines else Confidence.LIKELY
+        yield Sighting(node=host.node, evidence=(mismatch, *lines[-1:]), confidence=confidence)
 
 
 _STOPS = (

@@ -17,7 +17,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.docker.compose import grafana, prometheus, services
 from gpuboot.docker.compose.files import COMPOSE, NAME, File, Project, Reload, without_variables
-from gpuboot.docker.compose.services import GRAFANA, NOBODY
+from gpuboot.docker.compose.services import GRAFANA, NOBODY_UID
 from gpuboot.telemetry.collectors import collectors
 
 __all__ = ["COMPOSE", "NAME", "File", "Project", "project"]
@@ -65,10 +65,10 @@ def project(
             definitions["grafana"] = services.grafana_server(settings, lock)
             files += _grafana(settings)
     compose = _yaml({"name": NAME, "services": without_variables(definitions)})
-    users = {"prometheus": NOBODY, "alertmanager": NOBODY, "grafana": GRAFANA}
-    kept = ("data/prometheus", "data/alertmanager", "data/grafana")
+    users = {"prometheus": NOBODY_UID, "alertmanager": NOBODY_UID, "grafana": GRAFANA}
+    data_folders = ("data/prometheus", "data/alertmanager", "data/grafana")
     read = ("secrets/alertmanager", "secrets/grafana")
-    folders = {path: path.rpartition("/")[2] for path in (*kept, *read)}
+    folders = {path: path.rpartition("/")[2] for path in (*data_folders, *read)}
     return Project(
         settings.standalone.folder,
         tuple(definitions),
@@ -106,7 +106,7 @@ def _alertmanager(settings: Settings) -> list[File]:
             f"secrets/alertmanager/{key}",
             value.get_secret_value(),
             "600",
-            NOBODY,
+            NOBODY_UID,
             service="alertmanager",
         )
         for key, value in alerting.secrets(settings).items()

@@ -37,6 +37,6 @@ _PROVIDER = {
 }
 
 
-def _source(kind: str, url: str, **more: object) -> Object:
+def _source(kind: str, url: str, **options: object) -> Object:
     name = kind.capitalize()
-    return {"name": name, "uid": kind, "type": kind, "access": "proxy", "url": url, **more}
+    return {"name": name, "uid": kind, "type": kind, "access": "proxy", "url": url, **options}

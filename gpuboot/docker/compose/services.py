@@ -15,7 +15,7 @@ from gpuboot.docker.compose.files import Object, bind_mount
 from gpuboot.docker.compose.images import image
 from gpuboot.kubernetes.backup import METRICS_FOLDER
 
-NOBODY = 65534  # as Prometheus' images run
+NOBODY_UID = 65534  # as Prometheus' images run
 GRAFANA = 472  # as Grafana's image runs
 PROMETHEUS = "/etc/prometheus"  # where Prometheus sees its files
 COLLECTORS = "/etc/gpuboot/collectors.csv"
@@ -23,7 +23,7 @@ SECRETS = "/run/gpuboot-secrets"  # where Alertmanager sees its own
 PASSWORD = "/run/secrets/admin-password"
 
 
-def _service(key: str, settings: Settings, lock: Lock, **more: object) -> Object:
+def _service(key: str, settings: Settings, lock: Lock, **options: object) -> Object:
     return {
         "image": image(key, settings, lock),
         "network_mode": "host",
@@ -31,7 +31,7 @@ def _service(key: str, settings: Settings, lock: Lock, **more: object) -> Object
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
         "logging": {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}},
-        **more,
+        **options,
     }
 
 
@@ -73,20 +73,20 @@ def node_exporter(node: Node, settings: Settings, lock: Lock, nvswitches: bool) 
     + nvswitches: a timer leaves their errors for it
     """
     address = host_port(node.address, settings.standalone.node_exporter_port)
-    told = f"--collector.textfile.directory=/host{METRICS_FOLDER}"
+    textfile_option = f"--collector.textfile.directory=/host{METRICS_FOLDER}"
     return _service(
         "node_exporter",
         settings,
         lock,
         pid="host",
         read_only=True,
-        user=f"{NOBODY}:{NOBODY}",
+        user=f"{NOBODY_UID}:{NOBODY_UID}",
         command=[
             f"--web.listen-address={address}",
             "--path.rootfs=/host",
             "--collector.filesystem.mount-points-exclude="
             "^/(dev|proc|run|sys|var/lib/(docker|containerd))($|/)",
-            *([told] if settings.dcgm == "host" or nvswitches else []),
+            *([textfile_option] if settings.dcgm == "host" or nvswitches else []),
         ],
         volumes=[bind_mount("/", "/host", propagation="rslave")],
     )
@@ -108,7 +108,7 @@ def prometheus_server(settings: Settings, lock: Lock) -> Object:
         "prometheus",
         settings,
         lock,
-        user=f"{NOBODY}:{NOBODY}",
+        user=f"{NOBODY_UID}:{NOBODY_UID}",
         read_only=True,
         command=command,
         volumes=[
@@ -128,7 +128,7 @@ def alertmanager(settings: Settings, lock: Lock) -> Object:
         "alertmanager",
         settings,
         lock,
-        user=f"{NOBODY}:{NOBODY}",
+        user=f"{NOBODY_UID}:{NOBODY_UID}",
         read_only=True,
         command=[
             "--config.file=/etc/alertmanager/alertmanager.yml",

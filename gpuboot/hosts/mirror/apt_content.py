@@ -12,10 +12,11 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.mirror import Archive
 from gpuboot.hosts import repositories
-from gpuboot.hosts.mirror import layout, release, signing, upstream_apt, wanted
+from gpuboot.hosts.mirror import layout, release, signing, upstream_apt
+from gpuboot.hosts.mirror import wanted as wanted
 from gpuboot.hosts.mirror.client import Client, FetchError
 from gpuboot.hosts.mirror.closure import Closure, closure
-from gpuboot.hosts.mirror.content import Item, Say, made
+from gpuboot.hosts.mirror.content import Item, Say, make_item
 from gpuboot.hosts.mirror.layout import AptFolder
 from gpuboot.hosts.mirror.manifest import File
 from gpuboot.hosts.mirror.packages import BadIndexError, Index, Package, installed
@@ -28,7 +29,7 @@ _ORIGIN = "gpuboot mirror"
 
 
 @dataclass(frozen=True)
-class Chosen:
+class PackageSelection:
     """What one platform and architecture gets of one repository."""
 
     folder: AptFolder
@@ -38,9 +39,9 @@ class Chosen:
 
 @dataclass(frozen=True)
 class AptContent:
-    """+ chosen: by repository; items: the packages' files; notes: what a person should know"""
+    """+ selections: by repository; items: the packages' files; notes: what a person should know"""
 
-    chosen: tuple[Chosen, ...]
+    selections: tuple[PackageSelection, ...]
     items: tuple[Item, ...]
     problems: tuple[Problem, ...]
     notes: tuple[str, ...]
@@ -48,7 +49,7 @@ class AptContent:
 
 def contents(client: Client, site: Site, say: Say) -> AptContent:
     """Read the publishers' repositories and choose what hosts need. Raises `FetchError`."""
-    chosen: list[Chosen] = []
+    selections: list[PackageSelection] = []
     items: list[Item] = []
     problems: list[Problem] = []
     notes: list[str] = []
@@ -60,48 +61,56 @@ def contents(client: Client, site: Site, say: Say) -> AptContent:
             say(f"apt: reading the repositories of {platform.name}, {architecture}")
             packages = reader.read()
             index = Index(packages, wanted.pins(site))
-            there = _installed(mirror.installed.get(name))
-            found = closure(index, wanted.packages(site, platform, architecture), there)
-            chosen += reader.split(found)
+            installed = _installed(mirror.installed.get(name))
+            package_closure = closure(
+                index, wanted.packages(site, platform, architecture), installed
+            )
+            selections += reader.split(package_closure)
             try:
-                items += reader.items(found)
+                items += reader.items(package_closure)
             except BadIndexError as error:
                 raise FetchError(str(error), "ask who runs that repository") from None
-            more_problems, more_notes = _judged(found, bool(reader.archives), name, architecture)
+            more_problems, more_notes = _describe_missing(
+                package_closure, bool(reader.archives), name, architecture
+            )
             problems += more_problems
             notes += more_notes
-    return AptContent(tuple(chosen), tuple(items), tuple(problems), tuple(notes))
+    return AptContent(tuple(selections), tuple(items), tuple(problems), tuple(notes))
 
 
-def _judged(
-    found: Closure, with_archives: bool, platform: str, architecture: str
+def _describe_missing(
+    package_closure: Closure, with_archives: bool, platform: str, architecture: str
 ) -> tuple[list[Problem], list[str]]:
     """What it means that no repository has something."""
-    where = f"{platform}, {architecture}"
+    scope = f"{platform}, {architecture}"
     problems: list[Problem] = []
     notes: list[str] = []
-    lacking = [one for one in found.missing if not one.optional]
-    for one in found.missing:
-        if one.optional:
-            notes.append(f"{where}: no repository has {one.what}, which only some hosts need")
-    if lacking and not with_archives:
-        names = ", ".join(sorted({one.what for one in lacking if not one.needed_by}))
+    required_missing = [entry for entry in package_closure.missing if not entry.optional]
+    for entry in package_closure.missing:
+        if entry.optional:
+            notes.append(
+                f"{scope}: no repository has {entry.requirement}, which only some hosts need"
+            )
+    if required_missing and not with_archives:
+        names = ", ".join(
+            sorted({entry.requirement for entry in required_missing if not entry.needed_by})
+        )
         notes.append(
-            f"{where}: without the distribution's own packages ({names} and what these and the "
+            f"{scope}: without the distribution's own packages ({names} and what these and the "
             "others need), since mirror.archives names no repository of them: the hosts need a "
             "mirror of their distribution from elsewhere"
         )
         return problems, notes
     needed_by: dict[str, list[str]] = {}
-    for one in lacking:
-        needed_by.setdefault(one.what, []).append(one.needed_by or "every host")
-    for what, by in sorted(needed_by.items()):
-        cause = f"{where}: no repository has {what}, needed by {', '.join(sorted(set(by)))}"
-        problems.append(Problem("", cause, _LACKING))
+    for entry in required_missing:
+        needed_by.setdefault(entry.requirement, []).append(entry.needed_by or "every host")
+    for package, by in sorted(needed_by.items()):
+        cause = f"{scope}: no repository has {package}, needed by {', '.join(sorted(set(by)))}"
+        problems.append(Problem("", cause, _MISSING_REMEDY))
     return problems, notes
 
 
-_LACKING = (
+_MISSING_REMEDY = (
     "name the suite or component that has it in mirror.archives, or correct the version in "
     "settings.versions; what hosts have already is told by mirror.installed"
 )
@@ -143,13 +152,13 @@ class _Reader:
         minor, machine = self._site.lock.kubernetes.minor, wanted.machine(self._architecture)
         from_there = sources(self._site.settings)
         for name in wanted.repositories(self._site):
-            found = repositories.repository(name, self._platform, machine, minor, from_there)
+            repository = repositories.repository(name, self._platform, machine, minor, from_there)
             folder = layout.apt_folder(name, self._platform, machine, minor)
             key = upstream_apt.key_of(
-                self._client, found.key_url, found.fingerprint, found.key_sha256
+                self._client, repository.key_url, repository.fingerprint, repository.key_sha256
             )
             self._folders[name] = folder
-            yield Source(name, found.url.rstrip("/"), key, folder.suite, folder.component)
+            yield Source(name, repository.url.rstrip("/"), key, folder.suite, folder.component)
         for archive, suite in self.archives:
             yield from self._of_archive(archive, suite)
 
@@ -161,28 +170,30 @@ class _Reader:
             self._folders[name] = layout.distribution_folder(self._platform)
             yield Source(name, archive.url, key, suite, component)
 
-    def split(self, found: Closure) -> list[Chosen]:
+    def split(self, package_closure: Closure) -> list[PackageSelection]:
         """What is chosen, by the mirror's repositories; also of those that nothing is chosen of."""
-        grouped: dict[AptFolder, list[Package]] = {one: [] for one in self._folders.values()}
-        for package in found.packages:
+        grouped: dict[AptFolder, list[Package]] = {
+            apt_folder: [] for apt_folder in self._folders.values()
+        }
+        for package in package_closure.packages:
             grouped[self._folders[package.repository]].append(package)
         return [
-            Chosen(folder, self._architecture, tuple(packages))
+            PackageSelection(folder, self._architecture, tuple(packages))
             for folder, packages in grouped.items()
         ]
 
-    def items(self, found: Closure) -> list[Item]:
+    def items(self, package_closure: Closure) -> list[Item]:
         return [
             Item(
                 File(
-                    f"{self._folders[one.repository].path}/{one.filename}",
-                    one.sha256,
-                    one.size,
-                    f"{self._urls[one.repository]}/{quote(one.filename)}",
-                    f"apt {self._folders[one.repository].name}",
+                    f"{self._folders[package.repository].path}/{package.filename}",
+                    package.sha256,
+                    package.size,
+                    f"{self._urls[package.repository]}/{quote(package.filename)}",
+                    f"apt {self._folders[package.repository].name}",
                 )
             )
-            for one in found.packages
+            for package in package_closure.packages
         ]
 
 
@@ -191,37 +202,39 @@ def sources(settings: Settings) -> Settings:
     return settings.model_copy(update={"mirrors": settings.mirror.sources})
 
 
-def indices(chosen: Sequence[Chosen], key: signing.Home) -> list[Item]:
+def indices(selections: Sequence[PackageSelection], key: signing.Home) -> list[Item]:
     """Indices of a mirror's repositories, with the site's signatures and its public key.
 
     Suites of several architectures have one Release. Raises `SigningError`.
     """
     public, items = key.public(), list[Item]()
-    grouped: dict[AptFolder, list[Chosen]] = defaultdict(list)
-    for one in chosen:
-        grouped[one.folder].append(one)
+    grouped: dict[AptFolder, list[PackageSelection]] = defaultdict(list)
+    for selection in selections:
+        grouped[selection.folder].append(selection)
     for folder, parts in grouped.items():
         part = f"apt {folder.name}"
-        listed = _listed(folder, parts)
-        text = release_text(folder, sorted({one.architecture for one in parts}), listed).encode()
+        index_texts = _index_texts(folder, parts)
+        text = release_text(
+            folder, sorted({selection.architecture for selection in parts}), index_texts
+        ).encode()
         signed = {
             "Release": text,
             "Release.gpg": key.detached(text),
             "InRelease": key.clearsigned(text),
         }
-        for name, content in {**listed, **signed}.items():
-            items.append(made(f"{folder.release}/{name}", content, part))
-        items.append(made(folder.key_path, public, part))
+        for name, content in {**index_texts, **signed}.items():
+            items.append(make_item(f"{folder.release}/{name}", content, part))
+        items.append(make_item(folder.key_path, public, part))
     return items
 
 
-def _listed(folder: AptFolder, parts: Sequence[Chosen]) -> dict[str, bytes]:
+def _index_texts(folder: AptFolder, parts: Sequence[PackageSelection]) -> dict[str, bytes]:
     """Index -> its text. One of a flat repository is for all platforms and architectures."""
     grouped: dict[str, dict[str, Package]] = defaultdict(dict)
     for part in parts:
         index = grouped[folder.index(part.architecture)]
         index |= {package.filename: package for package in part.packages}
-    return {name: packages_text(found.values()) for name, found in grouped.items()}
+    return {name: packages_text(packages.values()) for name, packages in grouped.items()}
 
 
 def packages_text(packages: Iterable[Package]) -> bytes:
@@ -229,10 +242,12 @@ def packages_text(packages: Iterable[Package]) -> bytes:
     return "\n".join(package.text for package in packages).encode()
 
 
-def release_text(folder: AptFolder, architectures: Sequence[str], listed: dict[str, bytes]) -> str:
+def release_text(
+    folder: AptFolder, architectures: Sequence[str], index_texts: dict[str, bytes]
+) -> str:
     """The Release of a repository of the mirror."""
     names = {"Origin": _ORIGIN, "Label": f"{_ORIGIN}: {folder.name}"}
     if folder.suite:
         names |= {"Suite": folder.suite, "Codename": folder.suite, "Components": folder.component}
     names |= {"Date": release.date(), "Architectures": " ".join(architectures)}
-    return release.text(names, listed)
+    return release.text(names, index_texts)

@@ -20,7 +20,7 @@ from gpuboot.hosts import downloads
 from gpuboot.hosts.mirror import images, layout
 from gpuboot.hosts.mirror.apt_content import sources
 from gpuboot.hosts.mirror.client import Client, FetchError
-from gpuboot.hosts.mirror.content import Item, made
+from gpuboot.hosts.mirror.content import Item, make_item
 from gpuboot.hosts.mirror.manifest import File
 from gpuboot.hosts.mirror.wanted import Site
 from gpuboot.kubernetes.manifests import YAML_LOADER
@@ -39,7 +39,7 @@ def helm(client: Client, site: Site, architecture: str) -> list[Item]:
         digest = client.text(f"{url}.sha256").decode().split()[0]
     path = f"{layout.HELM}/{url.rpartition('/')[2]}"
     file = File(path, digest, _size(client, url), url, "helm")
-    return [Item(file), made(f"{path}.sha256", f"{digest}\n".encode(), "helm")]
+    return [Item(file), make_item(f"{path}.sha256", f"{digest}\n".encode(), "helm")]
 
 
 def _size(client: Client, url: str) -> int:
@@ -92,7 +92,7 @@ def indices(folder: Path, items: list[Item]) -> list[Item]:
         place, _, name = item.file.path.rpartition("/")
         grouped.setdefault(place, {})[name] = (folder / item.file.path).read_bytes()
     return [
-        made(f"{place}/index.yaml", index_text(archives), "charts")
+        make_item(f"{place}/index.yaml", index_text(archives), "charts")
         for place, archives in grouped.items()
     ]
 
@@ -106,7 +106,7 @@ def program(tarball: Path, folder: Path) -> Path:
     """Helm itself, unpacked into `folder` from its tarball."""
     target = folder / "helm"
     with tarfile.open(tarball) as archive:
-        member = next(one for one in archive if one.isfile() and one.name.endswith("/helm"))
+        member = next(entry for entry in archive if entry.isfile() and entry.name.endswith("/helm"))
         source = archive.extractfile(member)
         assert source is not None
         target.write_bytes(source.read())
@@ -119,10 +119,10 @@ def named_images(helm: Path, site: Site, archives: dict[str, Path]) -> list[str]
 
     Raises `FetchError` with Helm's words when it refuses chart or values.
     """
-    found: set[str] = set()
+    image_names: set[str] = set()
     for chart, values in chart_values(site).items():
-        found |= set(images.of_objects(_rendered(helm, site, chart, archives[chart], values)))
-    return sorted(found)
+        image_names |= set(images.of_objects(_rendered(helm, site, chart, archives[chart], values)))
+    return sorted(image_names)
 
 
 def _rendered(
@@ -131,13 +131,20 @@ def _rendered(
     command = [str(helm), "template", chart, str(archive)]
     command += ["--kube-version", site.lock.kubernetes.version, "--values", "-"]
     command += [word for api in _APIS for word in ("--api-versions", api)]
-    quiet = {"PATH": os.environ.get("PATH", ""), "HOME": str(helm.parent)}
-    done = subprocess.run(
-        command, input=json.dumps(values), capture_output=True, text=True, check=False, env=quiet
+    environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(helm.parent)}
+    result = subprocess.run(
+        command,
+        input=json.dumps(values),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
     )
-    if done.returncode != 0:
+    if result.returncode != 0:
         raise FetchError(
-            f"helm template {chart}: {done.stderr.strip()}",
+            f"helm template {chart}: {result.stderr.strip()}",
             "correct the chart's values in the settings, or its version",
         )
-    yield from (one for one in yaml.load_all(done.stdout, Loader=YAML_LOADER) if one)
+    yield from (
+        document for document in yaml.load_all(result.stdout, Loader=YAML_LOADER) if document
+    )

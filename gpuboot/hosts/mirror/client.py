@@ -21,10 +21,10 @@ from pydantic import SecretStr
 _TIMEOUT = (15, 60)  # seconds: to connect, and between two pieces of an answer
 _ATTEMPTS = 6
 _LONGEST_WAIT_S = 300.0
-_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+_RETRY_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _PIECE = 1 << 16  # of a connection that ends, what came since the last whole piece is lost
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
-_LOST = (
+_CONNECTION_ERRORS = (
     requests.ConnectionError,
     requests.Timeout,
     requests.exceptions.ChunkedEncodingError,
@@ -83,12 +83,12 @@ class Client:
     def size(self, url: str) -> int | None:
         """How many bytes an address has, where its server says it."""
 
-        def asked() -> int | None:
+        def request_size() -> int | None:
             with self._open(url, {}) as answer:
                 length = answer.headers.get("Content-Length")
             return int(length) if length else None
 
-        return self._patiently(url, asked)
+        return self._patiently(url, request_size)
 
     def download(
         self, url: str, target: Path, sha256: str = "", size: int | None = None
@@ -104,21 +104,21 @@ class Client:
         if size is not None and part.exists() and part.stat().st_size > size:
             part.unlink()
         resumed = part.exists()
-        found = self._patiently(url, lambda: self._receive(url, part, size))
-        if sha256 and found != sha256 and resumed:
+        digest = self._patiently(url, lambda: self._receive(url, part, size))
+        if sha256 and digest != sha256 and resumed:
             # what was left of it may have been of another file
             part.unlink()
-            found = self._patiently(url, lambda: self._receive(url, part, size))
-        if sha256 and found != sha256:
+            digest = self._patiently(url, lambda: self._receive(url, part, size))
+        if sha256 and digest != sha256:
             part.unlink()
             raise FetchError(
-                f"{url} is not the file that was asked for: sha256 {sha256} wanted, {found} found",
+                f"{url} is not the file that was asked for: sha256 {sha256} wanted, {digest} found",
                 "run it again; if it stays, ask its publisher, or correct the digest in "
                 "settings.versions",
             )
         length = part.stat().st_size
         part.replace(target)
-        return found, length
+        return digest, length
 
     def _receive(self, url: str, part: Path, size: int | None) -> str:
         """Fetch the rest of a file into `part`; its digest as a whole."""
@@ -161,10 +161,10 @@ class Client:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return ask()
-            except _Again as again:
-                cause, wait = str(again), again.wait_s
-            except _LOST as lost:
-                cause, wait = f"{url}: {_reason(lost)}", None
+            except _RetryError as retry:
+                cause, wait = str(retry), retry.wait_s
+            except _CONNECTION_ERRORS as error:
+                cause, wait = f"{url}: {_reason(error)}", None
             if attempt < _ATTEMPTS:
                 self.sleep(min(2.0 ** (attempt - 1) if wait is None else wait, _LONGEST_WAIT_S))
         raise FetchError(
@@ -175,56 +175,61 @@ class Client:
     def _open(self, url: str, headers: Headers) -> requests.Response:
         """An answer with a body, whatever authorization that takes."""
         host, scope = urlsplit(url).netloc, _scope(url)
-        known = self._tokens.get((host, scope))
-        answer = self._ask(url, headers, known)
+        known_token = self._tokens.get((host, scope))
+        answer = self._ask(url, headers, known_token)
         if answer.status_code == 401:
             challenge = answer.headers.get("WWW-Authenticate", "")
             answer.close()
             token = self._authorize(host, challenge)
             self._tokens[host, scope] = token
             answer = self._ask(url, headers, token)
-        if answer.status_code in _AGAIN:
-            raise _Again(f"{url}: {answer.status_code} {answer.reason}", _retry_after(answer))
+        if answer.status_code in _RETRY_STATUSES:
+            raise _RetryError(f"{url}: {answer.status_code} {answer.reason}", _retry_after(answer))
         if answer.status_code == 416:  # the part that is there is no beginning of it
-            raise _Again(f"{url}: 416 {answer.reason}", 0.0)
+            raise _RetryError(f"{url}: 416 {answer.reason}", 0.0)
         if answer.status_code >= 400:
             cause = f"{url}: {answer.status_code} {answer.reason}"
             raise FetchError(cause, _remedy(answer, host), answer.status_code)
         return answer
 
     def _ask(self, url: str, headers: Headers, authorization: str | None) -> requests.Response:
-        more = {"Authorization": authorization} if authorization else {}
-        return self._get(url, headers={**headers, **more}, stream=True)
+        authorization_header = {"Authorization": authorization} if authorization else {}
+        return self._get(url, headers={**headers, **authorization_header}, stream=True)
 
-    def _get(self, url: str, **more: Any) -> requests.Response:
+    def _get(self, url: str, **options: Any) -> requests.Response:
         # said of each request: the environment's REQUESTS_CA_BUNDLE goes before a session's
         # (github.com/psf/requests/issues/3829)
-        return self._session.get(url, verify=self.ca_file, timeout=_TIMEOUT, **more)
+        return self._session.get(url, verify=self.ca_file, timeout=_TIMEOUT, **options)
 
     def _authorize(self, host: str, challenge: str) -> str:
         """The header that a registry wants (distribution/spec, "Token Authentication")."""
         scheme, login = challenge.partition(" ")[0].lower(), self.logins.get(host)
-        asked = dict(_CHALLENGE.findall(challenge))
+        parameters = dict(_CHALLENGE.findall(challenge))
         pair = (login.username, login.password.get_secret_value()) if login else None
         if scheme == "basic" and pair:
             return requests.auth._basic_auth_str(*pair)
-        if scheme != "bearer" or "realm" not in asked:
+        if scheme != "bearer" or "realm" not in parameters:
             raise FetchError(f"{host} asks for a password", _LOGIN.format(host=host))
-        query = {name: asked[name] for name in ("service", "scope") if name in asked}
-        given = self._get(asked["realm"], params=query, auth=pair)
-        if given.status_code in _AGAIN:
-            raise _Again(f"{asked['realm']}: {given.status_code}", _retry_after(given))
-        if given.status_code >= 400:
-            cause = f"{host}: no token from {asked['realm']}: {given.status_code} {given.reason}"
+        query = {name: parameters[name] for name in ("service", "scope") if name in parameters}
+        response = self._get(parameters["realm"], params=query, auth=pair)
+        if response.status_code in _RETRY_STATUSES:
+            raise _RetryError(
+                f"{parameters['realm']}: {response.status_code}", _retry_after(response)
+            )
+        if response.status_code >= 400:
+            cause = (
+                f"{host}: no token from {parameters['realm']}: "
+                f"{response.status_code} {response.reason}"
+            )
             raise FetchError(cause, _LOGIN.format(host=host))
-        document = given.json()
+        document = response.json()
         return f"Bearer {document.get('token') or document['access_token']}"
 
 
 _LOGIN = 'name user and password in settings.registries["{host}"] (docs/servers.md)'
 
 
-class _Again(RuntimeError):
+class _RetryError(RuntimeError):
     """An answer that passes. + wait_s: how long its server asks to wait; None: it does not say"""
 
     def __init__(self, cause: str, wait_s: float | None) -> None:
@@ -234,11 +239,11 @@ class _Again(RuntimeError):
 
 def _retry_after(answer: requests.Response) -> float | None:
     """Retry-After in seconds: a number or a date (RFC 9110, 10.2.3)."""
-    given = answer.headers.get("Retry-After", "").strip()
-    if given.isdecimal():
-        return float(given)
+    value = answer.headers.get("Retry-After", "").strip()
+    if value.isdecimal():
+        return float(value)
     try:
-        return max((parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds(), 0.0)
+        return max((parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds(), 0.0)
     except (TypeError, ValueError):
         return None
 
@@ -250,9 +255,9 @@ def _scope(url: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    found = re.search(r"\[Errno -?\d+\] ([^'\")]+)|timed out|ended .*|certificate verify failed",
+    match = re.search(r"\[Errno -?\d+\] ([^'\")]+)|timed out|ended .*|certificate verify failed",
                       str(error))  # fmt: skip
-    return (found[1] or found[0]) if found else type(error).__name__
+    return (match[1] or match[0]) if match else type(error).__name__
 
 
 def _remedy(answer: requests.Response, host: str) -> str:

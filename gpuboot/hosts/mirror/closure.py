@@ -14,7 +14,7 @@ from gpuboot.hosts.mirror.packages import Alternatives, Index, Package, Relation
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PackageRequest:
     """A package that hosts install.
 
     + pattern: of its version, e.g. `1.36.6-*`; "" for any
@@ -33,7 +33,7 @@ class Wanted:
 class Missing:
     """What no repository has. + needed_by: package that needs it; "" for what hosts install"""
 
-    what: str
+    requirement: str
     needed_by: str = ""
     optional: bool = False
 
@@ -46,7 +46,9 @@ class Closure:
     missing: tuple[Missing, ...]
 
 
-def closure(index: Index, wanted: Iterable[Wanted], installed: Iterable[Package] = ()) -> Closure:
+def closure(
+    index: Index, requests: Iterable[PackageRequest], installed: Iterable[Package] = ()
+) -> Closure:
     """The packages that are wanted, and all that they need.
 
     + installed: what hosts have already; it is left out, but for newer ones of what is wanted
@@ -54,56 +56,68 @@ def closure(index: Index, wanted: Iterable[Wanted], installed: Iterable[Package]
     Of alternatives the one that is chosen or installed already, else the first that there is. Where
     that needs what nobody has, others are tried; when none is left, it tells what lacked at first.
     """
-    roots, there = list(wanted), list(installed)
+    roots, installed_packages = list(requests), list(installed)
     broken: set[Package] = set()
     first: Closure | None = None
     while True:
-        found, lacking = _attempt(index, roots, there, broken)
-        first = first or found
-        if any(not one.needed_by and not one.optional for one in found.missing):
+        result, incomplete = _attempt(index, roots, installed_packages, broken)
+        first = first or result
+        if any(not entry.needed_by and not entry.optional for entry in result.missing):
             return first
-        if not lacking:
-            return found
-        broken |= lacking
+        if not incomplete:
+            return result
+        broken |= incomplete
 
 
 def _attempt(
-    index: Index, wanted: Sequence[Wanted], installed: Sequence[Package], broken: Set[Package]
+    index: Index,
+    requests: Sequence[PackageRequest],
+    installed: Sequence[Package],
+    broken: Set[Package],
 ) -> tuple[Closure, set[Package]]:
     """A closure without the broken packages, and those in it that lack something."""
-    chosen = _Chosen(installed)
+    selection = _Selection(installed)
     missing: dict[Missing, None] = {}
-    lacking: set[Package] = set()
+    incomplete: set[Package] = set()
     queue: deque[Package] = deque()
-    for one in wanted:
-        found = [it for it in index.candidates(one.name, one.pattern) if it not in broken]
-        if not found and not one.pattern and chosen.satisfies(Relation(one.name)):
+    for request in requests:
+        candidates = [
+            candidate
+            for candidate in index.candidates(request.name, request.pattern)
+            if candidate not in broken
+        ]
+        if not candidates and not request.pattern and selection.satisfies(Relation(request.name)):
             continue
-        if not found:
-            missing[Missing(str(one), optional=one.optional)] = None
-        elif chosen.add(found[0]):
-            queue.append(found[0])
+        if not candidates:
+            missing[Missing(str(request), optional=request.optional)] = None
+        elif selection.add(candidates[0]):
+            queue.append(candidates[0])
     while queue:
         package = queue.popleft()
         for group in package.depends:
-            if any(chosen.satisfies(relation) for relation in group):
+            if any(selection.satisfies(relation) for relation in group):
                 continue
-            found_one = _first(index, group, broken)
+            found_one = _first_candidate(index, group, broken)
             if found_one is None:
                 text = " | ".join(map(str, group))
                 missing[Missing(text, f"{package.name} {package.version}")] = None
-                lacking.add(package)
-            elif chosen.add(found_one):
+                incomplete.add(package)
+            elif selection.add(found_one):
                 queue.append(found_one)
-    return Closure(chosen.sorted(), tuple(missing)), lacking
+    return Closure(selection.sorted(), tuple(missing)), incomplete
 
 
-def _first(index: Index, group: Alternatives, broken: Set[Package]) -> Package | None:
-    found = (one for relation in group for one in index.satisfying(relation) if one not in broken)
-    return next(found, None)
+def _first_candidate(index: Index, group: Alternatives, broken: Set[Package]) -> Package | None:
+    matches = (
+        package
+        for relation in group
+        for package in index.satisfying(relation)
+        if package not in broken
+    )
+    return next(matches, None)
 
 
-class _Chosen:
+class _Selection:
     """The packages of a closure as it grows."""
 
     def __init__(self, installed: Iterable[Package]) -> None:
@@ -124,13 +138,13 @@ class _Chosen:
 
     def _know(self, package: Package) -> None:
         self._versions[package.name].append(package.version)
-        for given in package.provides:
-            self._provided[given.name].append(given.version)
+        for relation in package.provides:
+            self._provided[relation.name].append(relation.version)
 
-    def satisfies(self, wanted: Relation) -> bool:
-        return any(wanted.allows(one) for one in self._versions.get(wanted.name, ())) or any(
-            provided(wanted, version) for version in self._provided.get(wanted.name, ())
-        )
+    def satisfies(self, relation: Relation) -> bool:
+        return any(
+            relation.allows(own_version) for own_version in self._versions.get(relation.name, ())
+        ) or any(provided(relation, version) for version in self._provided.get(relation.name, ()))
 
     def sorted(self) -> tuple[Package, ...]:
         return tuple(self._packages[key] for key in sorted(self._packages))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuboot.hosts.mirror.client import Client
-from gpuboot.hosts.mirror.manifest import File, Found
+from gpuboot.hosts.mirror.manifest import File, FileState
 
 Say = Callable[[str], None]
 
@@ -23,7 +23,7 @@ class Item:
     content: bytes | None = field(default=None, repr=False)
 
 
-def made(path: str, content: bytes, part: str, source: str = "") -> Item:
+def make_item(path: str, content: bytes, part: str, source: str = "") -> Item:
     """A file whose content is known. + source: where it came from; "": the mirror made it"""
     digest = hashlib.sha256(content).hexdigest()
     return Item(File(path, digest, len(content), source, part), content)
@@ -34,23 +34,23 @@ def unique(items: Iterable[Item]) -> list[Item]:
     return list({item.file.path: item for item in items}.values())
 
 
-def look(folder: Path, file: File) -> Found | None:
+def look(folder: Path, file: File) -> FileState | None:
     """A file as it is; None where it is not. One of another size is not read."""
     path = folder / file.path
     try:
         size = path.stat().st_size
         if size != file.size:
-            return Found(size, "")
+            return FileState(size, "")
         with path.open("rb") as stream:
-            return Found(size, hashlib.file_digest(stream, "sha256").hexdigest())
+            return FileState(size, hashlib.file_digest(stream, "sha256").hexdigest())
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
 def is_right(folder: Path, file: File) -> bool:
     """Whether a file is there with the digest that it must have."""
-    found = look(folder, file)
-    return found is not None and found.sha256 == file.sha256
+    file_state = look(folder, file)
+    return file_state is not None and file_state.sha256 == file.sha256
 
 
 def put(client: Client, folder: Path, item: Item) -> bool:

@@ -22,8 +22,8 @@ from gpuboot.hosts.mirror import (
     image_content,
     manifest,
     signing,
-    wanted,
 )
+from gpuboot.hosts.mirror import wanted as wanted
 from gpuboot.hosts.mirror.apt_content import AptContent
 from gpuboot.hosts.mirror.client import Client, FetchError, Login
 from gpuboot.hosts.mirror.content import Item, Say, is_right, link, put, unique, write
@@ -53,11 +53,13 @@ class Plan:
 
 def client_for(site: Site) -> Client:
     """Raises `SettingsError` for a file with a registry's password that cannot be read."""
-    found, problems = secret_files.read(registries.files(site.settings))
+    passwords, problems = secret_files.read(registries.files(site.settings))
     if problems:
         raise SettingsError(problems)
     logins = {
-        "registry-1.docker.io" if host == "docker.io" else host: Login(login.username, found[host])
+        "registry-1.docker.io" if host == "docker.io" else host: Login(
+            login.username, passwords[host]
+        )
         for host, login in site.settings.registries.items()
     }
     return Client(site.settings.mirror.sources.ca_bundle, logins)
@@ -73,18 +75,18 @@ def plan(client: Client, site: Site, folder: Path, work: Path, say: Say) -> Plan
     apt = apt_content.contents(client, site, say)
     archives: dict[str, Item] = {}
     tarballs: list[Item] = []
-    named = wanted.images(site)
+    image_names = wanted.images(site)
     if not site.docker and not apt.problems:
         archives, tarballs = _helm_and_charts(client, site)
         with _tools() as tools:
             reading = _Reading(client, site, (folder, work), tools, say)
-            named += reading.of_kubeadm(apt.items)
-            named += reading.of_charts(archives, tarballs)
-    named = list(dict.fromkeys(named))
-    images = image_content.contents(client, site, named, say)
+            image_names += reading.of_kubeadm(apt.items)
+            image_names += reading.of_charts(archives, tarballs)
+    image_names = list(dict.fromkeys(image_names))
+    images = image_content.contents(client, site, image_names, say)
     items = unique([*apt.items, *tarballs, *archives.values(), *images.items])
     problems = (*apt.problems, *images.problems)
-    return Plan(apt, tuple(archives.values()), tuple(named), tuple(items), problems)
+    return Plan(apt, tuple(archives.values()), tuple(image_names), tuple(items), problems)
 
 
 def _helm_and_charts(client: Client, site: Site) -> tuple[dict[str, Item], list[Item]]:
@@ -120,8 +122,10 @@ class _Reading:
         for item in items:
             name = item.file.path.rpartition("/")[2]
             if name.startswith(f"kubeadm_{version}-") and name.endswith(f"_{own}.deb"):
-                return image_content.kubeadm_images(self._there(item), self._tools, version)
-        raise FetchError(f"there is no kubeadm {version} for {own or 'this machine'}", _HERE)
+                return image_content.kubeadm_images(self._local_path(item), self._tools, version)
+        raise FetchError(
+            f"there is no kubeadm {version} for {own or 'this machine'}", _MACHINE_REMEDY
+        )
 
     def of_charts(self, archives: dict[str, Item], tarballs: Sequence[Item]) -> list[str]:
         if not archives:
@@ -129,12 +133,12 @@ class _Reading:
         ending = f"-linux-{image_content.own_architecture()}.tar.gz"
         for item in tarballs:
             if item.file.path.endswith(ending):
-                program = chart_content.program(self._there(item), self._tools)
-                paths = {chart: self._there(one) for chart, one in archives.items()}
+                program = chart_content.program(self._local_path(item), self._tools)
+                paths = {chart: self._local_path(archive) for chart, archive in archives.items()}
                 return chart_content.named_images(program, self._site, paths)
-        raise FetchError("there is no Helm for this machine", _HERE)
+        raise FetchError("there is no Helm for this machine", _MACHINE_REMEDY)
 
-    def _there(self, item: Item) -> Path:
+    def _local_path(self, item: Item) -> Path:
         """Where a file is, which is fetched if it has to be."""
         if is_right(self._folder, item.file):
             return self._folder / item.file.path
@@ -143,7 +147,7 @@ class _Reading:
         return self._work / item.file.path
 
 
-_HERE = "run this on a Linux machine of one of mirror.architectures"
+_MACHINE_REMEDY = "run this on a Linux machine of one of mirror.architectures"
 
 
 def fill(client: Client, site: Site, folder: Path, say: Say) -> tuple[Plan, Manifest]:
@@ -156,20 +160,20 @@ def fill(client: Client, site: Site, folder: Path, say: Say) -> tuple[Plan, Mani
         raise signing.SigningError(_NO_KEY)
     with signing.site_key(Path(path).expanduser()) as key:
         folder.mkdir(parents=True, exist_ok=True)
-        found = plan(client, site, folder, folder, say)
-        if found.problems:
-            raise SettingsError(list(found.problems))
-        fetch(client, folder, found.items, say)
+        mirror_plan = plan(client, site, folder, folder, say)
+        if mirror_plan.problems:
+            raise SettingsError(list(mirror_plan.problems))
+        fetch(client, folder, mirror_plan.items, say)
         public = hashlib.sha256(key.public()).hexdigest()
         own = [
-            *apt_content.indices(found.apt.chosen, key),
-            *chart_content.indices(folder, list(found.charts)),
+            *apt_content.indices(mirror_plan.apt.selections, key),
+            *chart_content.indices(folder, list(mirror_plan.charts)),
         ]
         for item in own:
             put(client, folder, item)
-    made = _manifest(site, public, [*found.items, *own])
-    write(folder / manifest.NAME, made.to_json().encode())
-    return found, made
+    mirror_manifest = _manifest(site, public, [*mirror_plan.items, *own])
+    write(folder / manifest.NAME, mirror_manifest.to_json().encode())
+    return mirror_plan, mirror_manifest
 
 
 _NO_KEY = (
@@ -184,25 +188,29 @@ def fetch(client: Client, folder: Path, items: Sequence[Item], say: Say) -> None
     """Put all of these in a folder; what is right there is left alone. Raises `FetchError`."""
     say(f"verifying what is in {folder} already")
     missing = [item for item in items if not is_right(folder, item.file)]
-    lacking = {item.file.path for item in missing}
+    missing_paths = {item.file.path for item in missing}
     groups = manifest.shared(item.file for item in items)
-    size = sum(one[0].size for one in groups if all(file.path in lacking for file in one))
+    size = sum(
+        group[0].size for group in groups if all(file.path in missing_paths for file in group)
+    )
     free = shutil.disk_usage(folder).free
     if size + _RESERVE > free:
         raise FetchError(
             f"{folder} needs {size_text(size)} more, and its disk has {size_text(free)} free",
             "name a folder on a larger disk, or free space on that one",
         )
-    there = {item.file.sha256: item.file.path for item in items if item.file.path not in lacking}
+    paths_by_digest = {
+        item.file.sha256: item.file.path for item in items if item.file.path not in missing_paths
+    }
     for position, item in enumerate(missing, 1):
         file = item.file
-        if file.sha256 in there:
-            link(folder / there[file.sha256], folder / file.path)
+        if file.sha256 in paths_by_digest:
+            link(folder / paths_by_digest[file.sha256], folder / file.path)
         else:
             if item.content is None:
                 say(f"{position} of {len(missing)}: {file.path} ({size_text(file.size)})")
             put(client, folder, item)
-            there[file.sha256] = file.path
+            paths_by_digest[file.sha256] = file.path
 
 
 def _manifest(site: Site, key_sha256: str, items: Sequence[Item]) -> Manifest:

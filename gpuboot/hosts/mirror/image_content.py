@@ -16,7 +16,7 @@ from gpuboot.config.problems import Problem
 from gpuboot.hosts.mirror import images, layout
 from gpuboot.hosts.mirror.apt_content import sources
 from gpuboot.hosts.mirror.client import Client, FetchError
-from gpuboot.hosts.mirror.content import Item, Say, made
+from gpuboot.hosts.mirror.content import Item, Say, make_item
 from gpuboot.hosts.mirror.images import Reference
 from gpuboot.hosts.mirror.manifest import File
 from gpuboot.hosts.mirror.wanted import Site
@@ -55,12 +55,12 @@ def kubeadm_images(package: Path, folder: Path, version: str) -> list[str]:
         target.write_bytes(content)
         target.chmod(0o755)
         command = [str(target), "config", "images", "list", "--kubernetes-version", f"v{version}"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
     except (ArError, DebError, OSError) as error:
         raise FetchError(f"{package.name}: {error}", _RUN_HERE) from None
-    if done.returncode != 0:
-        raise FetchError(f"kubeadm config images list: {done.stderr.strip()}", _RUN_HERE)
-    return done.stdout.split()
+    if result.returncode != 0:
+        raise FetchError(f"kubeadm config images list: {result.stderr.strip()}", _RUN_HERE)
+    return result.stdout.split()
 
 
 _RUN_HERE = (
@@ -69,12 +69,12 @@ _RUN_HERE = (
 )
 
 
-def contents(client: Client, site: Site, named: Sequence[str], say: Say) -> ImageContent:
+def contents(client: Client, site: Site, names: Sequence[str], say: Say) -> ImageContent:
     """All files of these images. Raises `FetchError`."""
     items: list[Item] = []
     problems: list[Problem] = []
-    for position, name in enumerate(named, 1):
-        say(f"images: reading {name} ({position} of {len(named)})")
+    for position, name in enumerate(names, 1):
+        say(f"images: reading {name} ({position} of {len(names)})")
         try:
             reader = _Reader(client, site, images.reference(name))
             items += reader.read()
@@ -82,7 +82,7 @@ def contents(client: Client, site: Site, named: Sequence[str], say: Say) -> Imag
             problems.append(Problem("", error.cause, error.remedy))
             continue
         problems += reader.problems()
-    return ImageContent(tuple(named), tuple(items), tuple(problems))
+    return ImageContent(tuple(names), tuple(items), tuple(problems))
 
 
 class _Reader:
@@ -94,30 +94,30 @@ class _Reader:
         base = images.base_url(image.registry, sources(site.settings).mirrors.images)
         self._url = f"{base}/{image.repository}"
         self._part = f"images {image.registry}"
-        self._lacking: tuple[str, ...] = ()
+        self._missing_architectures: tuple[str, ...] = ()
 
     def read(self) -> Iterator[Item]:
         image = self._image
-        content = self._manifest(image.wanted)
+        content = self._manifest(image.manifest_name)
         digest = _digest(content)
         if image.digest and digest != image.digest:
             raise _altered(f"{self._url}/manifests/{image.digest}", digest)
         for name in (image.tag, digest):
             if name:
-                yield self._made(name, content, digest)
+                yield self._manifest_item(name, content, digest)
         parsed = images.parse(str(image), content, self._architectures)
-        self._lacking = parsed.lacking
+        self._missing_architectures = parsed.missing_architectures
         yield from self._blobs(parsed.blobs)
-        for one in parsed.manifests:
-            inner = self._manifest(one.digest)
-            if _digest(inner) != one.digest:
-                raise _altered(f"{self._url}/manifests/{one.digest}", _digest(inner))
-            yield self._made(one.digest, inner, one.digest)
-            found = images.parse(str(image), inner, self._architectures)
-            yield from self._blobs(found.blobs)
+        for descriptor in parsed.manifests:
+            inner = self._manifest(descriptor.digest)
+            if _digest(inner) != descriptor.digest:
+                raise _altered(f"{self._url}/manifests/{descriptor.digest}", _digest(inner))
+            yield self._manifest_item(descriptor.digest, inner, descriptor.digest)
+            inner_manifest = images.parse(str(image), inner, self._architectures)
+            yield from self._blobs(inner_manifest.blobs)
 
     def problems(self) -> Iterator[Problem]:
-        for architecture in self._lacking:
+        for architecture in self._missing_architectures:
             yield Problem(
                 "",
                 f"{self._image} has nothing for {architecture}",
@@ -128,24 +128,24 @@ class _Reader:
     def _manifest(self, name: str) -> bytes:
         return self._client.text(f"{self._url}/manifests/{name}", {"Accept": images.ACCEPT})
 
-    def _made(self, name: str, content: bytes, digest: str) -> Item:
+    def _manifest_item(self, name: str, content: bytes, digest: str) -> Item:
         path = layout.manifest(self._image.registry, self._image.repository, name)
-        return made(path, content, self._part, f"{self._url}/manifests/{digest}")
+        return make_item(path, content, self._part, f"{self._url}/manifests/{digest}")
 
     def _blobs(self, blobs: Iterable[images.Descriptor]) -> Iterator[Item]:
-        for one in blobs:
-            path = layout.blob(self._image.registry, self._image.repository, one.digest)
-            url = f"{self._url}/blobs/{one.digest}"
-            sha256 = one.digest.removeprefix("sha256:")
-            yield Item(File(path, sha256, one.size, url, self._part))
+        for blob in blobs:
+            path = layout.blob(self._image.registry, self._image.repository, blob.digest)
+            url = f"{self._url}/blobs/{blob.digest}"
+            sha256 = blob.digest.removeprefix("sha256:")
+            yield Item(File(path, sha256, blob.size, url, self._part))
 
 
 def _digest(content: bytes) -> str:
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def _altered(url: str, found: str) -> FetchError:
+def _altered(url: str, digest: str) -> FetchError:
     return FetchError(
-        f"{url} is not what its digest says: {found}",
+        f"{url} is not what its digest says: {digest}",
         "run it again; if it stays, ask who runs that registry",
     )

@@ -29,7 +29,7 @@ _REFERENCE = re.compile(
     r"(:(?P<tag>[\w.-]+))?(@(?P<digest>sha256:[0-9a-f]{64}))?"
 )
 # what stands in a manifest of Kubernetes: alone, or behind an option's =
-_NAMED = re.compile(rf"(?:^|=)({_REFERENCE.pattern})$")
+_IMAGE_IN_TEXT = re.compile(rf"(?:^|=)({_REFERENCE.pattern})$")
 # without a registry an image is Docker Hub's
 _OF_HUB = re.compile(
     r"([a-z0-9_-]+/)?[a-z0-9._-]+(:[\w.-]+(@sha256:[0-9a-f]{64})?|@sha256:[0-9a-f]{64})"
@@ -59,7 +59,7 @@ class Reference:
     digest: str = ""
 
     @property
-    def wanted(self) -> str:
+    def manifest_name(self) -> str:
         """What the registry is asked for: the digest where there is one."""
         return self.digest or self.tag
 
@@ -70,12 +70,12 @@ class Reference:
 
 def reference(text: str) -> Reference:
     """Raises `BadImageError` for one without registry, or without tag and digest."""
-    found = _REFERENCE.fullmatch(text)
-    if found is None or not (found["tag"] or found["digest"]):
+    match = _REFERENCE.fullmatch(text)
+    if match is None or not (match["tag"] or match["digest"]):
         cause = f"{text} is no image with registry and tag"
         raise BadImageError(cause, "write it as nvcr.io/nvidia/pytorch:25.10-py3")
     return Reference(
-        found["registry"], found["repository"], found["tag"] or "", found["digest"] or ""
+        match["registry"], match["repository"], match["tag"] or "", match["digest"] or ""
     )
 
 
@@ -97,12 +97,12 @@ class Descriptor:
 class Parsed:
     """A manifest. + manifests: of the architectures asked for; blobs: what an image is made of
 
-    + lacking: architectures asked for that it does not have
+    + missing_architectures: architectures asked for that it does not have
     """
 
     manifests: tuple[Descriptor, ...] = ()
     blobs: tuple[Descriptor, ...] = ()
-    lacking: tuple[str, ...] = ()
+    missing_architectures: tuple[str, ...] = ()
 
 
 def parse(image: str, content: bytes, architectures: Iterable[str]) -> Parsed:
@@ -114,8 +114,8 @@ def parse(image: str, content: bytes, architectures: Iterable[str]) -> Parsed:
         if "layers" not in tree:
             raise KeyError("layers")
         # layers with addresses of their own are fetched from there, by whoever pulls (Windows)
-        own = [one for one in tree["layers"] if not one.get("urls")]
-        return Parsed(blobs=tuple(_descriptor(one) for one in [tree["config"], *own]))
+        own = [entry for entry in tree["layers"] if not entry.get("urls")]
+        return Parsed(blobs=tuple(_descriptor(entry) for entry in [tree["config"], *own]))
     except (ValueError, KeyError, TypeError) as error:
         raise BadImageError(
             f"{image}: the registry's answer is no manifest that containerd pulls ({error!r})",
@@ -124,17 +124,20 @@ def parse(image: str, content: bytes, architectures: Iterable[str]) -> Parsed:
 
 
 def _index(tree: Mapping[str, Any], architectures: Iterable[str]) -> Parsed:
-    found, lacking = [], []
+    manifests, missing_architectures = [], []
     for architecture in architectures:
         entries = [
-            _descriptor(one)
-            for one in tree["manifests"]
-            if _runs_on(one.get("platform") or {}, architecture)
+            _descriptor(entry)
+            for entry in tree["manifests"]
+            if _runs_on(entry.get("platform") or {}, architecture)
         ]
-        found += entries
+        manifests += entries
         if not entries:
-            lacking.append(architecture)
-    return Parsed(manifests=tuple(dict.fromkeys(found)), lacking=tuple(lacking))
+            missing_architectures.append(architecture)
+    return Parsed(
+        manifests=tuple(dict.fromkeys(manifests)),
+        missing_architectures=tuple(missing_architectures),
+    )
 
 
 def _runs_on(platform: Mapping[str, str], architecture: str) -> bool:
@@ -155,7 +158,7 @@ def of_objects(objects: Iterable[Mapping[str, Any]]) -> list[str]:
 
     What is `enabled: false` is left out, with all in it.
     """
-    return sorted({found for one in objects for found in _images(one)})
+    return sorted({image for document in objects for image in _images(document)})
 
 
 def _images(tree: Any) -> Iterator[str]:
@@ -173,9 +176,9 @@ def _images(tree: Any) -> Iterator[str]:
         for value in tree:
             yield from _images(value)
     elif isinstance(tree, str):
-        found = _NAMED.search(tree)
-        if found and (found["tag"] or found["digest"]):
-            yield found[1]
+        match = _IMAGE_IN_TEXT.search(tree)
+        if match and (match["tag"] or match["digest"]):
+            yield match[1]
 
 
 def _wanted_parts(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -56,12 +56,12 @@ class AptFolder:
 
 def apt_folder(name: str, platform: Platform, machine: str, minor: str) -> AptFolder:
     """The folder of a publisher's repository. + as for `gpuboot.hosts.repositories.repository`"""
-    found = repositories.repository(name, platform, machine, minor, _everywhere())
+    repository = repositories.repository(name, platform, machine, minor, _everywhere())
     suite = platform.codename if name == "docker" else ""
     return AptFolder(
         name,
-        _below(found.url),
-        _below(found.key_url),
+        _below(repository.url),
+        _below(repository.key_url),
         suite,
         "stable" if suite else "",
     )
@@ -135,13 +135,13 @@ def site_settings(url: str, key_sha256: str, paths: Iterable[str]) -> dict[str, 
     + key_sha256: of the public key file that signs its apt repositories
     + paths: of the mirror's files
     """
-    there = list(paths)
+    path_list = list(paths)
 
     def has(folder: str) -> bool:
-        return any(path.startswith(f"{folder}/") for path in there)
+        return any(path.startswith(f"{folder}/") for path in path_list)
 
     def inside(folder: str) -> list[str]:
-        return sorted({path.split("/")[1] for path in there if path.startswith(f"{folder}/")})
+        return sorted({path.split("/")[1] for path in path_list if path.startswith(f"{folder}/")})
 
     return {
         "apt": {

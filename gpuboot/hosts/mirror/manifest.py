@@ -13,7 +13,7 @@ from gpuboot.config.problems import Problem
 NAME = "mirror.json"
 _FORMAT = 1
 _MOST_NAMED = 20  # problems of one kind; the rest is counted
-_AGAIN = "run `gpuboot mirror fill` on this folder again: it fetches what is not right"
+_REFILL_REMEDY = "run `gpuboot mirror fill` on this folder again: it fetches what is not right"
 
 
 @dataclass(frozen=True, order=True)
@@ -63,7 +63,7 @@ def from_json(text: str) -> Manifest:
         tree = json.loads(text)
         if tree.pop("format") != _FORMAT:
             raise BadManifestError("its format is of another version of gpuboot")
-        files = tuple(File(**one) for one in tree.pop("files"))
+        files = tuple(File(**entry) for entry in tree.pop("files"))
         platforms, architectures = tuple(tree.pop("platforms")), tuple(tree.pop("architectures"))
         return Manifest(files=files, platforms=platforms, architectures=architectures, **tree)
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
@@ -71,34 +71,34 @@ def from_json(text: str) -> Manifest:
 
 
 @dataclass(frozen=True)
-class Found:
+class FileState:
     """A file as it is. + sha256: "" for one that nobody read, since its size is wrong already"""
 
     size: int
     sha256: str
 
 
-def differences(manifest: Manifest, found: Mapping[str, Found]) -> list[Problem]:
+def differences(manifest: Manifest, states: Mapping[str, FileState]) -> list[Problem]:
     """What is missing or altered. + found: path -> file, of those that are there"""
     wrong: dict[str, list[str]] = defaultdict(list)
     for file in sorted(manifest.files):
-        there = found.get(file.path)
-        if there is None:
+        state = states.get(file.path)
+        if state is None:
             wrong["is missing"].append(file.path)
-        elif there.size < file.size:
-            cut = f"is cut off: {there.size} of {file.size} bytes"
+        elif state.size < file.size:
+            cut = f"is cut off: {state.size} of {file.size} bytes"
             wrong[cut].append(file.path)
-        elif there.size > file.size or there.sha256 != file.sha256:
+        elif state.size > file.size or state.sha256 != file.sha256:
             wrong["was altered: its digest is another"].append(file.path)
-    return [problem for cause, paths in wrong.items() for problem in _named(paths, cause)]
+    return [problem for cause, paths in wrong.items() for problem in _file_problems(paths, cause)]
 
 
-def _named(paths: list[str], cause: str) -> Iterator[Problem]:
+def _file_problems(paths: list[str], cause: str) -> Iterator[Problem]:
     for path in paths[:_MOST_NAMED]:
-        yield Problem("", f"{path} {cause}", _AGAIN)
+        yield Problem("", f"{path} {cause}", _REFILL_REMEDY)
     if len(paths) > _MOST_NAMED:
-        more = f"and {len(paths) - _MOST_NAMED} files more: each {cause}"
-        yield Problem("", more, _AGAIN)
+        summary = f"and {len(paths) - _MOST_NAMED} files more: each {cause}"
+        yield Problem("", summary, _REFILL_REMEDY)
 
 
 @dataclass(frozen=True)
@@ -114,17 +114,17 @@ def wrong_versions(manifest: Manifest, needs: Needs) -> list[Problem]:
     """What the settings want and the mirror was not filled for."""
     remedy = "fill the mirror again with these settings, or set the version that it has"
     has, wants = dict(_flat(manifest.versions)), dict(_flat(needs.versions))
-    found = [
+    problems = [
         Problem("", f"versions.{key}: the mirror has {has.get(key, 'none')}, wanted is {want}",
                 remedy)
         for key, want in wants.items()
         if want and has.get(key) != want
     ]  # fmt: skip
     for name in ("platforms", "architectures"):
-        if lacking := sorted(set(getattr(needs, name)) - set(getattr(manifest, name))):
-            cause = f"the mirror was not filled for {name}: {', '.join(lacking)}"
-            found.append(Problem("", cause, "fill the mirror again with these settings"))
-    return found
+        if missing := sorted(set(getattr(needs, name)) - set(getattr(manifest, name))):
+            cause = f"the mirror was not filled for {name}: {', '.join(missing)}"
+            problems.append(Problem("", cause, "fill the mirror again with these settings"))
+    return problems
 
 
 def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -145,26 +145,26 @@ class Part:
     missing: int
 
 
-def parts(files: Iterable[File], there: Iterable[str]) -> list[Part]:
+def parts(files: Iterable[File], present: Iterable[str]) -> list[Part]:
     """How much each part is. What several images share counts once.
 
-    + there: paths of the files that need not be fetched again
+    + present: paths of the files that need not be fetched again
     """
-    have, grouped = set(there), defaultdict[str, list[File]](list)
+    have, grouped = set(present), defaultdict[str, list[File]](list)
     for file in shared(files):
         grouped[file[0].part].append(file[0])
-        if any(one.path in have for one in file):
+        if any(member.path in have for member in file):
             have.add(file[0].path)
     return [
-        Part(name, len(found), sum(one.size for one in found),
-             sum(one.size for one in found if one.path not in have))
-        for name, found in sorted(grouped.items())
+        Part(name, len(part_files), sum(member.size for member in part_files),
+             sum(member.size for member in part_files if member.path not in have))
+        for name, part_files in sorted(grouped.items())
     ]  # fmt: skip
 
 
 def total(files: Iterable[File]) -> int:
     """How many bytes they take, where what is shared is linked."""
-    return sum(one[0].size for one in shared(files))
+    return sum(group[0].size for group in shared(files))
 
 
 def shared(files: Iterable[File]) -> list[list[File]]:

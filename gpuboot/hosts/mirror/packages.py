@@ -56,8 +56,8 @@ Alternatives = tuple[Relation, ...]
 
 def compare(left: str, right: str) -> int:
     """The order of two versions as dpkg has it: below 0, 0 or above 0."""
-    one, other = NativeVersion(left), NativeVersion(right)
-    return (one > other) - (one < other)
+    first, other = NativeVersion(left), NativeVersion(right)
+    return (first > other) - (first < other)
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,15 @@ class Package:
 
     @cached_property
     def name(self) -> str:
-        found = _NAME.search(self.text)
-        if found is None:
+        match = _NAME.search(self.text)
+        if match is None:
             raise BadIndexError("a paragraph of the index names no package")
-        return found[1]
+        return match[1]
 
     def runs_on(self, architecture: str) -> bool:
         """Whether it is for this architecture: a flat repository has one index for all."""
-        found = _ARCHITECTURE.search(self.text)
-        return found is not None and found[1] in (architecture, "all")
+        match = _ARCHITECTURE.search(self.text)
+        return match is not None and match[1] in (architecture, "all")
 
     @property
     def version(self) -> str:
@@ -97,10 +97,10 @@ class Package:
 
     @property
     def sha256(self) -> str:
-        found = str(self._fields.get("SHA256", "")).lower()
-        if not _SHA256.fullmatch(found):
+        digest = str(self._fields.get("SHA256", "")).lower()
+        if not _SHA256.fullmatch(digest):
             raise BadIndexError(f"{self.name}: its index has no SHA256 of it")
-        return found
+        return digest
 
     @property
     def priority(self) -> str:
@@ -117,14 +117,16 @@ class Package:
     @property
     def depends(self) -> tuple[Alternatives, ...]:
         """What it needs, each with its alternatives in order."""
-        both = (self._fields.get("Pre-Depends", ""), self._fields.get("Depends", ""))
-        return tuple(group for text in both for group in relations(text))
+        texts = (self._fields.get("Pre-Depends", ""), self._fields.get("Depends", ""))
+        return tuple(group for text in texts for group in relations(text))
 
     @property
     def provides(self) -> tuple[Relation, ...]:
         """Names that it stands for as well, some with a version of their own."""
-        found = _PROVIDES.search(self.text)
-        return tuple(one for group in relations(found[1]) for one in group) if found else ()
+        match = _PROVIDES.search(self.text)
+        return (
+            tuple(relation for group in relations(match[1]) for relation in group) if match else ()
+        )
 
     @cached_property
     def _order(self) -> NativeVersion:
@@ -136,7 +138,10 @@ def relations(text: str) -> tuple[Alternatives, ...]:
     if not text.strip():
         return ()
     return tuple(
-        tuple(Relation(one["name"], *(one["version"] or ("", ""))) for one in group)
+        tuple(
+            Relation(alternative["name"], *(alternative["version"] or ("", "")))
+            for alternative in group
+        )
         for group in PkgRelation.parse_relations(text)
     )
 
@@ -165,29 +170,37 @@ class Index:
 
     def __init__(self, packages: Iterable[Package], pins: Sequence[Pin] = ()) -> None:
         self._pins = pins
-        self._named: Mapping[str, list[Package]] = defaultdict(list)
+        self._by_name: Mapping[str, list[Package]] = defaultdict(list)
         self._providers: Mapping[str, list[tuple[Package, str]]] = defaultdict(list)
         for package in packages:
-            self._named[package.name].append(package)
-            for given in package.provides:
-                self._providers[given.name].append((package, given.version))
+            self._by_name[package.name].append(package)
+            for relation in package.provides:
+                self._providers[relation.name].append((package, relation.version))
 
     def candidates(self, name: str, pattern: str = "") -> list[Package]:
         """The packages of this name, the preferred one first. + pattern: of their version"""
-        found = self._named.get(name, [])
-        chosen = [one for one in found if not pattern or fnmatchcase(one.version, pattern)]
-        return sorted(chosen, key=self._preference, reverse=True)
+        packages = self._by_name.get(name, [])
+        matching = [
+            package for package in packages if not pattern or fnmatchcase(package.version, pattern)
+        ]
+        return sorted(matching, key=self._preference, reverse=True)
 
-    def satisfying(self, wanted: Relation) -> Iterator[Package]:
+    def satisfying(self, relation: Relation) -> Iterator[Package]:
         """What a relation can be satisfied by, as apt prefers it: by name, then who provides it."""
-        yield from (one for one in self.candidates(wanted.name) if wanted.allows(one.version))
+        yield from (
+            candidate
+            for candidate in self.candidates(relation.name)
+            if relation.allows(candidate.version)
+        )
         providers = [
             package
-            for package, version in self._providers.get(wanted.name, [])
-            if provided(wanted, version)
+            for package, version in self._providers.get(relation.name, [])
+            if provided(relation, version)
         ]
-        best = {one.name: one for one in sorted(providers, key=self._preference)}
-        yield from sorted(best.values(), key=lambda one: (_rank(one.priority), one.name))
+        best = {candidate.name: candidate for candidate in sorted(providers, key=self._preference)}
+        yield from sorted(
+            best.values(), key=lambda candidate: (_rank(candidate.priority), candidate.name)
+        )
 
     def _preference(self, package: Package) -> tuple[bool, NativeVersion]:
         pinned = any(
@@ -197,12 +210,12 @@ class Index:
         return pinned, package._order
 
 
-def provided(wanted: Relation, version: str) -> bool:
+def provided(relation: Relation, version: str) -> bool:
     """Whether a name that is provided will do: with a version only for who asks for one.
 
     + version: of the name that is provided; "" for none (Debian Policy, 7.5)
     """
-    return wanted.allows(version) if version else not wanted.comparison
+    return relation.allows(version) if version else not relation.comparison
 
 
 def _rank(priority: str) -> int:

@@ -12,7 +12,7 @@ from debian.deb822 import Release as Fields
 
 
 @dataclass(frozen=True)
-class Listed:
+class ReleaseFile:
     """A file that a repository's Release vouches for."""
 
     sha256: str
@@ -27,7 +27,7 @@ class Release:
     + valid_until: when its publisher no longer stands by it; None: never
     """
 
-    files: Mapping[str, Listed]
+    files: Mapping[str, ReleaseFile]
     by_hash: bool
     valid_until: datetime | None
 
@@ -38,8 +38,8 @@ def parse(text: str) -> Release:
     until = fields.get("Valid-Until")
     return Release(
         {
-            one["name"].removeprefix("./"): Listed(one["sha256"], int(one["size"]))
-            for one in fields.get("SHA256", ())
+            entry["name"].removeprefix("./"): ReleaseFile(entry["sha256"], int(entry["size"]))
+            for entry in fields.get("SHA256", ())
         },
         fields.get("Acquire-By-Hash", "").lower() == "yes",
         parsedate_to_datetime(until) if until else None,
@@ -53,11 +53,11 @@ def text(fields: Mapping[str, str], indexes: Mapping[str, bytes]) -> str:
     + indexes: name below its folder -> content
     """
     head = "".join(f"{name}: {value}\n" for name, value in fields.items())
-    listed = "".join(
+    file_lines = "".join(
         f" {hashlib.sha256(content).hexdigest()} {len(content)} {name}\n"
         for name, content in indexes.items()
     )
-    return f"{head}SHA256:\n{listed}"
+    return f"{head}SHA256:\n{file_lines}"
 
 
 # of the field Date

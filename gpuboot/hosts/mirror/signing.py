@@ -36,10 +36,10 @@ class Home:
     def run(self, *args: str, stdin: bytes = b"") -> bytes:
         """What gpg prints. Raises `SigningError` with what it said when it fails."""
         command = ["gpg", "--homedir", str(self.folder), "--batch", "--yes", "--quiet", *_LOOPBACK]
-        done = subprocess.run([*command, *args], input=stdin, capture_output=True, check=False)
-        if done.returncode != 0:
-            raise SigningError(f"gpg {args[-1]}: {done.stderr.decode(errors='replace').strip()}")
-        return done.stdout
+        result = subprocess.run([*command, *args], input=stdin, capture_output=True, check=False)
+        if result.returncode != 0:
+            raise SigningError(f"gpg {args[-1]}: {result.stderr.decode(errors='replace').strip()}")
+        return result.stdout
 
     def public(self) -> bytes:
         """The public key, ASCII-armoured as publishers have it."""
@@ -69,10 +69,10 @@ class Home:
         """
         stop = ["gpg-connect-agent", "--homedir", str(self.folder), "--no-autostart"]
         stop += ["getinfo pid", "killagent", "/bye"]
-        done = subprocess.run(stop, check=False, capture_output=True, text=True)
-        if done.returncode != 0:
-            raise SigningError(f"gpg-connect-agent: {done.stderr.strip()}")
-        if process := re.search(r"^D (\d+)$", done.stdout, re.MULTILINE):
+        result = subprocess.run(stop, check=False, capture_output=True, text=True)
+        if result.returncode != 0:
+            raise SigningError(f"gpg-connect-agent: {result.stderr.strip()}")
+        if process := re.search(r"^D (\d+)$", result.stdout, re.MULTILINE):
             _wait_for_end(int(process[1]), self.folder)
 
 
@@ -143,15 +143,15 @@ def temporary_home(prefix: str = "gpg-") -> Iterator[Home]:
 def fingerprints(key: bytes) -> set[str]:
     """The fingerprints of the primary keys in a public key file."""
     with temporary_home() as home, home.agent():
-        listed = home.run("--with-colons", "--show-keys", stdin=key).decode()
-    found, primary = set(), False
-    for line in listed.splitlines():
+        key_listing = home.run("--with-colons", "--show-keys", stdin=key).decode()
+    primary_fingerprints, primary = set(), False
+    for line in key_listing.splitlines():
         fields = line.split(":")
         if fields[0] in ("pub", "sub"):
             primary = fields[0] == "pub"
         elif fields[0] == "fpr" and primary:
-            found.add(fields[9])
-    return found
+            primary_fingerprints.add(fields[9])
+    return primary_fingerprints
 
 
 def verified(signed: bytes, key: bytes, detached: bytes | None = None) -> bytes:
@@ -172,10 +172,10 @@ def verified(signed: bytes, key: bytes, detached: bytes | None = None) -> bytes:
             (folder / "signature").write_bytes(detached)
             files = [str(folder / "signature"), str(text)]
         command = ["gpgv", "--homedir", name, "--keyring", str(ring), *files]
-        done = subprocess.run(command, capture_output=True, check=False)
-        if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            raise SigningError(said[-1] if said else "gpgv failed")
+        result = subprocess.run(command, capture_output=True, check=False)
+        if result.returncode != 0:
+            error_lines = result.stderr.decode(errors="replace").strip().splitlines()
+            raise SigningError(error_lines[-1] if error_lines else "gpgv failed")
         return signed if detached is not None else out.read_bytes()
 
 

@@ -48,19 +48,20 @@ def key_of(client: Client, url: str, fingerprint: str, sha256: str) -> bytes:
     Raises `FetchError` for another key than the one that is known.
     """
     content = client.text(url)
-    found = hashlib.sha256(content).hexdigest()
-    if sha256 and found != sha256:
-        raise _other_key(url, f"sha256 {sha256}", found)
+    digest = hashlib.sha256(content).hexdigest()
+    if sha256 and digest != sha256:
+        raise _other_key(url, f"sha256 {sha256}", digest)
     if not sha256:
-        there = signing.fingerprints(content)
-        if fingerprint not in there:
-            raise _other_key(url, fingerprint, ", ".join(sorted(there)) or "none")
+        key_fingerprints = signing.fingerprints(content)
+        if fingerprint not in key_fingerprints:
+            raise _other_key(url, fingerprint, ", ".join(sorted(key_fingerprints)) or "none")
     return content
 
 
-def _other_key(url: str, wanted: str, found: str) -> FetchError:
+def _other_key(url: str, expected: str, actual: str) -> FetchError:
     return FetchError(
-        f"the key at {url} is another than the one that is known: {wanted} wanted, {found} found",
+        f"the key at {url} is another than the one that is known: {expected} wanted, {actual} "
+        "found",
         "do not trust it; where its publisher has a new key, a new gpuboot knows it; of a mirror "
         "give its digest in mirror.sources.apt",
     )
@@ -88,20 +89,20 @@ def read(client: Client, source: Source, architecture: str) -> list[Package]:
         )
     name = f"{source.component}/binary-{architecture}/Packages" if source.suite else "Packages"
     for ending, decompress in _READERS.items():
-        listed = vouched.files.get(name + ending)
-        if listed is None:
+        index_file = vouched.files.get(name + ending)
+        if index_file is None:
             continue
         url = f"{source.folder}/{name}{ending}"
         if vouched.by_hash:
-            url = f"{url.rpartition('/')[0]}/by-hash/SHA256/{listed.sha256}"
+            url = f"{url.rpartition('/')[0]}/by-hash/SHA256/{index_file.sha256}"
         content = client.text(url)
-        if hashlib.sha256(content).hexdigest() != listed.sha256:
+        if hashlib.sha256(content).hexdigest() != index_file.sha256:
             raise FetchError(
                 f"{url} is not what its Release says",
                 "run it again: a repository that is being changed gives two answers",
             )
-        found = _parsed(source, decompress(content).decode())
-        return [package for package in found if package.runs_on(architecture)]
+        packages = _parsed(source, decompress(content).decode())
+        return [package for package in packages if package.runs_on(architecture)]
     raise FetchError(
         f"{source.folder} has no packages for {architecture}",
         "take that architecture out of mirror.architectures, or name another repository",

@@ -15,7 +15,7 @@ from gpuboot.config.versions import Lock
 from gpuboot.docker.compose.images import REPOSITORIES
 from gpuboot.hosts import dcgm, driver_packages, fabric, platforms, prerequisites
 from gpuboot.hosts.driver_packages import Flavour
-from gpuboot.hosts.mirror.closure import Wanted
+from gpuboot.hosts.mirror.closure import PackageRequest
 from gpuboot.hosts.mirror.packages import Pin
 from gpuboot.hosts.platforms import Platform
 from gpuboot.kubernetes import backup_copy, flannel, kubeadm, storage
@@ -44,7 +44,9 @@ class Site:
 
 def platform(name: str) -> Platform:
     """A platform by its name in `mirror.platforms`: `debian12`. Raises KeyError."""
-    return {f"{one.id}{one.version}": one for one in platforms.PLATFORMS}[name]
+    return {f"{candidate.id}{candidate.version}": candidate for candidate in platforms.PLATFORMS}[
+        name
+    ]
 
 
 def machine(architecture: str) -> str:
@@ -58,26 +60,34 @@ def repositories(site: Site) -> list[str]:
     return ["docker", *cluster, *(["cuda", "toolkit"] if site.gpus else [])]
 
 
-def packages(site: Site, platform: Platform, architecture: str) -> list[Wanted]:
+def packages(site: Site, platform: Platform, architecture: str) -> list[PackageRequest]:
     """What hosts of a platform install by name."""
     lock, settings = site.lock, site.settings
     first = prerequisites.DOCKER if site.docker else prerequisites.KUBERNETES
-    found = [Wanted(name) for name in (*first, prerequisites.TIME, *settings.mirror.packages)]
+    requests = [
+        PackageRequest(name) for name in (*first, prerequisites.TIME, *settings.mirror.packages)
+    ]
     pattern = platform.version_pattern
-    found.append(Wanted("containerd.io", pattern("containerd.io", lock.containerd.version)))
+    requests.append(
+        PackageRequest("containerd.io", pattern("containerd.io", lock.containerd.version))
+    )
     if site.docker:
         versions = {
             "docker-ce": lock.docker.version,
             "docker-ce-cli": lock.docker.version,
             "docker-compose-plugin": lock.docker.compose,
         }
-        found += [Wanted(name, pattern(name, version)) for name, version in versions.items()]
+        requests += [
+            PackageRequest(name, pattern(name, version)) for name, version in versions.items()
+        ]
     else:
-        found += [Wanted(name, version) for name, version in kubeadm.packages(lock).items()]
-        found += [Wanted(name) for name in _of_cluster(site)]
+        requests += [
+            PackageRequest(name, version) for name, version in kubeadm.packages(lock).items()
+        ]
+        requests += [PackageRequest(name) for name in _of_cluster(site)]
     if site.gpus:
-        found += _of_gpus(site, platform, architecture)
-    return found
+        requests += _of_gpus(site, platform, architecture)
+    return requests
 
 
 def _of_cluster(site: Site) -> Iterator[str]:
@@ -91,38 +101,40 @@ def _of_cluster(site: Site) -> Iterator[str]:
     yield from backup_copy.packages(site.settings.backup)
 
 
-def _of_gpus(site: Site, platform: Platform, architecture: str) -> Iterator[Wanted]:
+def _of_gpus(site: Site, platform: Platform, architecture: str) -> Iterator[PackageRequest]:
     lock, settings = site.lock, site.settings
     for name in prerequisites.TOOLKIT:
-        yield Wanted(name, lock.toolkit.version)
+        yield PackageRequest(name, lock.toolkit.version)
     if settings.driver.enabled:
         yield from _driver(site, platform)
         for name in _HEADERS[platform.id]:
-            yield Wanted(name.format(architecture), optional=True)
+            yield PackageRequest(name.format(architecture), optional=True)
     if settings.dcgm == "host":
         version = lock.driver.version
-        for name, wanted in dcgm.packages(platform, lock.dcgm.version, version).items():
-            yield Wanted(name, wanted)
-        yield Wanted("jq")
+        for name, pattern in dcgm.packages(platform, lock.dcgm.version, version).items():
+            yield PackageRequest(name, pattern)
+        yield PackageRequest("jq")
 
 
-def _driver(site: Site, platform: Platform) -> Iterator[Wanted]:
+def _driver(site: Site, platform: Platform) -> Iterator[PackageRequest]:
     settings, version = site.settings.driver, site.lock.driver.version
     flavours: Sequence[Flavour] = ("open", "proprietary")
     if settings.modules != "auto":
         flavours = (settings.modules,)
-    yield Wanted(driver_packages.pinning_package(version))
+    yield PackageRequest(driver_packages.pinning_package(version))
     for flavour in flavours:
         for name in driver_packages.driver_packages(platform, version, flavour, False):
-            yield Wanted(name, f"{version}-*", optional=len(flavours) > 1 and flavour != "open")
+            yield PackageRequest(
+                name, f"{version}-*", optional=len(flavours) > 1 and flavour != "open"
+            )
     if settings.persistence:
-        yield Wanted("nvidia-persistenced")
+        yield PackageRequest("nvidia-persistenced")
     if settings.secure_boot == "mok":
-        yield Wanted("mokutil")
+        yield PackageRequest("mokutil")
     if settings.fabric_manager != "never":
         manager = driver_packages.driver_packages(platform, version, "open", True)[-1]
-        yield Wanted(manager, f"{version}-*", optional=settings.fabric_manager == "auto")
-        yield from (Wanted(name, optional=True) for name in fabric.packages("nvlink5"))
+        yield PackageRequest(manager, f"{version}-*", optional=settings.fabric_manager == "auto")
+        yield from (PackageRequest(name, optional=True) for name in fabric.packages("nvlink5"))
 
 
 def pins(site: Site) -> tuple[Pin, ...]:
@@ -133,18 +145,22 @@ def pins(site: Site) -> tuple[Pin, ...]:
 def images(site: Site) -> list[str]:
     """Images that are known without kubeadm and charts, by reference."""
     settings, lock = site.settings, site.lock
-    found = [*settings.mirror.images]
+    references = [*settings.mirror.images]
     if site.docker:
         unused = set() if settings.standalone.grafana else {"grafana"}
-        named = {key: repository for key, repository in REPOSITORIES.items() if key not in unused}
-        found += [f"{name}:{getattr(lock.images, key)}" for key, name in named.items()]
+        used_repositories = {
+            key: repository for key, repository in REPOSITORIES.items() if key not in unused
+        }
+        references += [
+            f"{name}:{getattr(lock.images, key)}" for key, name in used_repositories.items()
+        ]
     else:
-        found += [f"registry.k8s.io/pause:{lock.kubernetes.pause}", *flannel.images(lock)]
+        references += [f"registry.k8s.io/pause:{lock.kubernetes.pause}", *flannel.images(lock)]
         if settings.monitoring.enabled and settings.monitoring.storage.provisioner == "local-path":
-            found += storage.images(lock)
+            references += storage.images(lock)
     if site.gpus:
-        found += _of_verification(site)
-    return list(dict.fromkeys(found))
+        references += _of_verification(site)
+    return list(dict.fromkeys(references))
 
 
 def _of_verification(site: Site) -> Iterator[str]:
@@ -153,7 +169,12 @@ def _of_verification(site: Site) -> Iterator[str]:
         yield verify.image
     if verify.level == "deep":
         deep = verify.deep
-        named = (deep.dcgm_image, deep.nvbandwidth_image, deep.nccl_image, deep.internode.image)
-        yield from (image for image in named if image)
+        test_images = (
+            deep.dcgm_image,
+            deep.nvbandwidth_image,
+            deep.nccl_image,
+            deep.internode.image,
+        )
+        yield from (image for image in test_images if image)
     if site.settings.load.image:
         yield site.settings.load.image

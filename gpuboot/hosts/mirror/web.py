@@ -31,7 +31,7 @@ _TYPES = {
     ".asc": "application/pgp-keys",
 }
 _REUSE = (socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-_REST = re.compile(r"bytes=(\d+)-")
+_RANGE = re.compile(r"bytes=(\d+)-")
 
 
 def locate(docroot: Path, url_path: str) -> Path | None:
@@ -104,12 +104,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _begin(self, stream: IO[bytes], headers: dict[str, str]) -> tuple[int, int]:
         """Status and length of an answer with a file, from where it was asked for."""
         size = os.fstat(stream.fileno()).st_size
-        asked = _REST.fullmatch(self.headers.get("Range", "")) if self.ranges else None
+        range_match = _RANGE.fullmatch(self.headers.get("Range", "")) if self.ranges else None
         # If-Range: the rest of a file that is another by now would fit to nothing
         unchanged = self.headers.get("If-Range") in (None, headers["Last-Modified"])
-        if asked is None or not unchanged or int(asked[1]) >= size:
+        if range_match is None or not unchanged or int(range_match[1]) >= size:
             return 200, size
-        first = int(asked[1])
+        first = int(range_match[1])
         stream.seek(first)
         headers["Content-Range"] = f"bytes {first}-{size - 1}/{size}"
         return 206, size - first

@@ -44,17 +44,18 @@ def problems(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
 def _resolver(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
     """Name servers that pods would get: on the node itself, they are not the pods' own."""
     resolvers = state.boot.resolvers
-    chosen = settings.cluster.kubelet.get("resolvConf")
-    if chosen in _BEHIND and chosen not in resolvers and resolvers:
+    choice = _choice(resolvers)
+    configured = settings.cluster.kubelet.get("resolvConf")
+    if configured in _BEHIND and configured not in resolvers and resolvers:
         yield (
-            f"cluster.kubelet.resolvConf names {chosen}, which is not there: no pod could start",
-            "name a file that every node has: "
-            + (_choice(resolvers) or "one that you write there"),
+            f"cluster.kubelet.resolvConf names {configured}, which is not there: no pod could "
+            "start",
+            "name a file that every node has: " + (choice or "one that you write there"),
         )
         return
     joined = "/etc/kubernetes/kubelet.conf" in state.kubeconfigs
     missing = state.boot.resolver_missing
-    if joined and missing and chosen in (None, missing):
+    if joined and missing and configured in (None, missing):
         yield (
             f"the kubelet takes name servers from {missing} (resolvConf in "
             "/var/lib/kubelet/config.yaml), which is not there: no new pod starts",
@@ -63,20 +64,20 @@ def _resolver(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]
                 if missing == _RESOLVED
                 else ""
             )
-            + f'set cluster.kubelet = {{"resolvConf": "{_choice(resolvers) or "FILE"}"}}, a file '
+            + f'set cluster.kubelet = {{"resolvConf": "{choice or "FILE"}"}}, a file '
             "that every node has",
         )
-    file = chosen or (_RESOLVED if "systemd-resolved" in state.boot.units else "/etc/resolv.conf")
-    here = [server for server in resolvers.get(file, ()) if server.startswith(_LOOPBACK)]
-    if not here or joined:
-        return  # what a living cluster's CoreDNS does of it, diagnose sees
-    name = _choice(resolvers) or "/etc/kubernetes/resolv.conf"
-    write = (
-        "" if _choice(resolvers) else f"write `nameserver ADDRESS` lines to {name} on each node, "
+    file = configured or (
+        _RESOLVED if "systemd-resolved" in state.boot.units else "/etc/resolv.conf"
     )
+    local_servers = [server for server in resolvers.get(file, ()) if server.startswith(_LOOPBACK)]
+    if not local_servers or joined:
+        return  # what a living cluster's CoreDNS does of it, diagnose sees
+    name = choice or "/etc/kubernetes/resolv.conf"
+    write = "" if choice else f"write `nameserver ADDRESS` lines to {name} on each node, "
     yield (
-        f"{file} names {here[0]}, a name server on the node itself: in pods that is the pod, and "
-        "CoreDNS would ask itself in a loop",
+        f"{file} names {local_servers[0]}, a name server on the node itself: in pods that is the "
+        "pod, and CoreDNS would ask itself in a loop",
         f"{write}{'and ' if write else ''}set cluster.kubelet = "
         f'{{"resolvConf": "{name}"}}: the file with the real servers, which every node needs',
     )
@@ -110,7 +111,7 @@ def warnings(nodes: Iterable[Node], states: Mapping[str, NodeState]) -> list[str
             )
         lines += [
             f"[{node.host}] {item.what}; remedy: {item.why}"
-            for item in boot_overrides.kept(states[node.host])
+            for item in boot_overrides.decisions(states[node.host])
         ]
         lines += [
             f"[{node.host}] {line.place} sets `{line.text}`, which Kubernetes cannot do with; "

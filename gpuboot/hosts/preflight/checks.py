@@ -79,47 +79,53 @@ def evaluate(
     return problems + _duplicates(nodes, states) + _other_clusters(nodes, states)
 
 
-def _root(it: Subject) -> Iterator[Finding]:
-    if it.state.uid != 0:
-        yield f"commands run as uid {it.state.uid}, not as root", "set _sudo = True in group_data"
+def _root(subject: Subject) -> Iterator[Finding]:
+    if subject.state.uid != 0:
+        yield (
+            f"commands run as uid {subject.state.uid}, not as root",
+            "set _sudo = True in group_data",
+        )
 
 
-def _identity(it: Subject) -> Iterator[Finding]:
-    if it.state.arch not in platforms.ARCHITECTURES:
-        yield f"its architecture is {it.state.arch}", "use x86_64 or aarch64 machines"
-    if platforms.find(it.state) is None:
-        known = ", ".join(platform.name for platform in platforms.PLATFORMS)
-        yield f"runs {it.state.os_name or 'an unknown system'}", f"install one of: {known}"
+def _identity(subject: Subject) -> Iterator[Finding]:
+    if subject.state.arch not in platforms.ARCHITECTURES:
+        yield f"its architecture is {subject.state.arch}", "use x86_64 or aarch64 machines"
+    if platforms.find(subject.state) is None:
+        supported = ", ".join(platform.name for platform in platforms.PLATFORMS)
+        yield f"runs {subject.state.os_name or 'an unknown system'}", f"install one of: {supported}"
 
 
-def _size(it: Subject) -> Iterator[Finding]:
-    least, state = it.settings.preflight, it.state
-    for actual, needed, what in (
+def _size(subject: Subject) -> Iterator[Finding]:
+    least, state = subject.settings.preflight, subject.state
+    for actual, needed, unit in (
         (state.cpus, least.min_cpus, "CPUs"),
         (state.memory_mib, least.min_memory_mib, "MiB of memory"),
     ):
         if actual < needed:
             yield (
-                f"has {actual} {what}; {needed} are needed",
+                f"has {actual} {unit}; {needed} are needed",
                 "use a larger machine, or lower settings.preflight if you know better",
             )
 
 
-def _kernel(it: Subject) -> Iterator[Finding]:
-    missing = {"overlay", "br_netfilter"} - it.state.kernel_features
+def _kernel(subject: Subject) -> Iterator[Finding]:
+    missing = {"overlay", "br_netfilter"} - subject.state.kernel_features
     if missing:
         yield (
-            f"its kernel {it.state.kernel} lacks {', '.join(sorted(missing))}",
+            f"its kernel {subject.state.kernel} lacks {', '.join(sorted(missing))}",
             "install the distribution's full kernel (linux-modules-extra on cloud images)",
         )
-    if it.state.cgroup == 1 and it.settings.cluster.fail_cgroup_v1:
+    if subject.state.cgroup == 1 and subject.settings.cluster.fail_cgroup_v1:
         yield (
             "it uses cgroup v1, which the kubelet refuses",
             "boot with systemd.unified_cgroup_hierarchy=1, or set cluster.fail_cgroup_v1 = False",
         )
-    if it.settings.cluster.proxy_mode == "nftables" and _kernel_version(it.state) < (5, 13):
+    if subject.settings.cluster.proxy_mode == "nftables" and _kernel_version(subject.state) < (
+        5,
+        13,
+    ):
         yield (
-            f"kernel {it.state.kernel} is too old for kube-proxy's nftables mode (5.13)",
+            f"kernel {subject.state.kernel} is too old for kube-proxy's nftables mode (5.13)",
             'use a newer kernel, or set cluster.proxy_mode = "iptables"',
         )
 
@@ -129,17 +135,17 @@ def _kernel_version(state: NodeState) -> tuple[int, int]:
     return int(major), int("".join(char for char in minor if char.isdigit()) or 0)
 
 
-def _clock(it: Subject) -> Iterator[Finding]:
-    if abs(it.state.clock_skew_s) > it.settings.preflight.max_clock_skew_s:
-        ahead = "ahead of" if it.state.clock_skew_s > 0 else "behind"
+def _clock(subject: Subject) -> Iterator[Finding]:
+    if abs(subject.state.clock_skew_s) > subject.settings.preflight.max_clock_skew_s:
+        direction = "ahead of" if subject.state.clock_skew_s > 0 else "behind"
         yield (
-            f"its clock is {abs(it.state.clock_skew_s):.0f} s {ahead} this machine's",
+            f"its clock is {abs(subject.state.clock_skew_s):.0f} s {direction} this machine's",
             "set the clock (timedatectl set-ntp true) on whichever of the two is wrong",
         )
 
 
-def _packages(it: Subject) -> Iterator[Finding]:
-    state = it.state
+def _packages(subject: Subject) -> Iterator[Finding]:
+    state = subject.state
     if state.package_lock_holders:
         yield (
             f"its package manager is still in use by {', '.join(state.package_lock_holders)}",
@@ -162,47 +168,47 @@ def replaced(
             )
 
 
-def _runtimes(it: Subject) -> Iterator[Finding]:
-    if platform := platforms.find(it.state):
+def _runtimes(subject: Subject) -> Iterator[Finding]:
+    if platform := platforms.find(subject.state):
         names = platform.distribution_runtimes
-        yield from replaced(it.state, platform, names, "Docker's containerd.io replaces")
-    if it.state.is_active("crio"):
+        yield from replaced(subject.state, platform, names, "Docker's containerd.io replaces")
+    if subject.state.is_active("crio"):
         yield "CRI-O runs there, a second container runtime", "remove cri-o from the machine"
 
 
-def _kubernetes(it: Subject) -> Iterator[Finding]:
+def _kubernetes(subject: Subject) -> Iterator[Finding]:
     for unit, uninstall in _KUBERNETES_UNITS.items():
-        if it.state.is_active(unit) or unit in it.state.foreign:
+        if subject.state.is_active(unit) or unit in subject.state.foreign:
             yield f"another Kubernetes runs there: {unit}", f"remove it with `{uninstall}`"
-        elif unit in it.state.units and it.state.units[unit].enabled == "enabled":
+        elif unit in subject.state.units and subject.state.units[unit].enabled == "enabled":
             yield (
                 f"another Kubernetes starts at boot there: {unit}",
                 f"remove it with `{uninstall}`",
             )
-    if "microk8s" in it.state.foreign:
+    if "microk8s" in subject.state.foreign:
         yield "another Kubernetes is there: microk8s", "run `snap remove --purge microk8s`"
 
 
-def _gpus(it: Subject) -> Iterator[Finding]:
-    on_bus = len(it.state.gpus)
-    others = gpu_choice.ignored(it.state)
-    aside = f" (left alone: {'; '.join(others)})" if others else ""
-    if unmatched := gpu_choice.unmatched(it.node, it.state):
-        all_gpus = "; ".join(gpu_choice.describe(gpu) for gpu in it.state.all_gpus) or "none"
+def _gpus(subject: Subject) -> Iterator[Finding]:
+    on_bus = len(subject.state.gpus)
+    ignored_gpus = gpu_choice.ignored(subject.state)
+    aside = f" (left alone: {'; '.join(ignored_gpus)})" if ignored_gpus else ""
+    if unmatched := gpu_choice.unmatched(subject.node, subject.state):
+        all_gpus = "; ".join(gpu_choice.describe(gpu) for gpu in subject.state.all_gpus) or "none"
         yield (
             f"cluster_gpus names {', '.join(unmatched)}, and none of its GPUs is that: {all_gpus}",
             "correct cluster_gpus in the host's data",
         )
-    elif on_bus < it.node.gpus:
+    elif on_bus < subject.node.gpus:
         yield (
-            f"the inventory promises {it.node.gpus} GPUs, the PCI bus shows {on_bus}{aside}",
+            f"the inventory promises {subject.node.gpus} GPUs, the PCI bus shows {on_bus}{aside}",
             "look for cards that are off the bus (lspci -d 10de:, dmesg), or correct gpus",
         )
-    elif on_bus > it.node.gpus and not gpu_choice.unknown_uuids(it.node, it.state):
-        models = gpu_names.summary(it.state.gpu_ids)
+    elif on_bus > subject.node.gpus and not gpu_choice.unknown_uuids(subject.node, subject.state):
+        models = gpu_names.summary(subject.state.gpu_ids)
         yield (
-            f"the PCI bus shows {on_bus} GPUs ({models}), the inventory promises {it.node.gpus}"
-            f"{aside}",
+            f"the PCI bus shows {on_bus} GPUs ({models}), the inventory promises "
+            f"{subject.node.gpus}{aside}",
             f"set gpus = {on_bus} in the host's data; or name those of the cluster in "
             "cluster_gpus, by UUID, PCI address or model, if others are not for pods",
         )
@@ -216,43 +222,43 @@ MACHINE: tuple[Check, ...] = (
     _clock,
     _packages,
     _gpus,
-    lambda it: driver.problems(it.node, it.state, it.settings, it.lock),
-    lambda it: dcgm.problems(it.node, it.state, it.settings, it.lock),
-    lambda it: exporter.devices(it.node, it.settings.exporter),
-    lambda it: platform_checks.problems(it.node, it.state, it.settings),
-    lambda it: folders.problems(it.node, it.state, it.settings),
-    lambda it: software.problems(it.node, it.state, it.settings),
-    lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
+    lambda target: driver.problems(target.node, target.state, target.settings, target.lock),
+    lambda target: dcgm.problems(target.node, target.state, target.settings, target.lock),
+    lambda target: exporter.devices(target.node, target.settings.exporter),
+    lambda target: platform_checks.problems(target.node, target.state, target.settings),
+    lambda target: folders.problems(target.node, target.state, target.settings),
+    lambda target: software.problems(target.node, target.state, target.settings),
+    lambda target: sharing_checks.of_host(target.node, target.state, target.settings),
 )
 CHECKS: tuple[Check, ...] = (
     *MACHINE,
     _kernel,
     _runtimes,
     _kubernetes,
-    lambda it: environment.problems(it.node, it.state, it.settings),
-    lambda it: network.address(it.node, it.state),
-    lambda it: ports.problems(it.node, it.state, it.settings),
-    lambda it: ports.flannel(it.state, it.settings),
-    lambda it: remains.problems(it.node, it.state, it.settings),
-    lambda it: network.overlaps(it.state, it.settings),
-    lambda it: boot.problems(it.state, it.settings),
-    lambda it: kubelet.problems(it.state, it.lock),
+    lambda target: environment.problems(target.node, target.state, target.settings),
+    lambda target: network.address(target.node, target.state),
+    lambda target: ports.problems(target.node, target.state, target.settings),
+    lambda target: ports.flannel(target.state, target.settings),
+    lambda target: remains.problems(target.node, target.state, target.settings),
+    lambda target: network.overlaps(target.state, target.settings),
+    lambda target: boot.problems(target.state, target.settings),
+    lambda target: kubelet.problems(target.state, target.lock),
 )
 
 
 def _duplicates(nodes: Sequence[Node], states: Mapping[str, NodeState]) -> list[Problem]:
     """Machines that are one and the same, or clones: equal machine id, address or name."""
     problems = []
-    for what, remedy in (
+    for attribute, remedy in (
         ("machine_id", "give each clone its own: rm /etc/machine-id; systemd-machine-id-setup"),
         ("boot_id", "two inventory names lead to one machine: correct their addresses"),
     ):
         owners: dict[str, list[str]] = defaultdict(list)
         for node in nodes:
-            if node.host in states and (value := getattr(states[node.host], what)):
+            if node.host in states and (value := getattr(states[node.host], attribute)):
                 owners[value].append(node.host)
         problems += [
-            Problem("", f"{', '.join(hosts)} have the same {what.replace('_', ' ')}", remedy)
+            Problem("", f"{', '.join(hosts)} have the same {attribute.replace('_', ' ')}", remedy)
             for hosts in owners.values()
             if len(hosts) > 1
         ]
@@ -268,13 +274,13 @@ def _other_clusters(nodes: Sequence[Node], states: Mapping[str, NodeState]) -> l
     clusters = {
         host: "" if state.remains.cluster else state.cluster_ca for host, state in states.items()
     }
-    ours = clusters[leader]
-    others = [node.host for node in nodes if clusters.get(node.host)]
-    if others and not ours:
+    leader_cluster = clusters[leader]
+    members = [node.host for node in nodes if clusters.get(node.host)]
+    if members and not leader_cluster:
         return [
             Problem(
                 leader,
-                f"it leads the inventory and is in no cluster; in one are {', '.join(others)}",
+                f"it leads the inventory and is in no cluster; in one are {', '.join(members)}",
                 "name the cluster's first control-plane node first in control_plane; or take "
                 "them out of that cluster (kubectl drain, kubeadm reset), then run again",
             )
@@ -286,5 +292,5 @@ def _other_clusters(nodes: Sequence[Node], states: Mapping[str, NodeState]) -> l
             "take it out of that cluster (kubectl drain, kubeadm reset), then run again",
         )
         for node in nodes
-        if clusters.get(node.host, "") not in ("", ours)
+        if clusters.get(node.host, "") not in ("", leader_cluster)
     ]

@@ -69,14 +69,14 @@ def _to_load(
     dnf = platform is not None and platform.package_manager == "dnf"
     rebuild = "dracut -f --regenerate-all" if dnf else "update-initramfs -u -k all"
     yield from module_loading.problems(state.module_loading, rebuild)
-    comes = _another_module_comes(state, settings, lock)
+    has_next_module = _another_module_comes(state, settings, lock)
     in_use = node.role != "docker" and _JOINED in state.kubeconfigs
     by_itself = (
         driver.secure_boot == "mok" and not in_use and state.secure_boot.enforcer == SECURE_BOOT
     )
-    refused = refusal(state.secure_boot, next_module=comes, in_use=in_use)
-    if refused and not by_itself and (comes or not state.driver_loaded):
-        yield refused
+    finding = refusal(state.secure_boot, next_module=has_next_module, in_use=in_use)
+    if finding and not by_itself and (has_next_module or not state.driver_loaded):
+        yield finding
     other = conflicting(state.modules)
     needs_reboot = state.driver_loaded and state.driver_loaded != version
     if driver.reboot == "never" and (needs_reboot or other):

@@ -24,13 +24,13 @@ def problems(node: Node, state: NodeState, settings: Settings) -> Iterator[tuple
     if address and not proxy.is_direct(f"https://{api}", excepted):
         yield (
             f"its kubelet would reach the API server ({api}) through the proxy {address}, by the "
-            f"environment of {' and '.join(dict.fromkeys(item.where for item in of_kubelet))}",
+            f"environment of {' and '.join(dict.fromkeys(item.place for item in of_kubelet))}",
             "take the proxy out there (systemd: DefaultEnvironment in /etc/systemd/system.conf and "
             "its drop-ins, then `systemctl daemon-reexec`) and name it in settings.proxy, or add "
             f"{api} to NO_PROXY there",
         )
     address, excepted = proxy_of(_of(state.proxy_variables, "commands"))
-    inside = [api, *map(_first, (cluster.service_cidr, cluster.pod_cidr))]
+    inside = [api, *map(_first_address, (cluster.service_cidr, cluster.pod_cidr))]
     if address and not all(proxy.is_direct(f"https://{host}", excepted) for host in inside):
         yield (
             f"commands run there with the proxy {address} in their environment, which kubeadm "
@@ -59,9 +59,9 @@ def warnings(
 
 def _of(variables: Iterable[ProxyVariable], *places: str) -> list[ProxyVariable]:
     """Variables of these places; what a later place says counts."""
-    return [item for place in places for item in variables if item.where == place]
+    return [item for place in places for item in variables if item.place == place]
 
 
-def _first(network: str) -> str:
+def _first_address(network: str) -> str:
     address = ipaddress.ip_network(network)[1]
     return f"[{address}]" if address.version == 6 else str(address)

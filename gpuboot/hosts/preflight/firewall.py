@@ -66,27 +66,27 @@ class Passage:
 
     flow: Flow
     label: str
-    who: str
+    direction: str
 
 
 def needs(settings: Settings) -> list[Need]:
     """The ports that a site with these settings needs."""
-    found = [
+    needed_ports = [
         Need("tcp", _API_PORT, control_plane=True, pods=True),
         Need("tcp", 2379, control_plane=True, peers=True),
         Need("tcp", 2380, control_plane=True, peers=True),
         Need("tcp", 10250, pods=True),
     ]
     if settings.cluster.virtual_ip:
-        found.append(Need("vrrp", None, control_plane=True, peers=True))
+        needed_ports.append(Need("vrrp", None, control_plane=True, peers=True))
     if tunnel := _tunnel(settings):
-        found.append(Need("udp", tunnel[1]))
+        needed_ports.append(Need("udp", tunnel[1]))
     if settings.monitoring.enabled:
-        found.append(Need("tcp", 9100, pods=True))
+        needed_ports.append(Need("tcp", 9100, pods=True))
         if settings.monitoring.control_plane_targets:
-            found += [Need("tcp", port, True, pods=True) for port in (2381, 10257, 10259)]
-            found.append(Need("tcp", 10249, pods=True))
-    return found
+            needed_ports += [Need("tcp", port, True, pods=True) for port in (2381, 10257, 10259)]
+            needed_ports.append(Need("tcp", 10249, pods=True))
+    return needed_ports
 
 
 def _tunnel(settings: Settings) -> tuple[str, int] | None:
@@ -100,7 +100,7 @@ def problems(
     """One problem for each place at which rules of a node drop traffic of the cluster."""
     for node, state in _read(nodes, states):
         drops: dict[tuple[str, str], list[tuple[End, Passage]]] = {}
-        for passage, result in _judged(node, state, nodes, settings):
+        for passage, result in _judgements(node, state, nodes, settings):
             if result.drop:
                 place = (passage.flow.hook, result.drop.label)
                 drops.setdefault(place, []).append((result.drop, passage))
@@ -120,7 +120,7 @@ def warnings(
     """A line for each rule that may drop traffic of the cluster, and cannot be judged."""
     for node, state in _read(nodes, states):
         doubts: dict[str, list[Passage]] = {}
-        for passage, result in _judged(node, state, nodes, settings):
+        for passage, result in _judgements(node, state, nodes, settings):
             for doubt in result.doubts:
                 doubts.setdefault(doubt.label, []).append(passage)
         for label, passages in doubts.items():
@@ -142,7 +142,7 @@ def _read(
     return ((node, states[node.host]) for node in nodes if node.host in states and node.address)
 
 
-def _judged(
+def _judgements(
     node: Node, state: NodeState, nodes: Sequence[Node], settings: Settings
 ) -> Iterator[tuple[Passage, Judgement]]:
     rules = foreseen(state.packet_filter, settings)
@@ -166,7 +166,7 @@ def foreseen(rules: PacketFilter, settings: Settings) -> PacketFilter:
     """The rules with those for pods that come during the run: flannel's, and ours for Docker."""
     nftables = settings.cluster.proxy_mode == "nftables"
     pods = (settings.cluster.pod_cidr,)
-    ours = [Rule("", "accept", "", (Condition(side, pods),)) for side in ("saddr", "daddr")]
+    pod_rules = [Rule("", "accept", "", (Condition(side, pods),)) for side in ("saddr", "daddr")]
     tables = []
     for table in rules.tables:
         chains = dict(table.chains)
@@ -174,7 +174,7 @@ def foreseen(rules: PacketFilter, settings: Settings) -> PacketFilter:
             end = [*forward.rules, _LET_PASS]
             chains["FORWARD"] = Chain(forward.hook, forward.policy, end)
         elif table.program != "nft" and (users := chains.get(_DOCKER_USER)):
-            chains[_DOCKER_USER] = Chain(users.hook, users.policy, [*ours, *users.rules])
+            chains[_DOCKER_USER] = Chain(users.hook, users.policy, [*pod_rules, *users.rules])
         tables.append(replace(table, chains=chains))
     return replace(rules, tables=tuple(tables))
 
@@ -182,8 +182,10 @@ def foreseen(rules: PacketFilter, settings: Settings) -> PacketFilter:
 def _names(passages: Iterable[Passage]) -> str:
     whom: dict[str, list[str]] = {}
     for passage in passages:
-        whom.setdefault(passage.who, []).append(passage.label)
-    return "; ".join(f"{', '.join(dict.fromkeys(what))} {who}" for who, what in whom.items())
+        whom.setdefault(passage.direction, []).append(passage.label)
+    return "; ".join(
+        f"{', '.join(dict.fromkeys(labels))} {direction}" for direction, labels in whom.items()
+    )
 
 
 def _passages(
@@ -195,10 +197,10 @@ def _passages(
     pods = ipaddress.ip_network(settings.cluster.pod_cidr)
     own = ipaddress.ip_network(node.address)
     device = next((name for name, at in state.interfaces if _address(at) == node.address), "")
-    version, everything = own.version, needs(settings)
-    others = [item for item in nodes if item.address and item != node]
-    for need in everything:
-        for peer in others:
+    version, all_needs = own.version, needs(settings)
+    peers = [item for item in nodes if item.address and item != node]
+    for need in all_needs:
+        for peer in peers:
             address = ipaddress.ip_network(peer.address)
             if address.version == version and need.at(node) and need.of(peer):
                 flow = Flow("input", version, need.proto, need.port, address, own, iif=device)
@@ -209,17 +211,19 @@ def _passages(
         if need.pods and need.at(node) and pods.version == version:
             flow = Flow("input", version, need.proto, need.port, pods, own, iif=POD_BRIDGE)
             yield Passage(flow, need.label, "from pods")
-    yield from _forwarded(pods, device, settings, bool(others))
+    yield from _forwarded(pods, device, settings, bool(peers))
 
 
-def _forwarded(pods: Network, device: str, settings: Settings, others: bool) -> Iterator[Passage]:
+def _forwarded(
+    pods: Network, device: str, settings: Settings, has_peers: bool
+) -> Iterator[Passage]:
     version = pods.version
     tunnel = (_tunnel(settings) or (device, 0))[0]
     out = Flow("forward", version, "udp", _DNS, pods, None, POD_BRIDGE, device)
     yield Passage(out, "packets", "from pods to other networks")
     within = Flow("forward", version, "udp", _DNS, pods, pods, POD_BRIDGE, POD_BRIDGE)
     yield Passage(within, "packets", "between pods")
-    if others:
+    if has_peers:
         for ways in ((POD_BRIDGE, tunnel), (tunnel, POD_BRIDGE)):
             flow = Flow("forward", version, "udp", _DNS, pods, pods, *ways)
             yield Passage(flow, "packets", "between pods of different nodes")

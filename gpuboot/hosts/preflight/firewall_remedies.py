@@ -10,7 +10,7 @@ from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.packet_rules import Table
 from gpuboot.hosts.packet_verdict import End, Flow
 
-_EACH = 4  # more nodes than that are named by their network
+_MAX_SINGLE_NODES = 4  # more nodes than that are named by their network
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _openings(hook: str, flows: Sequence[Flow], state: NodeState) -> list[Openin
     by_ends: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (proto, port), ends in by_port.items():
         nodes = list(dict.fromkeys(item for item in ends if "/" not in item))
-        if len(nodes) > _EACH:
+        if len(nodes) > _MAX_SINGLE_NODES:
             nodes = proxy.nearby(own_address, nodes, (network for network, _ in state.routes))
         pods = dict.fromkeys(item for item in ends if "/" in item)
         for group in (tuple(nodes), tuple(pods)):
@@ -130,8 +130,8 @@ def _nft(hook: str, end: End, openings: Iterable[Opening], pods: str) -> Iterato
     side = "daddr" if hook == "output" else "saddr"
     for item in openings:
         ip = "ip6" if ":" in item.ends[0] else "ip"
-        what = f"{item.proto} dport {_braced(item.ports)}" if item.ports else "meta l4proto vrrp"
-        yield f"{insert} {ip} {side} {_braced(item.ends)} {what} accept"
+        matcher = f"{item.proto} dport {_braced(item.ports)}" if item.ports else "meta l4proto vrrp"
+        yield f"{insert} {ip} {side} {_braced(item.ends)} {matcher} accept"
 
 
 def _braced(items: Sequence[str]) -> str:

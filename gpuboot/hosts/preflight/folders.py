@@ -104,11 +104,12 @@ def _inodes(at: dict[str, FileSystem]) -> Iterator[tuple[str, str]]:
 
 
 def _mounted(path: str, item: FileSystem) -> Iterator[tuple[str, str]]:
-    again = f"`mount -o remount,{{}} {item.mount}` there, and the same in /etc/fstab"
+    remount = f"`mount -o remount,{{}} {item.mount}` there, and the same in /etc/fstab"
     if "ro" in item.options:
         yield (
             f"{path} is read-only: the file system {item.mount} ({item.kind}) is mounted ro",
-            f"find out why (dmesg: a broken disk is mounted so as well), then {again.format('rw')}",
+            "find out why (dmesg: a broken disk is mounted so as well), then "
+            f"{remount.format('rw')}",
         )
     reasons = {
         KUBELET: "pods could not run programs from their volumes",
@@ -118,7 +119,7 @@ def _mounted(path: str, item: FileSystem) -> Iterator[tuple[str, str]]:
     if "noexec" in item.options and path in reasons:
         yield (
             f"{path} is mounted noexec (file system {item.mount}): {reasons[path]}",
-            again.format("exec"),
+            remount.format("exec"),
         )
 
 

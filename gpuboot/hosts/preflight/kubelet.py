@@ -18,7 +18,7 @@ from gpuboot.hosts.boot import ConfigLine
 from gpuboot.hosts.node_state import NodeState
 
 # flags that no supported kubelet has any more; kubelet 1.36.3 refuses each of them
-_GONE = frozenset(
+_REMOVED_FLAGS = frozenset(
     (
         *("allow-privileged", "cadvisor-port", "cni-bin-dir", "cni-cache-dir", "cni-conf-dir"),
         *("container-runtime", "containerized", "docker-endpoint", "dynamic-config-dir"),
@@ -30,7 +30,7 @@ _GONE = frozenset(
 )
 _GONE_SINCE = {"cloud-config": 34, "pod-infra-container-image": 35}  # the Kubernetes minor
 # flags that stand for what gpuboot gives the kubelet, beside the fields of cluster.kubelet
-_OURS = {
+_MANAGED_FLAGS = {
     "node-ip": "the host's address in the inventory",
     "hostname-override": "node_name in the inventory",
     "cgroup-driver": "systemd, as containerd has it",
@@ -50,7 +50,7 @@ def problems(state: NodeState, lock: Lock) -> Iterator[tuple[str, str]]:
     minor = int(lock.kubernetes.minor.partition(".")[2])
     for line in lines(state):
         for flag in _flags(line):
-            if flag in _GONE or _GONE_SINCE.get(flag, minor + 1) <= minor:
+            if flag in _REMOVED_FLAGS or _GONE_SINCE.get(flag, minor + 1) <= minor:
                 yield (
                     f"{line.place} gives the kubelet --{flag}, which Kubernetes "
                     f"{lock.kubernetes.minor} does not have: the kubelet would not start",
@@ -74,7 +74,7 @@ def warnings(
     """A line for each flag that comes after what gpuboot sets, and wins."""
     fields = {_as_flag(name): f"cluster.kubelet.{name}" for name in _FIELDS}
     fields |= {_as_flag(name): f"cluster.kubelet.{name}" for name in settings.cluster.kubelet}
-    places = fields | _OURS
+    places = fields | _MANAGED_FLAGS
     return [
         f"[{node.host}] {line.place} gives the kubelet --{flag}, which wins over {places[flag]}; "
         f"remedy: take it out of {line.file}, and set it there"

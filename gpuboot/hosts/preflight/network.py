@@ -37,13 +37,13 @@ def address(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
 def room(nodes: Sequence[Node], settings: Settings) -> list[Problem]:
     """Each node gets a network of its own out of `cluster.pod_cidr`."""
     pods = ipaddress.ip_network(settings.cluster.pod_cidr)
-    each = networks.NODE_PREFIX[pods.version]
-    places = 2 ** max(0, each - pods.prefixlen)
+    node_prefix = networks.NODE_PREFIX[pods.version]
+    places = 2 ** max(0, node_prefix - pods.prefixlen)
     if places >= len(nodes):
         return []
     cause = (
-        f"cluster.pod_cidr {pods} has room for {places} nodes (/{each} for each), the inventory "
-        f"has {len(nodes)}"
+        f"cluster.pod_cidr {pods} has room for {places} nodes (/{node_prefix} for each), the "
+        f"inventory has {len(nodes)}"
     )
     return [Problem("", cause, "choose a larger network, e.g. 10.244.0.0/16")]
 
@@ -51,12 +51,12 @@ def room(nodes: Sequence[Node], settings: Settings) -> list[Problem]:
 def overlaps(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
     """The cluster's networks are none that the machine routes elsewhere, or that others have."""
     member = bool(state.kubeconfigs)
-    others = [(network, f"device {device}", device) for network, device in state.routes]
+    other_networks = [(network, f"device {device}", device) for network, device in state.routes]
     if not member:  # a cluster keeps its networks, and has worked with these
-        others += [(network, program, "") for network, program in state.other_networks]
+        other_networks += [(network, program, "") for network, program in state.other_networks]
     for key in ("pod_cidr", "service_cidr"):
         inside = ipaddress.ip_network(getattr(settings.cluster, key))
-        for network, whose, device in others:
+        for network, owner, device in other_networks:
             outside = ipaddress.ip_network(network, strict=False)
             if device in _OWN_DEVICES or not inside.overlaps(outside):
                 continue
@@ -68,7 +68,7 @@ def overlaps(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
             ):
                 continue
             yield (
-                f"cluster.{key} {inside} overlaps its network {outside} ({whose})",
+                f"cluster.{key} {inside} overlaps its network {outside} ({owner})",
                 f"choose another cluster.{key}, or give that network other addresses",
             )
 

@@ -16,7 +16,7 @@ from gpuboot.hosts.node_state import NodeState, upstream_version
 from gpuboot.hosts.platforms import Platform
 from gpuboot.kubernetes import kubeadm
 
-_SHOWN = 3  # versions that a message offers instead
+_MAX_VERSIONS = 3  # versions that a message offers instead
 _TOOLKIT = "nvidia-container-toolkit"
 
 
@@ -101,20 +101,22 @@ def missing_versions(
 
     What is newer than all that an old index has may be there by now: that is a warning.
     """
-    lacking: dict[tuple[str, bool], list[str]] = {}
+    hosts_by_cause: dict[tuple[str, bool], list[str]] = {}
     for host, packages in required.items():
         for item in packages:
-            known = _known(item, available.get(host, ()))
-            if known and not any(fnmatchcase(version, item.pattern) for version in known):
-                newest = sorted({upstream_version(text) for text in known}, key=_order)[::-1]
-                requested = upstream_version(item.pattern)
-                cause = (
-                    f"its repository has no {item.package} {requested} (it has "
-                    f"{', '.join(newest[:_SHOWN])})"
-                )
-                lacking.setdefault((cause, _order(requested) > _order(newest[0])), []).append(host)
+            versions = _known_versions(item, available.get(host, ()))
+            if not versions or any(fnmatchcase(version, item.pattern) for version in versions):
+                continue
+            newest = sorted({upstream_version(text) for text in versions}, key=_order)[::-1]
+            requested = upstream_version(item.pattern)
+            cause = (
+                f"its repository has no {item.package} {requested} (it has "
+                f"{', '.join(newest[:_MAX_VERSIONS])})"
+            )
+            newer = _order(requested) > _order(newest[0])
+            hosts_by_cause.setdefault((cause, newer), []).append(host)
     problems, warnings = [], []
-    for (cause, newer), hosts in lacking.items():
+    for (cause, newer), hosts in hosts_by_cause.items():
         remedy = "correct the version in the settings (driver.version, versions)"
         if newer:
             names = ", ".join(hosts)
@@ -129,7 +131,7 @@ def missing_versions(
     return problems, warnings
 
 
-def _known(item: RequiredPackage, available: Iterable[AvailableVersion]) -> list[str]:
+def _known_versions(item: RequiredPackage, available: Iterable[AvailableVersion]) -> list[str]:
     return [
         candidate.version
         for candidate in available

@@ -36,7 +36,7 @@ _EVERY_NODE = {
     10250: _KUBELET,
     10256: _PROXY,
 }
-_ASKED_BY_ITSELF = {
+_LOCAL_HEALTH_PORTS = {
     10248: _KUBELET,  # its health, which kubeadm waits for
     8081: Use("flannel", ("flanneld",)),  # its health: it ends where it cannot listen
 }
@@ -52,7 +52,7 @@ _CONTROL_PLANE = {
 
 def needed(node: Node, settings: Settings) -> dict[int, Use]:
     """TCP ports of the machine that its node listens on, with these settings."""
-    uses = _EVERY_NODE | _ASKED_BY_ITSELF
+    uses = _EVERY_NODE | _LOCAL_HEALTH_PORTS
     if node.role == "control_plane":
         uses |= _CONTROL_PLANE
     monitoring = settings.monitoring
@@ -83,11 +83,11 @@ def _node_exporter(values: Mapping[str, Any]) -> int:
 def problems(node: Node, state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
     """The ports are free, or held by the node that gpuboot made."""
     remains = state.remains
-    ours = bool(state.kubeconfigs or state.half_made or remains.noted)
+    is_own_node = bool(state.kubeconfigs or state.half_made or remains.is_gpuboot_node)
     for port, use in sorted(needed(node, settings).items()):
         owner = state.ports.get(port)
         unit = remains.port_units.get(str(port), "-")
-        if owner is None or (ours and _is_ours(owner, unit, use)):
+        if owner is None or (is_own_node and _is_ours(owner, unit, use)):
             continue
         yield (
             f"TCP port {port} is in use by {holder(state, port)}; {use.name} needs it",
@@ -102,11 +102,11 @@ def flannel(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
     port = {"vxlan": "8472", "wireguard": "51821" if six else "51820"}.get(backend, "")
     owner = state.remains.udp_ports.get(port)
     # VXLAN devices share a port
-    if owner is None or state.remains.noted or (owner == "?" and backend == "vxlan"):
+    if owner is None or state.remains.is_gpuboot_node or (owner == "?" and backend == "vxlan"):
         return
-    who = "a WireGuard device" if owner == "?" else owner
+    process = "a WireGuard device" if owner == "?" else owner
     yield (
-        f"UDP port {port} is in use by {who}; flannel ({backend}) needs it",
+        f"UDP port {port} is in use by {process}; flannel ({backend}) needs it",
         f"give it another port (`wg show` and `ss -lunp 'sport = :{port}'` name it there), or set "
         "another cluster.flannel_backend",
     )
@@ -116,8 +116,8 @@ def _is_ours(owner: str, unit: str, use: Use) -> bool:
     """Whether a process on a node of ours is the node's own. Without ss it is not known whose."""
     if owner == "?" or unit == POD:
         return True
-    named = any(name.startswith(owner) or owner.startswith(name) for name in use.owners)
-    return named and unit in ("-", "kubelet.service")
+    is_known_owner = any(name.startswith(owner) or owner.startswith(name) for name in use.owners)
+    return is_known_owner and unit in ("-", "kubelet.service")
 
 
 def holder(state: NodeState, port: int) -> str:

@@ -15,9 +15,9 @@ from gpuboot.hosts.remains import PUT_ASIDE, TAKEN_OUT, EtcdData, Remains
 from gpuboot.kubernetes.flannel import CNI_FILE
 
 Finding = tuple[str, str]  # cause, remedy
-_FOLDER, _, _OURS = CNI_FILE.rpartition("/")
+_FOLDER, _, _FLANNEL_FILE = CNI_FILE.rpartition("/")
 _ASIDE = "/root/cni-before-gpuboot"
-_SHOWN = 3  # of many network devices
+_MAX_LINKS = 3  # of many network devices
 
 
 def problems(node: Node, state: NodeState, settings: Settings) -> Iterator[Finding]:
@@ -94,8 +94,8 @@ def _processes(remains: Remains) -> list[str]:
 
 def _data(data: EtcdData, clock: float) -> str:
     size = f"{data.size_kib} KiB" if data.size_kib < 1024 else f"{data.size_kib / 1024:.0f} MiB"
-    written = f", last written {_ago(clock - data.written)}" if data.written else ""
-    return f"data of an etcd ({', '.join(data.names)}: {size}{written})"
+    age_text = f", last written {_ago(clock - data.written_at)}" if data.written_at else ""
+    return f"data of an etcd ({', '.join(data.names)}: {size}{age_text})"
 
 
 def _ago(seconds: float) -> str:
@@ -108,11 +108,11 @@ def _ago(seconds: float) -> str:
 def _cni(remains: Remains) -> Iterator[Finding]:
     """Configurations of CNI: containerd takes the first by name, and fails where that is broken."""
     for name, plugin in sorted(remains.cni_files.items()):
-        if name < _OURS:
-            what = f" (plugin {plugin})" if plugin != "-" else ""
+        if name < _FLANNEL_FILE:
+            plugin_text = f" (plugin {plugin})" if plugin != "-" else ""
             yield (
-                f"{_FOLDER}/{name}{what} is the configuration of another pod network, and "
-                f"containerd would take it before flannel's ({_OURS}), by its name",
+                f"{_FOLDER}/{name}{plugin_text} is the configuration of another pod network, and "
+                f"containerd would take it before flannel's ({_FLANNEL_FILE}), by its name",
                 f"if nobody needs it: `mkdir -p {_ASIDE} && mv {_FOLDER}/{name} {_ASIDE}/` there",
             )
     for folder in remains.cni_folders:
@@ -125,20 +125,20 @@ def _cni(remains: Remains) -> Iterator[Finding]:
 
 
 def _links(links: tuple[str, ...]) -> Finding:
-    shown = [*links[:_SHOWN], *(["…"] if len(links) > _SHOWN else [])]
+    listed_links = [*links[:_MAX_LINKS], *(["…"] if len(links) > _MAX_LINKS else [])]
     commands = [
         "`ip address flush dev tunl0`" if link == "tunl0" else f"`ip link delete {link}`"
-        for link in links[:_SHOWN]
+        for link in links[:_MAX_LINKS]
     ]
     return (
-        f"network devices of another pod network are there: {', '.join(shown)}",
+        f"network devices of another pod network are there: {', '.join(listed_links)}",
         "see what makes them, and remove it if nobody needs it; those that stay end by a reboot, "
         f"or by {', '.join(commands)}",
     )
 
 
 def _dead_routes(remains: Remains, settings: Settings) -> Iterator[Finding]:
-    for text, how in remains.dead_routes:
+    for text, kind in remains.dead_routes:
         outside = ipaddress.ip_network(text, strict=False)
         for key in ("pod_cidr", "service_cidr"):
             inside = ipaddress.ip_network(getattr(settings.cluster, key))
@@ -147,8 +147,8 @@ def _dead_routes(remains: Remains, settings: Settings) -> Iterator[Finding]:
             if key == "pod_cidr" and outside.prefixlen < inside.prefixlen:
                 continue  # flannel's routes are narrower, and come first
             yield (
-                f"the kernel drops packets to {outside} (a route of type {how}), which is in "
+                f"the kernel drops packets to {outside} (a route of type {kind}), which is in "
                 f"cluster.{key} {inside}",
-                f"if nobody needs that route: `ip route delete {how} {outside}` there; else choose "
-                f"another cluster.{key}",
+                f"if nobody needs that route: `ip route delete {kind} {outside}` there; else "
+                f"choose another cluster.{key}",
             )

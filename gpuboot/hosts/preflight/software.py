@@ -83,9 +83,9 @@ def _container(node: Node, state: NodeState, settings: Settings) -> Iterator[tup
     if node.role == "docker":
         lacks.discard("kmsg")
     if lacks:
-        what = "; ".join(text for name, text in reasons.items() if name in lacks)
+        causes = "; ".join(text for name, text in reasons.items() if name in lacks)
         yield (
-            f"it is a container ({state.container or 'of unknown kind'}): {what}",
+            f"it is a container ({state.container or 'of unknown kind'}): {causes}",
             "use the machine itself or a virtual machine; or give the container what a node needs "
             "(LXD: security.privileged=true and security.nesting=true, /dev/kmsg as a unix-char "
             'device, raw.lxc "lxc.apparmor.profile=unconfined", "lxc.cap.drop=", '

@@ -16,7 +16,13 @@ from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.repair import writing
 from gpuboot.kubernetes.repair.decide import Decision, World, decide
 from gpuboot.kubernetes.repair.model import GpuNode, Repair
-from gpuboot.kubernetes.repair.observe import CONFIG_MAPS, NODES, Reader, observe, parse_node
+from gpuboot.kubernetes.repair.observe import (
+    CONFIG_MAPS,
+    NODES,
+    Reader,
+    observe,
+    parse_node,
+)
 from gpuboot.kubernetes.repair.steps import (
     Step,
     Work,
@@ -29,7 +35,7 @@ from gpuboot.kubernetes.repair.steps import (
 _CONFLICT, _MISSING = 409, 404
 _WRITES = 5  # tries: a kubelet writes its node's object as well
 # The API server keeps Events for an hour: of older steps nobody can tell whether they were told.
-_TOLD_WITHIN_S = 1800
+_MESSAGE_WINDOW_S = 1800
 
 
 class UndecidedError(Exception):
@@ -67,8 +73,8 @@ class Controller:
     """Repairs the nodes of a cluster.
 
     + tell: takes each transition, as `writing.line` makes it
-    + mine: whether no other controller has taken over; asked before each change
-    + refused: why nothing may be done to nodes now; "" when it may. Asked once nodes are to be
+    + has_control: whether no other controller has taken over; asked before each change
+    + refusal: why nothing may be done to nodes now; "" when it may. Asked once nodes are to be
       changed by more than a note
     """
 
@@ -76,9 +82,9 @@ class Controller:
     settings: Settings
     hands: Hands
     tell: Callable[[dict[str, Any]], None]
-    mine: Callable[[], bool] = lambda: True
-    refused: Callable[[], str] = lambda: ""
-    _tried: set[tuple[str, str, float]] = field(default_factory=set)
+    has_control: Callable[[], bool] = lambda: True
+    refusal: Callable[[], str] = lambda: ""
+    _attempted: set[tuple[str, str, float]] = field(default_factory=set)
 
     def run(self) -> Decision:
         """Until nothing more can be done now; what is left then. Raises `ClusterError`.
@@ -90,7 +96,7 @@ class Controller:
             now = self.cluster.now().timestamp()
             world = observe(self.cluster, self.settings, now)
             decision = decide(world, now, self.settings.remediate)
-            if not self.mine():
+            if not self.has_control():
                 return decision
             if first:
                 self._catch_up(world, now)
@@ -100,38 +106,38 @@ class Controller:
             wrote = [
                 self._write(step, _node(world, step.node))
                 for step in decision.steps
-                if not step.leaves or not self.refused()
+                if not step.leaves or not self.refusal()
             ]
             if any(wrote):
                 continue
-            left = [work for work in decision.works if _key(work) not in self._tried]
-            if not left or self.refused():
+            left = [work for work in decision.works if _key(work) not in self._attempted]
+            if not left or self.refusal():
                 return decision
             self._do(left[0], _node(world, left[0].node))
 
     def _do(self, work: Work, node: GpuNode) -> None:
-        self._tried.add(_key(work))
+        self._attempted.add(_key(work))
         conclude = self._work(work)
-        if self.mine():
+        if self.has_control():
             now = self.cluster.now().timestamp()
-            found = parse_node(self.cluster.json(f"{NODES}/{work.node}"))
-            if found.repair == work.repair and (step := conclude(found, now)):
-                self._write(step, found)
+            current = parse_node(self.cluster.json(f"{NODES}/{work.node}"))
+            if current.repair == work.repair and (step := conclude(current, now)):
+                self._write(step, current)
 
     def _work(self, work: Work) -> Callable[[GpuNode, float], Step | None]:
         """Do it; what makes a step of how it ended."""
         try:
             if work.job == "hand_over":
                 bundle = self.hands.hand_over(work.node, work.repair)
-                return lambda found, now: handed_over(found, work, bundle)
-            failure = self._done(work)
+                return lambda current, now: handed_over(current, work, bundle)
+            failure = self._perform(work)
         except UndecidedError as error:
-            why = str(error)
-            return lambda found, now: unfinished(found, work, why)
+            reason = str(error)
+            return lambda current, now: unfinished(current, work, reason)
         limits = self.settings.remediate
-        return lambda found, now: concluded(found, work, failure, now, limits)
+        return lambda current, now: concluded(current, work, failure, now, limits)
 
-    def _done(self, work: Work) -> str:
+    def _perform(self, work: Work) -> str:
         if work.job == "reset":
             return self.hands.reset(work.node, work.repair.gpus)
         return {
@@ -140,18 +146,18 @@ class Controller:
             "prove": self.hands.prove,
         }[work.job](work.node)
 
-    def _write(self, step: Step, seen: GpuNode) -> bool:
+    def _write(self, step: Step, observed: GpuNode) -> bool:
         """Whether the step was taken: nobody has changed what it was decided by."""
         path = f"{NODES}/{step.node}"
         for attempt in range(_WRITES):
             item = self.cluster.json(path)
-            wanted, found = writing.patched(item, step), parse_node(item)
-            if attempt and _decisive(found) == _decisive(parse_node(wanted)):
+            desired, current = writing.patched(item, step), parse_node(item)
+            if attempt and _decisive(current) == _decisive(parse_node(desired)):
                 break  # the answer to an earlier try was lost
-            if _decisive(found) != _decisive(seen):
+            if _decisive(current) != _decisive(observed):
                 return False
             try:
-                self.cluster.send("PUT", path, wanted)
+                self.cluster.send("PUT", path, desired)
                 break
             except ClusterError as error:
                 if error.status != _CONFLICT:
@@ -165,7 +171,7 @@ class Controller:
         """Tell of last steps that a controller wrote that was killed before it told of them."""
         for node in world.nodes:
             step = last(node)
-            if step is None or step.repair is None or now - step.repair.since > _TOLD_WITHIN_S:
+            if step is None or step.repair is None or now - step.repair.since > _MESSAGE_WINDOW_S:
                 continue
             try:
                 self.cluster.json(f"{writing.EVENTS}/{writing.event_name(step, now)}")

@@ -11,7 +11,15 @@ from dataclasses import dataclass, replace
 
 from gpuboot.config.settings.remediate import Remediate
 from gpuboot.kubernetes.repair import rails
-from gpuboot.kubernetes.repair.model import EMPTIED, OUT, Breaker, GpuNode, Repair, State, stamp
+from gpuboot.kubernetes.repair.model import (
+    EMPTIED,
+    OUT,
+    Breaker,
+    GpuNode,
+    Repair,
+    State,
+    stamp,
+)
 from gpuboot.kubernetes.repair.signals import (
     Case,
     Ignored,
@@ -21,12 +29,12 @@ from gpuboot.kubernetes.repair.signals import (
     stronger,
 )
 from gpuboot.kubernetes.repair.steps import (
-    Held,
+    HeldNode,
     Job,
     Step,
     Work,
     cancelled,
-    gone,
+    cleared,
     hold,
     moved,
     of_case,
@@ -57,7 +65,7 @@ class World:
 
     def case(self, node: GpuNode) -> Case | None:
         """What is known of a node."""
-        own = [one for one in self.signals if one.node == node.name]
+        own = [signal for signal in self.signals if signal.node == node.name]
         return case_of([*own, *filter(None, [of_node(node)])])
 
 
@@ -67,12 +75,12 @@ class Decision:
 
     steps: tuple[Step, ...] = ()
     works: tuple[Work, ...] = ()
-    held: tuple[Held, ...] = ()
+    held_nodes: tuple[HeldNode, ...] = ()
     stopped: str = ""
     breaker: Breaker | None = None
 
 
-Next = Step | Work | Held | None
+Next = Step | Work | HeldNode | None
 
 
 @dataclass
@@ -94,39 +102,47 @@ def decide(world: World, now: float, limits: Remediate) -> Decision:
     Nodes whose repair has begun come first, then those that have waited longest.
     """
     if world.stopped:
-        held = [hold(node, case, [world.stopped]) for node, case in _known(world)]
-        return Decision(stopped=world.stopped, held=tuple(held))
+        held_nodes = [hold(node, case, [world.stopped]) for node, case in _known_cases(world)]
+        return Decision(stopped=world.stopped, held_nodes=tuple(held_nodes))
     if world.stale:
         return _blind(world, now, limits)
-    breaker = rails.opened(world.nodes, _fresh(world), world.breaker, now, limits)
+    breaker = rails.opened(world.nodes, _newly_affected(world), world.breaker, now, limits)
     turn = _Round(world, now, limits, breaker or world.breaker, rails.Fleet.of(world.nodes))
-    found = [_next(node, turn) for node in sorted(world.nodes, key=_order)]
-    return _sorted(found, breaker=breaker)
+    next_steps = [_next(node, turn) for node in sorted(world.nodes, key=_order)]
+    return _sorted(next_steps, breaker=breaker)
 
 
 def _blind(world: World, now: float, limits: Remediate) -> Decision:
     """What has begun goes on: Prometheus itself may wait for a node, as its volume is there."""
     turn = _Round(world, now, limits, world.breaker, rails.Fleet.of(world.nodes))
-    found = [_next(node, turn) for node in world.nodes if node.state in EMPTIED]
-    held = [
-        hold(node, case, [world.stale]) for node, case in _known(world) if node.state not in EMPTIED
+    next_steps = [_next(node, turn) for node in world.nodes if node.state in EMPTIED]
+    held_nodes = [
+        hold(node, case, [world.stale])
+        for node, case in _known_cases(world)
+        if node.state not in EMPTIED
     ]
-    return _sorted([*found, *held], stopped=world.stale)
+    return _sorted([*next_steps, *held_nodes], stopped=world.stale)
 
 
-def _sorted(found: Sequence[Next], stopped: str = "", breaker: Breaker | None = None) -> Decision:
+def _sorted(
+    next_steps: Sequence[Next], stopped: str = "", breaker: Breaker | None = None
+) -> Decision:
     return Decision(
-        steps=tuple(one for one in found if isinstance(one, Step)),
-        works=tuple(one for one in found if isinstance(one, Work)),
-        held=tuple(one for one in found if isinstance(one, Held)),
+        steps=tuple(entry for entry in next_steps if isinstance(entry, Step)),
+        works=tuple(entry for entry in next_steps if isinstance(entry, Work)),
+        held_nodes=tuple(entry for entry in next_steps if isinstance(entry, HeldNode)),
         stopped=stopped,
         breaker=breaker,
     )
 
 
-def _fresh(world: World) -> frozenset[str]:
+def _newly_affected(world: World) -> frozenset[str]:
     """Nodes that ask for a repair and are not marked yet. People know of those they keep away."""
-    unmarked = [one for one in world.nodes if one.repair is None and not rails.hands_off(one)]
+    unmarked = [
+        candidate
+        for candidate in world.nodes
+        if candidate.repair is None and not rails.hands_off(candidate)
+    ]
     return frozenset(
         node.name for node in unmarked if (case := world.case(node)) is not None and case.action
     )
@@ -136,7 +152,7 @@ def _order(node: GpuNode) -> tuple[bool, float, str]:
     return (not node.out, node.repair.case_at if node.repair else 0.0, node.name)
 
 
-def _known(world: World) -> list[tuple[GpuNode, Case | None]]:
+def _known_cases(world: World) -> list[tuple[GpuNode, Case | None]]:
     """Nodes of which there is something to say."""
     pairs = [(node, world.case(node)) for node in world.nodes]
     return [(node, case) for node, case in pairs if case or node.repair or node.error]
@@ -150,8 +166,8 @@ def _next(node: GpuNode, turn: _Round) -> Next:
     repair = node.repair
     if repair is None:
         return _begin(node, case, turn) if case else None
-    if repair.state in OUT and (ended := cancelled(node, turn.now)):
-        return ended
+    if repair.state in OUT and (cancellation := cancelled(node, turn.now)):
+        return cancellation
     return _STATES[repair.state](node, repair, case, turn)
 
 
@@ -166,14 +182,14 @@ def _observed_anew(node: GpuNode, case: Case, now: float) -> Step:
     since = now if case.action else 0.0
     repair = Repair(
         state="observed", since=now, case_at=since, action=case.action, gpus=case.gpus,
-        reason=case.reason, why=case.why,
+        reason=case.reason, why=case.cause,
     )  # fmt: skip
-    return step(node, repair, case.why)
+    return step(node, repair, case.cause)
 
 
 def _observed(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
     if case is None:
-        return gone(node, "what was seen has gone")
+        return cleared(node, "what was seen has gone")
     if bool(case.action) != bool(repair.action):
         return _observed_anew(node, case, turn.now)
     if case.action is None:
@@ -182,12 +198,12 @@ def _observed(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) ->
     if turn.now < until:
         return hold(node, case, [f"it is waited until {stamp(until)}, whether it passes"])
     changed = moved(repair, "confirmed", turn.now, **of_case(case))
-    return step(node, changed, case.why)
+    return step(node, changed, case.cause)
 
 
 def _confirmed(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
     if case is None:
-        return gone(node, "what was seen has gone")
+        return cleared(node, "what was seen has gone")
     if case.action is None:
         return _observed_anew(node, case, turn.now)
     often = rails.repaired_too_often(node, turn.now, turn.limits)
@@ -199,7 +215,7 @@ def _confirmed(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -
     state: State = "failed" if often else "quarantined"
     note = f"repaired {turn.limits.max_repairs} times in seven days: for a person" if often else ""
     changed = moved(repair, state, turn.now, cordoned=True, note=note, **of_case(case))
-    return replace(step(node, changed, note or case.why), tainted=True, cordoned=True)
+    return replace(step(node, changed, note or case.cause), tainted=True, cordoned=True)
 
 
 def _quarantined(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
@@ -214,7 +230,7 @@ def _draining(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) ->
         reasons.append(f"{repair.note}; it is tried again at {stamp(until)}")
     if reasons:
         return hold(node, case, reasons)
-    return Work(node=node.name, job="drain", repair=repair, why=repair.why)
+    return Work(node=node.name, job="drain", repair=repair, cause=repair.why)
 
 
 def _drained(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
@@ -242,11 +258,11 @@ def _repairing(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -
     if reasons := rails.holds(turn.breaker, turn.now, turn.limits):
         return hold(node, case, reasons)
     job: Job = "reboot" if repair.action == "reboot" else "reset"
-    return Work(node=node.name, job=job, repair=repair, why=repair.why)
+    return Work(node=node.name, job=job, repair=repair, cause=repair.why)
 
 
 def _validating(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
-    return Work(node=node.name, job="prove", repair=repair, why="its GPUs are proven")
+    return Work(node=node.name, job="prove", repair=repair, cause="its GPUs are proven")
 
 
 def _watched(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
@@ -255,18 +271,18 @@ def _watched(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> 
     until = repair.since + turn.limits.watch_s
     if case is not None or turn.now < until:
         return hold(node, case, [f"it is back in service, and watched until {stamp(until)}"])
-    return gone(node, "nothing came back while it was watched")
+    return cleared(node, "nothing came back while it was watched")
 
 
 def _failed(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
-    why = f"a person has to repair it: {repair.note or repair.why}"
-    return _for_person(node, repair, case, why)
+    cause = f"a person has to repair it: {repair.note or repair.why}"
+    return _for_person(node, repair, case, cause)
 
 
-def _for_person(node: GpuNode, repair: Repair, case: Case | None, why: str) -> Next:
+def _for_person(node: GpuNode, repair: Repair, case: Case | None, cause: str) -> Next:
     if not repair.bundle:
-        return Work(node=node.name, job="hand_over", repair=repair, why=why)
-    return hold(node, case, [f"{why}; what is known of it: {repair.bundle}"])
+        return Work(node=node.name, job="hand_over", repair=repair, cause=cause)
+    return hold(node, case, [f"{cause}; what is known of it: {repair.bundle}"])
 
 
 _STATES: Mapping[State, Callable[[GpuNode, Repair, Case | None, _Round], Next]] = {

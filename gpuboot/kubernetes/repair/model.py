@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from gpuboot.config.settings.remediate import Action
+from gpuboot.kubernetes.repair_keys import PAST_KEY, STATE_KEY
 
 State = Literal[
     "observed", "confirmed", "quarantined", "draining", "drained", "repairing", "validating",
@@ -21,15 +22,7 @@ OUT: tuple[State, ...] = (
 )  # fmt: skip
 # in these its pods leave, or have left
 EMPTIED: tuple[State, ...] = ("draining", "drained", "repairing", "validating", "failed")
-# annotations of a node: the repair that is under way, and the earlier ones
-STATE_KEY = "gpuboot.io/repair"
-PAST_KEY = "gpuboot.io/repairs"
-TAINT_KEY = "gpu-quarantine"  # taint of a node under repair; its alerts are muted meanwhile
-# ConfigMaps in kube-system: the open breaker, and by which a person stops all repairs
-BREAKER, STOP = "gpuboot-remediate-breaker", "gpuboot-remediate-stop"
-# label of a node that is never repaired by itself: gpuboot.io/remediate=off
-OPT_OUT = ("gpuboot.io/remediate", "off")
-_KEPT = 10  # past repairs of a node
+_MAX_PAST = 10  # past repairs of a node
 
 
 class AnnotationError(ValueError):
@@ -119,11 +112,11 @@ class GpuNode:
 class Breaker:
     """Whether the breaker is open: then no repair begins.
 
-    + opened: when it opened, or 0; why: for a person
+    + opened: when it opened, or 0; cause: for a person
     """
 
     opened: float = 0.0
-    why: str = ""
+    cause: str = ""
 
 
 def stamp(seconds: float) -> str:
@@ -155,7 +148,7 @@ def dump(repair: Repair) -> str:
 
 def dump_past(past: tuple[Past, ...]) -> str:
     """The annotation of the last earlier repairs."""
-    return json.dumps([_plain(item) for item in past[-_KEPT:]])
+    return json.dumps([_plain(item) for item in past[-_MAX_PAST:]])
 
 
 def load(text: str) -> Repair:
@@ -190,8 +183,8 @@ def _checked(text: str, key: str, kind: type) -> Any:
 
 
 def _typed(kind: type[Repair] | type[Past], data: Mapping[str, Any]) -> dict[str, Any]:
-    known = {field.name for field in fields(kind)}
-    values = {key: value for key, value in data.items() if key in known}
+    field_names = {field.name for field in fields(kind)}
+    values = {key: value for key, value in data.items() if key in field_names}
     times = {key: seconds(values[key]) for key in _TIMES if key in values}
     gpus = {"gpus": tuple(values["gpus"])} if "gpus" in values else {}
     return values | times | gpus

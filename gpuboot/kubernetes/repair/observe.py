@@ -11,12 +11,6 @@ from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.gate import CONTROL_PLANE
 from gpuboot.kubernetes.repair.decide import World
 from gpuboot.kubernetes.repair.model import (
-    BREAKER,
-    OPT_OUT,
-    PAST_KEY,
-    STATE_KEY,
-    STOP,
-    TAINT_KEY,
     AnnotationError,
     Breaker,
     GpuNode,
@@ -25,14 +19,22 @@ from gpuboot.kubernetes.repair.model import (
     seconds,
 )
 from gpuboot.kubernetes.repair.signals import Ignored, Signal, of_alert
+from gpuboot.kubernetes.repair_keys import (
+    BREAKER,
+    OPT_OUT,
+    PAST_KEY,
+    STATE_KEY,
+    STOP,
+    TAINT_KEY,
+)
 from gpuboot.verify.collector import PROMETHEUS
-from gpuboot.verify.devices import MIG_PREFIX
 from gpuboot.verify.kube_objects import GPU_RESOURCES
+from gpuboot.verify.mig_devices import MIG_PREFIX
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, Sample
 
 NODES = "/api/v1/nodes"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
-_PROMISED = "gpuboot.io/gpus"
+_PROMISED_GPUS = "gpuboot.io/gpus"
 _MODEL = "nvidia.com/gpu.product"
 # each with the moment of its evaluation as value
 ALERTS = 'timestamp(ALERTS{alertstate="firing"})'
@@ -55,16 +57,22 @@ def observe(cluster: Reader, settings: Settings, now: float) -> World:
     items = cluster.json(NODES)["items"]
     nodes = tuple(parse_node(item) for item in items if has_gpus(item))
     stop, breaker = (_config_map(cluster, name) for name in (STOP, BREAKER))
-    found, stale = _alerts(cluster, settings, now)
-    cards = {node.name: Card(node.pool, beside=node.capacity - 1) for node in nodes}
-    told = [
+    alerts, stale = _alerts(cluster, settings, now)
+    cards = {node.name: Card(node.pool, other_gpus=node.capacity - 1) for node in nodes}
+    observations = [
         of_alert(labels, settings.alerts.xid, cards.get(labels.get("node", ""), UNKNOWN))
-        for labels in found
+        for labels in alerts
     ]
     return World(
         nodes=nodes,
-        signals=tuple(one for one in told if isinstance(one, Signal)),
-        ignored=tuple(dict.fromkeys(one for one in told if isinstance(one, Ignored))),
+        signals=tuple(
+            observation for observation in observations if isinstance(observation, Signal)
+        ),
+        ignored=tuple(
+            dict.fromkeys(
+                observation for observation in observations if isinstance(observation, Ignored)
+            )
+        ),
         breaker=_breaker(breaker),
         stale=stale,
         stopped=_stopped(stop),
@@ -74,14 +82,16 @@ def observe(cluster: Reader, settings: Settings, now: float) -> World:
 def has_gpus(item: Mapping[str, Any]) -> bool:
     """Whether a node object is of a machine with GPUs."""
     labels = item["metadata"].get("labels", {})
-    return labels.get(_PROMISED, "0") != "0" or _count(item["status"].get("capacity", {})) > 0
+    return labels.get(_PROMISED_GPUS, "0") != "0" or _count(item["status"].get("capacity", {})) > 0
 
 
 def parse_node(item: Mapping[str, Any]) -> GpuNode:
     """A node object with GPUs, as the API's JSON has it."""
     meta, spec, status = item["metadata"], item.get("spec", {}), item["status"]
     labels, notes = meta.get("labels", {}), meta.get("annotations", {})
-    conditions = {one["type"]: one["status"] for one in status.get("conditions", ())}
+    conditions = {
+        condition["type"]: condition["status"] for condition in status.get("conditions", ())
+    }
     try:
         repair = load(notes[STATE_KEY]) if STATE_KEY in notes else None
         past = load_past(notes[PAST_KEY]) if PAST_KEY in notes else ()
@@ -133,15 +143,15 @@ def _breaker(data: Mapping[str, str] | None) -> Breaker:
         opened = seconds(data.get("opened", ""))
     except ValueError:
         opened = 1.0
-    return Breaker(opened=opened, why=data.get("why", "its ConfigMap does not say why"))
+    return Breaker(opened=opened, cause=data.get("why", "its ConfigMap does not say why"))
 
 
 def _stopped(data: Mapping[str, str] | None) -> str:
     if data is None:
         return ""
-    why = f" ({data['why']})" if data.get("why") else ""
+    reason = f" ({data['why']})" if data.get("why") else ""
     return (
-        f"the ConfigMap kube-system/{STOP} stops all repairs{why}; to go on: "
+        f"the ConfigMap kube-system/{STOP} stops all repairs{reason}; to go on: "
         f"kubectl -n kube-system delete configmap {STOP}"
     )
 
@@ -153,24 +163,26 @@ def _alerts(cluster: Reader, settings: Settings, now: float) -> tuple[list[Mappi
     base = cluster.service(settings.monitoring.namespace, *PROMETHEUS)
     prometheus = Prometheus(cluster, base)
     try:
-        found, scraped = prometheus.query(ALERTS), prometheus.query(SCRAPED)
+        alerts, scraped = prometheus.query(ALERTS), prometheus.query(SCRAPED)
     except (ClusterError, PrometheusError, KeyError, ValueError) as error:
         return [], f"Prometheus does not answer: {error}"
-    return [one.labels for one in found], stale(found, scraped, now, settings.remediate.stale_s)
+    return [sample.labels for sample in alerts], stale(
+        alerts, scraped, now, settings.remediate.stale_s
+    )
 
 
-def stale(found: list[Sample], scraped: list[Sample], now: float, limit_s: int) -> str:
+def stale(alerts: list[Sample], scraped: list[Sample], now: float, limit_s: int) -> str:
     """Why what Prometheus says is too old; "" when it is not.
 
-    + found, scraped: answers to `ALERTS` and `SCRAPED`; now: by the API server's clock
+    + alerts, scraped: answers to `ALERTS` and `SCRAPED`; now: by the API server's clock
     """
-    clock = max((one.time or 0.0 for one in scraped), default=0.0)
+    clock = max((sample.time or 0.0 for sample in scraped), default=0.0)
     if not scraped:
         return "Prometheus has no samples: it scrapes nothing"
     if abs(clock - now) > limit_s:
         return f"Prometheus' clock differs from the API server's by {abs(clock - now):.0f} s"
-    for what, values in (("newest sample", scraped), ("newest evaluation of an alert", found)):
-        age = clock - max((one.value for one in values), default=clock)
+    for subject, values in (("newest sample", scraped), ("newest evaluation of an alert", alerts)):
+        age = clock - max((sample.value for sample in values), default=clock)
         if age > limit_s:
-            return f"Prometheus' {what} is {age:.0f} s old, and may be {limit_s} s old"
+            return f"Prometheus' {subject} is {age:.0f} s old, and may be {limit_s} s old"
     return ""

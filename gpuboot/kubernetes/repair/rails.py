@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from gpuboot.config.settings.remediate import Action, Remediate, within
 from gpuboot.config.settings.upgrade import batch_size
-from gpuboot.kubernetes.repair.model import BREAKER, OPT_OUT, TAINT_KEY, Breaker, GpuNode, stamp
+from gpuboot.kubernetes.repair.model import Breaker, GpuNode, stamp
+from gpuboot.kubernetes.repair_keys import BREAKER, OPT_OUT, TAINT_KEY
 
 HOUR_S, WEEK_S = 3600, 7 * 86400
 CLOSE_BREAKER = f"when its cause is mended: kubectl -n kube-system delete configmap {BREAKER}"
@@ -22,8 +23,10 @@ class Fleet:
 
     @staticmethod
     def of(nodes: Iterable[GpuNode]) -> Fleet:
-        found = tuple(nodes)
-        return Fleet(nodes=found, out=frozenset(node.name for node in found if node.out))
+        fleet_nodes = tuple(nodes)
+        return Fleet(
+            nodes=fleet_nodes, out=frozenset(node.name for node in fleet_nodes if node.out)
+        )
 
     def without(self, node: GpuNode) -> Fleet:
         """With another node out of service."""
@@ -45,7 +48,7 @@ def against(
     return [
         *hands_off(node),
         *([f"remediate.actions does not have {action}"] if _not_allowed(action, limits) else []),
-        *([f"the breaker is open: {breaker.why}; {CLOSE_BREAKER}"] if breaker.opened else []),
+        *([f"the breaker is open: {breaker.cause}; {CLOSE_BREAKER}"] if breaker.opened else []),
         *_time(node, action, now, limits),
         *_room(node, fleet, limits),
     ]
@@ -53,7 +56,7 @@ def against(
 
 def holds(breaker: Breaker, now: float, limits: Remediate) -> list[str]:
     """Why a repair that was begun does not go on to what ends programs."""
-    reasons = [f"the breaker is open: {breaker.why}; {CLOSE_BREAKER}"] if breaker.opened else []
+    reasons = [f"the breaker is open: {breaker.cause}; {CLOSE_BREAKER}"] if breaker.opened else []
     return reasons + _window(now, limits)
 
 
@@ -64,21 +67,23 @@ def repaired_too_often(node: GpuNode, now: float, limits: Remediate) -> bool:
 
 
 def asking(
-    nodes: Iterable[GpuNode], fresh: frozenset[str], now: float, limits: Remediate
+    nodes: Iterable[GpuNode], new_nodes: frozenset[str], now: float, limits: Remediate
 ) -> list[str]:
     """Nodes that began to ask for a repair within the breaker's window.
 
-    + fresh: nodes that do since this moment
+    + new_nodes: nodes that do since this moment
     """
     after = now - limits.breaker_window_s
     return [
-        node.name for node in nodes if node.name in fresh or any(at > after for at in _cases(node))
+        node.name
+        for node in nodes
+        if node.name in new_nodes or any(at > after for at in _cases(node))
     ]
 
 
 def opened(
     nodes: tuple[GpuNode, ...],
-    fresh: frozenset[str],
+    new_nodes: frozenset[str],
     breaker: Breaker,
     now: float,
     limits: Remediate,
@@ -86,14 +91,14 @@ def opened(
     """The breaker where it opens now; None: it stays as it is. + fresh: as of `asking`"""
     if breaker.opened:
         return None
-    found = asking(nodes, fresh, now, limits)
-    if len(found) < max(2, batch_size(limits.breaker_share, len(nodes))):
+    asking_nodes = asking(nodes, new_nodes, now, limits)
+    if len(asking_nodes) < max(2, batch_size(limits.breaker_share, len(nodes))):
         return None
-    why = (
-        f"{len(found)} of {len(nodes)} GPU nodes asked for a repair within "
-        f"{limits.breaker_window_s} s, up to {stamp(now)}: {', '.join(sorted(found))}"
+    cause = (
+        f"{len(asking_nodes)} of {len(nodes)} GPU nodes asked for a repair within "
+        f"{limits.breaker_window_s} s, up to {stamp(now)}: {', '.join(sorted(asking_nodes))}"
     )
-    return Breaker(opened=now, why=why)
+    return Breaker(opened=now, cause=cause)
 
 
 def _cases(node: GpuNode) -> Iterator[float]:
@@ -109,14 +114,14 @@ def _not_allowed(action: Action | None, limits: Remediate) -> bool:
 
 def hands_off(node: GpuNode) -> list[str]:
     """What people have said about a node."""
-    whose = (
+    reasons = (
         (node.opted_out, f"its label {'='.join(OPT_OUT)} keeps it from repairs"),
         (node.control_plane, "it is a control plane: a person repairs it"),
         (node.cordoned, "somebody else has cordoned it"),
         (node.tainted, f"somebody else has put the taint {TAINT_KEY} on it"),
         (not node.ready, "it is not Ready: nothing can be moved or repaired on it"),
     )
-    return [text for there, text in whose if there]
+    return [text for applies, text in reasons if applies]
 
 
 def _time(node: GpuNode, action: Action | None, now: float, limits: Remediate) -> list[str]:
@@ -124,8 +129,8 @@ def _time(node: GpuNode, action: Action | None, now: float, limits: Remediate) -
     # one that was repaired too often is only taken out of service, which waits for nothing
     last = max(node.past, key=lambda past: past.at, default=None)
     if last and action is not None and (until := last.at + limits.cooldown_h * HOUR_S) > now:
-        what = "repaired" if last.end == "released" else "taken back by somebody"
-        reasons.append(f"it was {what} at {stamp(last.at)}, and rests until {stamp(until)}")
+        outcome = "repaired" if last.end == "released" else "taken back by somebody"
+        reasons.append(f"it was {outcome} at {stamp(last.at)}, and rests until {stamp(until)}")
     return reasons
 
 
@@ -138,18 +143,19 @@ def _window(now: float, limits: Remediate) -> list[str]:
 def _room(node: GpuNode, fleet: Fleet, limits: Remediate) -> list[str]:
     """What must stay in service."""
     most = batch_size(limits.max_nodes, len(fleet.nodes))
-    others = sorted(fleet.out - {node.name})
+    out_of_service = sorted(fleet.out - {node.name})
     reasons = []
-    if len(others) >= most:
+    if len(out_of_service) >= most:
         reasons.append(
-            f"{len(others)} of {most} nodes that may be out of service are: {', '.join(others)}"
+            f"{len(out_of_service)} of {most} nodes that may be out of service are: "
+            f"{', '.join(out_of_service)}"
         )
-    pool = [one for one in fleet.nodes if one.pool == node.pool]
-    total = sum(one.capacity for one in pool)
+    pool = [member for member in fleet.nodes if member.pool == node.pool]
+    total = sum(member.capacity for member in pool)
     left = sum(
-        one.allocatable
-        for one in pool
-        if one.name not in fleet.out | {node.name} and one.ready and not one.cordoned
+        member.allocatable
+        for member in pool
+        if member.name not in fleet.out | {node.name} and member.ready and not member.cordoned
     )
     if left * 100 < limits.min_healthy_percent * total:
         reasons.append(

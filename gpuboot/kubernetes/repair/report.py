@@ -9,11 +9,12 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.settings.remediate import Action, Remediate
 from gpuboot.kubernetes.repair import rails
 from gpuboot.kubernetes.repair.decide import Decision, World
-from gpuboot.kubernetes.repair.model import OUT, TAINT_KEY, GpuNode, stamp
+from gpuboot.kubernetes.repair.model import OUT, GpuNode, stamp
 from gpuboot.kubernetes.repair.signals import Case
+from gpuboot.kubernetes.repair_keys import TAINT_KEY
 
 Json = dict[str, Any]
-NOTHING, ASKS, COULD_NOT_TELL = 0, 1, 2  # exit codes
+NO_ACTION, ASKS, COULD_NOT_TELL = 0, 1, 2  # exit codes
 _REPAIRS: Mapping[Action, str] = {
     "reset": "nvidia-smi --gpu-reset -i {gpus}",
     "reboot": "reboot the node",
@@ -33,9 +34,12 @@ def document(world: World, decision: Decision, settings: Settings, now: float) -
         "error": "",
         "stale": world.stale,
         "stopped": world.stopped,
-        "breaker": breaker.why if breaker.opened else "",
+        "breaker": breaker.cause if breaker.opened else "",
         "nodes": list(_nodes(world, decision, settings.remediate, now)),
-        "ignored": [{"node": one.node, "saw": one.says, "why": one.why} for one in world.ignored],
+        "ignored": [
+            {"node": entry.node, "saw": entry.message, "why": entry.cause}
+            for entry in world.ignored
+        ],
     }
 
 
@@ -45,23 +49,23 @@ def failed(settings: Settings, error: str) -> Json:
     return {"schema": 1, "cluster": settings.cluster.name, "time": "", "error": error, **empty}
 
 
-def exit_code(found: Json) -> int:
+def exit_code(answer: Json) -> int:
     """Of the command. + found: as `document` makes it"""
-    if found["error"] or found["stale"]:
+    if answer["error"] or answer["stale"]:
         return COULD_NOT_TELL
-    return ASKS if found["nodes"] else NOTHING
+    return ASKS if answer["nodes"] else NO_ACTION
 
 
 def _nodes(world: World, decision: Decision, limits: Remediate, now: float) -> Iterator[Json]:
     """The nodes of which there is something to say, those first that come first."""
-    held = {one.node: one for one in decision.held}
+    held_nodes = {entry.node: entry for entry in decision.held_nodes}
     fleet = rails.Fleet.of(world.nodes)
     breaker = decision.breaker or world.breaker
-    for node in sorted(world.nodes, key=lambda one: (not one.out, one.name)):
+    for node in sorted(world.nodes, key=lambda entry: (not entry.out, entry.name)):
         case = world.case(node)
         if not (case or node.repair or node.error):
             continue
-        reasons = held[node.name].reasons if node.name in held else ()
+        reasons = held_nodes[node.name].reasons if node.name in held_nodes else ()
         if case and case.action and node.state not in OUT and not decision.stopped:
             # how long it has to be seen is part of what would be done, and no reason against it
             often = rails.repaired_too_often(node, now, limits)
@@ -83,7 +87,7 @@ def _node(
         "state": node.state,
         "action": action,
         "gpus": list(gpus),
-        "saw": case.why if case else repair.why if repair else "",
+        "saw": case.cause if case else repair.why if repair else "",
         "would": [] if reasons else list(_would(node, case, limits, now)),
         "why_not": list(reasons),
     }
@@ -95,8 +99,8 @@ def _would(node: GpuNode, case: Case | None, limits: Remediate, now: float) -> I
     if state not in OUT:
         if case is None or case.action is None:
             return
-        begun = repair.case_at if repair and repair.case_at else now
-        left = begun + limits.confirm_s - now
+        started = repair.case_at if repair and repair.case_at else now
+        left = started + limits.confirm_s - now
         if left > 0:
             yield f"wait {left:.0f} s, whether it passes"
         yield f"cordon it, with the taint {TAINT_KEY}={case.reason}:NoSchedule"
@@ -116,26 +120,26 @@ def _would(node: GpuNode, case: Case | None, limits: Remediate, now: float) -> I
         yield from _BACK
 
 
-def text(found: Json) -> str:
+def text(answer: Json) -> str:
     """The document for a terminal."""
-    if found["error"]:
-        return f"{found['cluster']} could not be asked: {found['error']}"
-    nodes, ignored = found["nodes"], found["ignored"]
-    lines = [f"{found['cluster']}: {found['gpu_nodes']} GPU nodes, {_count(nodes)}"]
+    if answer["error"]:
+        return f"{answer['cluster']} could not be asked: {answer['error']}"
+    nodes, ignored = answer["nodes"], answer["ignored"]
+    lines = [f"{answer['cluster']}: {answer['gpu_nodes']} GPU nodes, {_count(nodes)}"]
     lines += [
-        f"  {title}: {found[key]}"
+        f"  {title}: {answer[key]}"
         for key, title in (
             ("stopped", "stopped"),
             ("stale", "could not tell"),
             ("breaker", "breaker"),
         )
-        if found[key]
+        if answer[key]
     ]
     for node in nodes:
         lines += ["", *_lines(node)]
     if ignored:
         lines += ["", "no reason for a repair:"]
-        lines += [f"  {one['node']}: {one['saw']}: {one['why']}" for one in ignored]
+        lines += [f"  {entry['node']}: {entry['saw']}: {entry['why']}" for entry in ignored]
     return "\n".join(lines)
 
 

@@ -29,18 +29,18 @@ class Signal:
 
     + side: `xid`: the driver told of a fault; `state`: how the GPU is now
     + uuid: of the GPU; "" where it concerns the node
-    + says: for a person; reason: as the value of a taint
+    + message: for a person; reason: as the value of a taint
     + action: what it asks for; None: it only tells that something is wrong
-    + alone: it is enough without another
+    + sufficient: it is enough without another
     """
 
     node: str
     side: Literal["xid", "state"]
-    says: str
+    message: str
     reason: str
     uuid: str = ""
     action: Action | None = None
-    alone: bool = False
+    sufficient: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +48,8 @@ class Ignored:
     """What fires on a node and is no reason for a repair. + why: for a person"""
 
     node: str
-    says: str
-    why: str
+    message: str
+    cause: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +57,13 @@ class Case:
     """What is known of a node that may have to be repaired.
 
     + action: what is to be done; None: what is seen is not enough
-    + why: what was seen, or what is missing
+    + cause: what was seen, or what is missing
     """
 
     action: Action | None
     gpus: tuple[str, ...]
     reason: str
-    why: str
+    cause: str
 
 
 _HEAT = "heat is the room's or the machine's: no repair of the GPU cools it"
@@ -98,7 +98,7 @@ def of_alert(labels: Labels, overrides: Overrides, card: Card = UNKNOWN) -> Sign
     if not node:
         return None
     if name in NEVER:
-        return Ignored(node=node, says=name, why=NEVER[name])
+        return Ignored(node=node, message=name, cause=NEVER[name])
     if name == "GPUXidFatal":
         return _xid(labels, overrides)
     if name == "GPUHealthFail":
@@ -115,8 +115,10 @@ def of_node(node: GpuNode) -> Signal | None:
     missing = node.capacity - node.allocatable
     if missing <= 0 or not node.allocatable or not node.ready:
         return None
-    says = f"the kubelet offers {node.allocatable} of {node.capacity} GPUs: the rest is unhealthy"
-    return Signal(node=node.name, side="state", says=says, reason="unhealthy")
+    message = (
+        f"the kubelet offers {node.allocatable} of {node.capacity} GPUs: the rest is unhealthy"
+    )
+    return Signal(node=node.name, side="state", message=message, reason="unhealthy")
 
 
 def case_of(signals: Iterable[Signal]) -> Case | None:
@@ -124,40 +126,46 @@ def case_of(signals: Iterable[Signal]) -> Case | None:
 
     An XID and a state go together when they are of the same GPU, or the state is of the node.
     """
-    found = tuple(signals)
-    if not found:
+    all_signals = tuple(signals)
+    if not all_signals:
         return None
-    enough = [one for one in found if one.alone or any(_second(one, two) for two in found)]
-    worst = max(enough, key=lambda one: _WEIGHT[one.action], default=None)
+    enough = [
+        signal
+        for signal in all_signals
+        if signal.sufficient or any(_second(signal, two) for two in all_signals)
+    ]
+    worst = max(enough, key=lambda signal: _WEIGHT[signal.action], default=None)
     if worst is None or worst.action is None:
-        says = "; ".join(_said(found))
+        message = "; ".join(_signal_texts(all_signals))
         missing = "only one side tells of it: an XID and a state of the GPU are needed"
-        if any(one.alone for one in found) or worst:
+        if any(signal.sufficient for signal in all_signals) or worst:
             missing = "nothing of it asks for a reset, a reboot or a replacement"
-        return Case(action=None, gpus=_gpus(found), reason="", why=f"{says} ({missing})")
-    why = "; ".join(_said(enough))
-    return Case(action=worst.action, gpus=_gpus(enough), reason=worst.reason, why=why)
+        return Case(action=None, gpus=_gpus(all_signals), reason="", cause=f"{message} ({missing})")
+    cause = "; ".join(_signal_texts(enough))
+    return Case(action=worst.action, gpus=_gpus(enough), reason=worst.reason, cause=cause)
 
 
-def stronger(one: Action | None, other: Action | None) -> Action | None:
+def stronger(first: Action | None, other: Action | None) -> Action | None:
     """A reboot does what a reset does; a GPU that is to be replaced needs neither."""
-    return max(one, other, key=lambda action: _WEIGHT[action])
+    return max(first, other, key=lambda action: _WEIGHT[action])
 
 
-def _second(one: Signal, other: Signal) -> bool:
+def _second(first: Signal, other: Signal) -> bool:
     """Whether another signal is of the other side, and about the same GPU."""
-    same = one.uuid == other.uuid or not one.uuid or not other.uuid
-    return one.side != other.side and same
+    same = first.uuid == other.uuid or not first.uuid or not other.uuid
+    return first.side != other.side and same
 
 
-def _said(signals: Iterable[Signal]) -> list[str]:
+def _signal_texts(signals: Iterable[Signal]) -> list[str]:
     """Each with its GPU, the same one once."""
-    texts = (f"{one.uuid}: {one.says}" if one.uuid else one.says for one in signals)
+    texts = (
+        f"{signal.uuid}: {signal.message}" if signal.uuid else signal.message for signal in signals
+    )
     return list(dict.fromkeys(sorted(texts)))
 
 
 def _gpus(signals: Iterable[Signal]) -> tuple[str, ...]:
-    return tuple(sorted({one.uuid for one in signals if one.uuid}))
+    return tuple(sorted({signal.uuid for signal in signals if signal.uuid}))
 
 
 # resets of NVLink's GPUs have to be of all of them together, which a reboot is
@@ -167,57 +175,61 @@ _BY_CLASS: Mapping[XidClass, Action] = {"reset": "reset", "nvlink": "reboot", "r
 def _xid(labels: Labels, overrides: Overrides) -> Signal | Ignored:
     code = labels.get("xid", "")
     kind = classes(overrides).get(int(code)) if code.isdecimal() else None
-    says = f"XID {code}"
+    message = f"XID {code}"
     if kind is None or kind not in _BY_CLASS:
-        return Ignored(node=labels["node"], says=says, why=f"an XID of class {kind or 'unknown'}")
+        return Ignored(
+            node=labels["node"], message=message, cause=f"an XID of class {kind or 'unknown'}"
+        )
     return Signal(
         node=labels["node"],
         uuid=labels.get("UUID", ""),
         side="xid",
-        says=f"{says}, {meaning(int(code))}",
+        message=f"{message}, {meaning(int(code))}",
         reason=f"xid-{code}",
         action=_BY_CLASS[kind],
-        alone=kind == "reboot",
+        sufficient=kind == "reboot",
     )
 
 
 def _recovery(labels: Labels) -> Signal | Ignored:
-    asked = labels.get("gpu_action", "")
+    requested = labels.get("gpu_action", "")
     actions: Mapping[str, Action] = {"reset": "reset", "reboot": "reboot"}
-    if asked not in actions:
-        why = "ending the jobs that use NVLink is for their owners"
-        return Ignored(node=labels["node"], says=f"the driver asks for: {asked}", why=why)
+    if requested not in actions:
+        cause = "ending the jobs that use NVLink is for their owners"
+        return Ignored(
+            node=labels["node"], message=f"the driver asks for: {requested}", cause=cause
+        )
     return Signal(
         node=labels["node"],
         uuid=labels.get("UUID", ""),
         side="state",
-        says=f"the driver asks for a {asked}",
+        message=f"the driver asks for a {requested}",
         reason="recovery-action",
-        action=actions[asked],
-        alone=True,
+        action=actions[requested],
+        sufficient=True,
     )
 
 
 def _health(labels: Labels, card: Card) -> Signal | Ignored:
     watch, code = labels.get("health_watch", ""), labels.get("health_error_code", "")
-    says = f"DCGM's health watch {watch} fails" + (f" ({code})" if code else "")
-    if why := _no_sign(watch, code, card):
-        return Ignored(node=labels["node"], says=says, why=why)
+    message = f"DCGM's health watch {watch} fails" + (f" ({code})" if code else "")
+    if cause := _no_sign(watch, code, card):
+        return Ignored(node=labels["node"], message=message, cause=cause)
     node, uuid = labels["node"], labels.get("UUID", "")
-    return Signal(node=node, uuid=uuid, side="state", says=says, reason="health")
+    return Signal(node=node, uuid=uuid, side="state", message=message, reason="health")
 
 
 def _no_sign(watch: str, code: str, card: Card) -> str:
     """Why a watch that fails is no second sign beside an XID; "" where it is one."""
-    known = meaning_of_watch(watch, code, card)
+    known_meaning = meaning_of_watch(watch, code, card)
     if watch in HEAT_AND_POWER:
         return _HEAT if watch == "THERMAL" else _POWER
-    if watch == "ALL" or (known is not None and not known.sign):
+    if watch == "ALL" or (known_meaning is not None and not known_meaning.sign):
         return "DCGM says this of XIDs: it is no second sign beside an XID"
-    if code and known is None:
+    if code and known_meaning is None:
         return "gpuboot's table of DCGM's results does not have it: people look at it first"
-    if known is not None and known.fails != "critical":
-        return f"DCGM says this of cards that are well, too: {known.why}"
+    if known_meaning is not None and known_meaning.fails != "critical":
+        return f"DCGM says this of cards that are well, too: {known_meaning.cause}"
     return ""
 
 
@@ -226,20 +238,22 @@ def _remap(labels: Labels) -> Signal:
         node=labels["node"],
         uuid=labels.get("UUID", ""),
         side="state",
-        says="a memory row could not be remapped, for which NVIDIA replaces a GPU",
+        message="a memory row could not be remapped, for which NVIDIA replaces a GPU",
         reason="row-remap-failure",
         action="manual",
-        alone=True,
+        sufficient=True,
     )
 
 
-def _lost(labels: Labels) -> Signal:
-    says = "the node shows fewer GPUs than the inventory promises"
-    return Signal(node=labels["node"], side="state", says=says, reason="lost", action="reboot")
+def _lost_gpu_signal(labels: Labels) -> Signal:
+    message = "the node shows fewer GPUs than the inventory promises"
+    return Signal(
+        node=labels["node"], side="state", message=message, reason="lost", action="reboot"
+    )
 
 
 _STATES: Mapping[str, Callable[[Labels], Signal | Ignored]] = {
     "GPURecoveryAction": _recovery,
     "GPURowRemapFailure": _remap,
-    "GPULost": _lost,
+    "GPULost": _lost_gpu_signal,
 }

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from gpuboot.config.settings.remediate import Action, Remediate
-from gpuboot.kubernetes.repair.model import TAINT_KEY, GpuNode, Past, Repair, State
+from gpuboot.kubernetes.repair.model import GpuNode, Past, Repair, State
 from gpuboot.kubernetes.repair.signals import Case
+from gpuboot.kubernetes.repair_keys import TAINT_KEY
 
 Job = Literal["drain", "reset", "reboot", "prove", "hand_over"]
 _ESCALATED: Mapping[Action, Action] = {"reset": "reboot"}
@@ -21,7 +22,7 @@ class Step:
     + repair: what its annotation is to say; None: nothing any more
     + past: its earlier repairs
     + tainted: whether it is to carry the taint; cordoned: None: that stays as it is
-    + why: for a person
+    + cause: for a person
     """
 
     node: str
@@ -29,7 +30,7 @@ class Step:
     repair: Repair | None
     past: tuple[Past, ...]
     tainted: bool
-    why: str
+    cause: str
     cordoned: bool | None = None
 
     @property
@@ -49,11 +50,11 @@ class Work:
     node: str
     job: Job
     repair: Repair
-    why: str
+    cause: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class HeldNode:
     """A node of which something is known, and with which nothing is done.
 
     + action: what would be done; reasons: why not
@@ -74,29 +75,29 @@ def concluded(node: GpuNode, work: Work, failure: str, now: float, limits: Remed
     repair = work.repair
     if work.job == "drain":
         if failure:
-            noted = replace(repair, note=failure, tried=now)
-            return step(node, noted, f"not drained yet: {failure}")
+            updated = replace(repair, note=failure, tried=now)
+            return step(node, updated, f"not drained yet: {failure}")
         return to(node, "drained", now, "its pods have left")
     if not failure:
         if work.job == "prove":
             return released(node, now)
-        return to(node, "validating", now, f"{_done(work)}")
-    again = _ESCALATED.get(repair.action) if repair.action else None
-    if again is None or again not in limits.actions:
+        return to(node, "validating", now, f"{_describe_work(work)}")
+    escalation = _ESCALATED.get(repair.action) if repair.action else None
+    if escalation is None or escalation not in limits.actions:
         return to(node, "failed", now, failure)
-    why = f"{failure}; a {again} is next"
-    return step(node, moved(repair, "drained", now, action=again, note=failure), why)
+    cause = f"{failure}; a {escalation} is next"
+    return step(node, moved(repair, "drained", now, action=escalation, note=failure), cause)
 
 
-def unfinished(node: GpuNode, work: Work, why: str) -> Step | None:
+def unfinished(node: GpuNode, work: Work, cause: str) -> Step | None:
     """What is noted of work that came to no verdict, and is done again; None: nothing new.
 
-    + why: it did not
+    + cause: it did not
     """
     # where a person has the node already, the note says why
-    if work.job == "hand_over" or work.repair.note == why:
+    if work.job == "hand_over" or work.repair.note == cause:
         return None
-    return step(node, replace(work.repair, note=why), f"{work.job}: to be done again: {why}")
+    return step(node, replace(work.repair, note=cause), f"{work.job}: to be done again: {cause}")
 
 
 def handed_over(node: GpuNode, work: Work, bundle: str) -> Step:
@@ -111,11 +112,11 @@ def last(node: GpuNode) -> Step | None:
         return None
     return Step(
         node=node.name, before=repair.before, repair=repair, past=node.past, tainted=node.tainted,
-        why=repair.said,
+        cause=repair.said,
     )  # fmt: skip
 
 
-def _done(work: Work) -> str:
+def _describe_work(work: Work) -> str:
     return {"reset": "its GPUs were reset", "reboot": "it has rebooted"}.get(work.job, work.job)
 
 
@@ -126,13 +127,13 @@ def cancelled(node: GpuNode, now: float) -> Step | None:
     untainted, uncordoned = not node.tainted, repair.cordoned and not node.cordoned
     if not untainted and not uncordoned:
         return None
-    what = f"its taint {TAINT_KEY} away" if untainted else "its cordon away"
+    removed_mark = f"its taint {TAINT_KEY} away" if untainted else "its cordon away"
     past = Past(
         case_at=repair.case_at, at=now, action=repair.action, end="cancelled", why=repair.why
     )
     return Step(
         node=node.name, before=repair.state, repair=None, past=(*node.past, past), tainted=False,
-        why=f"cancelled: somebody has taken {what}",
+        cause=f"cancelled: somebody has taken {removed_mark}",
     )  # fmt: skip
 
 
@@ -149,37 +150,39 @@ def released(node: GpuNode, now: float) -> Step:
         past=(*node.past, past),
         tainted=False,
         cordoned=False if repair.cordoned else None,
-        why="its GPUs are proven",
+        cause="its GPUs are proven",
     )
 
 
-def to(node: GpuNode, state: State, now: float, why: str) -> Step:
+def to(node: GpuNode, state: State, now: float, cause: str) -> Step:
     assert node.repair is not None
-    return step(node, moved(node.repair, state, now, note=why), why)
+    return step(node, moved(node.repair, state, now, note=cause), cause)
 
 
-def gone(node: GpuNode, why: str) -> Step:
-    return step(node, None, why)
+def cleared(node: GpuNode, cause: str) -> Step:
+    return step(node, None, cause)
 
 
-def step(node: GpuNode, repair: Repair | None, why: str) -> Step:
+def step(node: GpuNode, repair: Repair | None, cause: str) -> Step:
     """A step that leaves taint and cordon as they are."""
     return Step(
         node=node.name, before=node.state, repair=repair, past=node.past, tainted=node.tainted,
-        why=why,
+        cause=cause,
     )  # fmt: skip
 
 
-def moved(repair: Repair, state: State, now: float, **more: object) -> Repair:
-    return replace(repair, state=state, since=now, **more)  # type: ignore[arg-type]
+def moved(repair: Repair, state: State, now: float, **changes: object) -> Repair:
+    return replace(repair, state=state, since=now, **changes)  # type: ignore[arg-type]
 
 
 def of_case(case: Case) -> dict[str, object]:
-    return {"action": case.action, "gpus": case.gpus, "reason": case.reason, "why": case.why}
+    return {"action": case.action, "gpus": case.gpus, "reason": case.reason, "why": case.cause}
 
 
-def hold(node: GpuNode, case: Case | None, reasons: Sequence[str]) -> Held:
+def hold(node: GpuNode, case: Case | None, reasons: Sequence[str]) -> HeldNode:
     repair = node.repair
     action = case.action if case else repair.action if repair else None
-    saw = case.why if case else repair.why if repair else ""
-    return Held(node=node.name, state=node.state, action=action, saw=saw, reasons=tuple(reasons))
+    saw = case.cause if case else repair.why if repair else ""
+    return HeldNode(
+        node=node.name, state=node.state, action=action, saw=saw, reasons=tuple(reasons)
+    )

@@ -8,17 +8,9 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
-from gpuboot.kubernetes.repair.model import (
-    BREAKER,
-    PAST_KEY,
-    STATE_KEY,
-    TAINT_KEY,
-    Breaker,
-    dump,
-    dump_past,
-    stamp,
-)
+from gpuboot.kubernetes.repair.model import Breaker, dump, dump_past, stamp
 from gpuboot.kubernetes.repair.steps import Step
+from gpuboot.kubernetes.repair_keys import BREAKER, PAST_KEY, STATE_KEY, TAINT_KEY
 
 Json = dict[str, Any]
 EVENTS = "/api/v1/namespaces/default/events"
@@ -32,7 +24,7 @@ def patched(item: Mapping[str, Any], step: Step) -> Json:
     """
     new = deepcopy(dict(item))
     notes = new["metadata"].setdefault("annotations", {})
-    repair = replace(step.repair, before=step.before, said=step.why) if step.repair else None
+    repair = replace(step.repair, before=step.before, said=step.cause) if step.repair else None
     for key, text in (
         (STATE_KEY, dump(repair) if repair else ""),
         (PAST_KEY, dump_past(step.past) if step.past else ""),
@@ -41,7 +33,7 @@ def patched(item: Mapping[str, Any], step: Step) -> Json:
         if text:
             notes[key] = text
     spec = new.setdefault("spec", {})
-    taints = [one for one in spec.get("taints") or () if one["key"] != TAINT_KEY]
+    taints = [taint for taint in spec.get("taints") or () if taint["key"] != TAINT_KEY]
     if step.tainted:
         reason = step.repair.reason if step.repair else ""
         taints.append({"key": TAINT_KEY, "value": reason, "effect": "NoSchedule"})
@@ -62,22 +54,22 @@ def line(step: Step, now: float, cluster: str) -> Json:
         "to": step.after,
         "action": repair.action if repair else None,
         "gpus": list(repair.gpus) if repair else [],
-        "why": step.why,
+        "why": step.cause,
     }
 
 
 def event_name(step: Step, now: float) -> str:
     """The same for the same step, whoever tells of it. + now: when it was written"""
     since = step.repair.since if step.repair else now
-    digest = sha256(f"{step.before} {step.after} {step.why}".encode()).hexdigest()[:10]
+    digest = sha256(f"{step.before} {step.after} {step.cause}".encode()).hexdigest()[:10]
     return f"{step.node}.remediate.{int(since):x}.{digest}"
 
 
 def event(step: Step, now: float) -> Json:
     """The same as an Event of the node. + now: when it was written"""
     after = step.after or "ended"
-    message = f"repair of {step.node}: {step.before or 'begun'} -> {after}: {step.why}"
-    wrong = after in ("quarantined", "failed") or step.why.startswith("not drained")
+    message = f"repair of {step.node}: {step.before or 'begun'} -> {after}: {step.cause}"
+    wrong = after in ("quarantined", "failed") or step.cause.startswith("not drained")
     return {
         "metadata": {
             "name": event_name(step, now),
@@ -99,5 +91,5 @@ def breaker(opened: Breaker) -> Json:
     """The ConfigMap of an open breaker."""
     return {
         "metadata": {"name": BREAKER, "namespace": "kube-system"},
-        "data": {"opened": stamp(opened.opened), "why": opened.why},
+        "data": {"opened": stamp(opened.opened), "why": opened.cause},
     }

@@ -65,11 +65,11 @@ class HostView:
 class Context:
     """What is known of a device besides its counters.
 
-    + held: a pod's name stands on its series
+    + has_holder: a pod's name stands on its series
     + nvlink_max: what the model's NVLinks carry in one direction, bytes per second; None: not known
     """
 
-    held: bool = False
+    has_holder: bool = False
     nvlink_max: float | None = None
     host: HostView = field(default_factory=HostView)
 
@@ -87,8 +87,8 @@ class Class:
     notes: tuple[str, ...] = ()
 
 
-_Found = Sequence[Evidence] | None  # None: the rule does not apply
-_Rule = Callable[[Means, Context, Thresholds], _Found]
+_RuleResult = Sequence[Evidence] | None  # None: the rule does not apply
+_Rule = Callable[[Means, Context, Thresholds], _RuleResult]
 
 
 def classify(means: Means, context: Context, limits: Thresholds) -> Class:
@@ -100,12 +100,12 @@ def classify(means: Means, context: Context, limits: Thresholds) -> Class:
         return _by_utilization(means, context, limits)
     notes = _notes(means, limits)
     for name, rule in _RULES:
-        if (found := rule(means, context, limits)) is not None:
+        if (evidence := rule(means, context, limits)) is not None:
             exact: Name = (
                 "idle_held" if name == "idle" and _is_held(means, context, limits) else name
             )
             suspected = name == "input_bound" and not _blames_host(context, limits)
-            return Class(exact, tuple(found), "low" if suspected else "high", notes)
+            return Class(exact, tuple(evidence), "low" if suspected else "high", notes)
     if means.get("sm") is None:
         return Class("busy", (), "low", (*notes, "no profiling fields beside the engine's"))
     return Class("balanced", tuple(_balanced(means, limits)), "high", notes)
@@ -113,15 +113,15 @@ def classify(means: Means, context: Context, limits: Thresholds) -> Class:
 
 def _by_utilization(means: Means, context: Context, limits: Thresholds) -> Class:
     """GPUs without profiling: GPU_UTIL tells work from none, and nothing else."""
-    why = ("no profiling fields: GeForce, vGPU, not collected, or taken by a profiler",)
+    notes = ("no profiling fields: GeForce, vGPU, not collected, or taken by a profiler",)
     util = means.get("util")
     if util is None:
-        return Class("insufficient_data", (), "low", why)
+        return Class("insufficient_data", (), "low", notes)
     if util / 100 < limits["idle_engine"]:
         few = _below("GPU_UTIL", util / 100, "idle_engine", limits)
         name: Name = "idle_held" if _is_held(means, context, limits) else "idle"
-        return Class(name, (few,), "low", why)
-    return Class("busy", (_above("GPU_UTIL", util / 100, "idle_engine", limits),), "low", why)
+        return Class(name, (few,), "low", notes)
+    return Class("busy", (_above("GPU_UTIL", util / 100, "idle_engine", limits),), "low", notes)
 
 
 def _notes(means: Means, limits: Thresholds) -> tuple[str, ...]:
@@ -133,10 +133,10 @@ def _notes(means: Means, limits: Thresholds) -> tuple[str, ...]:
 
 def _is_held(means: Means, context: Context, limits: Thresholds) -> bool:
     used = means.memory_ratio
-    return context.held or (used is not None and used > limits["held_memory"])
+    return context.has_holder or (used is not None and used > limits["held_memory"])
 
 
-def _throttled(means: Means, context: Context, limits: Thresholds) -> _Found:
+def _throttled(means: Means, context: Context, limits: Thresholds) -> _RuleResult:
     engine = means.values["engine"]
     for name in ("hw_thermal", "sw_thermal"):
         share = means.get(name)
@@ -151,17 +151,17 @@ def _throttled(means: Means, context: Context, limits: Thresholds) -> _Found:
     return None
 
 
-def _idle(means: Means, context: Context, limits: Thresholds) -> _Found:
+def _idle(means: Means, context: Context, limits: Thresholds) -> _RuleResult:
     engine, dram = means.values["engine"], means.get("dram")
     if engine >= limits["idle_engine"] or (dram or 0.0) >= limits["idle_dram"]:
         return None
-    found = [_below("engine active", engine, "idle_engine", limits)]
+    evidence = [_below("engine active", engine, "idle_engine", limits)]
     if dram is not None:
-        found.append(_below("DRAM active", dram, "idle_dram", limits))
-    return found
+        evidence.append(_below("DRAM active", dram, "idle_dram", limits))
+    return evidence
 
 
-def _memory_bound(means: Means, context: Context, limits: Thresholds) -> _Found:
+def _memory_bound(means: Means, context: Context, limits: Thresholds) -> _RuleResult:
     sm, dram = means.get("sm"), means.get("dram")
     name, pipe = means.pipe
     if sm is None or dram is None or sm < limits["sm_poor"] or dram < limits.busy_dram:
@@ -175,7 +175,7 @@ def _memory_bound(means: Means, context: Context, limits: Thresholds) -> _Found:
     ]
 
 
-def _compute_bound(means: Means, context: Context, limits: Thresholds) -> _Found:
+def _compute_bound(means: Means, context: Context, limits: Thresholds) -> _RuleResult:
     sm, dram = means.get("sm"), means.get("dram")
     name, pipe = means.pipe
     if sm is None or dram is None or sm < limits["sm_needed"] or pipe < limits["pipe_busy"]:
@@ -189,14 +189,14 @@ def _compute_bound(means: Means, context: Context, limits: Thresholds) -> _Found
     ]
 
 
-def _communication_bound(means: Means, context: Context, limits: Thresholds) -> _Found:
+def _communication_bound(means: Means, context: Context, limits: Thresholds) -> _RuleResult:
     """By NVLink; a GPU without it talks to others over PCIe, where what it sends is not input."""
     name, pipe = means.pipe
     if not name or pipe >= limits["pipe_idle"]:
         return None
-    sent, got = means.get("nvlink_tx"), means.get("nvlink_rx")
-    if sent is not None or got is not None:
-        link, used, most = "NVLink", max(sent or 0.0, got or 0.0), context.nvlink_max
+    sent_rate, got = means.get("nvlink_tx"), means.get("nvlink_rx")
+    if sent_rate is not None or got is not None:
+        link, used, most = "NVLink", max(sent_rate or 0.0, got or 0.0), context.nvlink_max
     else:
         link, used, most = "PCIe out", means.get("pcie_tx") or 0.0, means.pcie_max
     if not most or used / most < limits["link_busy"]:
@@ -207,14 +207,14 @@ def _communication_bound(means: Means, context: Context, limits: Thresholds) -> 
     ]
 
 
-def _pcie_bound(means: Means, context: Context, limits: Thresholds) -> _Found:
+def _pcie_bound(means: Means, context: Context, limits: Thresholds) -> _RuleResult:
     got, most = means.get("pcie_rx"), means.pcie_max
     if got is None or not most or got / most < limits["link_busy"]:
         return None
     return [_above("PCIe in, of what it carries,", got / most, "link_busy", limits)]
 
 
-def _input_bound(means: Means, context: Context, limits: Thresholds) -> _Found:
+def _input_bound(means: Means, context: Context, limits: Thresholds) -> _RuleResult:
     engine, uneven = means.values["engine"], means.engine_variation
     if uneven is None or engine >= limits["engine_waits"] or uneven <= limits["engine_uneven"]:
         return None
@@ -225,7 +225,7 @@ def _input_bound(means: Means, context: Context, limits: Thresholds) -> _Found:
     ]
 
 
-def _latency_bound(means: Means, context: Context, limits: Thresholds) -> _Found:
+def _latency_bound(means: Means, context: Context, limits: Thresholds) -> _RuleResult:
     engine, sm = means.values["engine"], means.get("sm")
     if sm is None or engine < limits["engine_busy"] or sm >= limits["sm_poor"]:
         return None
@@ -251,27 +251,27 @@ def _balanced(means: Means, limits: Thresholds) -> list[Evidence]:
     """What keeps it from a class of its own is shown, since there is no rule to show."""
     name, pipe = means.pipe
     sm, dram = means.get("sm"), means.get("dram")
-    found = []
+    evidence = []
     if sm is not None:
         compare = _above if sm >= limits["sm_needed"] else _below
-        found.append(compare("SM active", sm, "sm_needed", limits))
+        evidence.append(compare("SM active", sm, "sm_needed", limits))
     if dram is not None:
-        found.append(_dram(dram, dram >= limits.busy_dram, limits))
+        evidence.append(_dram(dram, dram >= limits.busy_dram, limits))
     if name:
         compare = _above if pipe >= limits["pipe_busy"] else _below
-        found.append(compare(f"{name} pipe active", pipe, "pipe_busy", limits))
-    return found
+        evidence.append(compare(f"{name} pipe active", pipe, "pipe_busy", limits))
+    return evidence
 
 
 def _blames_host(context: Context, limits: Thresholds) -> list[Evidence]:
     """What of the host's view explains a GPU that waits."""
-    seen = (
+    measures = (
         ("the host's CPUs wait for disks (iowait)", "iowait", context.host.iowait),
         ("CPU periods at the pod's limit", "cpu_throttled", context.host.cpu_throttled),
     )
     return [
-        _above(what, value, name, limits)
-        for what, name, value in seen
+        _above(measure, value, name, limits)
+        for measure, name, value in measures
         if value is not None and value >= limits[name]
     ]
 
@@ -285,13 +285,13 @@ def _dram(dram: float, above: bool, limits: Thresholds) -> Evidence:
 def _more_than_pipe(dram: float, name: str, pipe: float, limits: Thresholds) -> list[Evidence]:
     if not name:
         return []
-    what = "DRAM active, of its ceiling,"
-    return [Evidence(what, dram / limits["dram_ceiling"], True, round(pipe, 3), f"{name} pipe")]
+    measure = "DRAM active, of its ceiling,"
+    return [Evidence(measure, dram / limits["dram_ceiling"], True, round(pipe, 3), f"{name} pipe")]
 
 
-def _above(what: str, value: float, name: str, limits: Thresholds) -> Evidence:
-    return Evidence(what, value, True, limits[name], limits.source(name))
+def _above(measure: str, value: float, name: str, limits: Thresholds) -> Evidence:
+    return Evidence(measure, value, True, limits[name], limits.source(name))
 
 
-def _below(what: str, value: float, name: str, limits: Thresholds) -> Evidence:
-    return Evidence(what, value, False, limits[name], limits.source(name))
+def _below(measure: str, value: float, name: str, limits: Thresholds) -> Evidence:
+    return Evidence(measure, value, False, limits[name], limits.source(name))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gpuboot.telemetry.latest_samples import Device, Points, device, merge
-from gpuboot.verify.prometheus import BLANK, Series
+from gpuboot.verify.prometheus import BLANK_VALUE, Series
 
 MEAN_S = 300.0
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
@@ -70,8 +70,8 @@ class Means:
     @property
     def pipe(self) -> tuple[str, float]:
         """The busiest arithmetic pipe, and its activity; ("", 0) where none is known."""
-        known = [(self.values[name], name) for name in PIPES if name in self.values]
-        return max(known)[::-1] if known else ("", 0.0)
+        activities = [(self.values[name], name) for name in PIPES if name in self.values]
+        return max(activities)[::-1] if activities else ("", 0.0)
 
     @property
     def memory_ratio(self) -> float | None:
@@ -130,7 +130,7 @@ def collect(series_list: Iterable[Series]) -> dict[Device, Samples]:
     labels: dict[Device, tuple[float, Mapping[str, str]]] = {}
     holders: dict[Device, set[str]] = {}
     for series in series_list:
-        limit = _BLANK_NS if series.name.endswith("_NS") else BLANK
+        limit = _BLANK_NS if series.name.endswith("_NS") else BLANK_VALUE
         points = {time: value for time, value in series.points if abs(value) < limit}
         if not points or not series.labels.get("UUID"):
             continue
@@ -142,8 +142,8 @@ def collect(series_list: Iterable[Series]) -> dict[Device, Samples]:
         if pod := series.labels.get("pod"):
             holders.setdefault(key, set()).add(f"{series.labels.get('namespace', '')}/{pod}")
     return {
-        key: Samples(found, labels[key][1], frozenset(holders.get(key, ())))
-        for key, found in fields.items()
+        key: Samples(device_fields, labels[key][1], frozenset(holders.get(key, ())))
+        for key, device_fields in fields.items()
     }
 
 

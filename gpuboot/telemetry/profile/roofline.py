@@ -60,7 +60,7 @@ TABLE: tuple[Peak, ...] = (
          source=_SHEET.format("T4")),
 )  # fmt: skip
 # AWS' A10G is another chip than the A10, of which NVIDIA has no data sheet
-_OTHERS = ("NVIDIA A10G", "NVIDIA L40")
+_OTHER_MODELS = ("NVIDIA A10G", "NVIDIA L40")
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Position:
 
 def peak(model: str) -> Peak | None:
     """That of a model, by nvidia-smi's name; None: nobody has published one, or not here."""
-    found = next((item for item in TABLE if model.startswith(item.model)), None)
-    other = next((name for name in _OTHERS if model.startswith(name)), "")
-    return None if found is None or len(other) > len(found.model) else found
+    entry = next((item for item in TABLE if model.startswith(item.model)), None)
+    other = next((name for name in _OTHER_MODELS if model.startswith(name)), "")
+    return None if entry is None or len(other) > len(entry.model) else entry
 
 
 def position(means: Means, model: str) -> Position | None:
@@ -102,15 +102,17 @@ def position(means: Means, model: str) -> Position | None:
     for dense FP16 on tensor cores, and as many operations as there can be. Cycles are those of the
     clock that ran, so peaks are scaled to it where the clocks are known.
     """
-    known, dram = peak(model), means.get("dram")
-    if known is None or dram is None or means.get("tensor") is None:
+    model_peak, dram = peak(model), means.get("dram")
+    if model_peak is None or dram is None or means.get("tensor") is None:
         return None
     clock, most = means.get("sm_clock"), means.get("sm_clock_max")
     scale = min(1.0, clock / most) if clock and most else 1.0
     # FP16 without tensor cores runs at twice FP32's rate, or at its own: the lesser is taken
-    pipes = (("tensor", known.tensor), ("fp32", known.fp32), ("fp64", known.fp64),
-             ("fp16", known.fp32))  # fmt: skip
+    pipes = (("tensor", model_peak.tensor), ("fp32", model_peak.fp32), ("fp64", model_peak.fp64),
+             ("fp16", model_peak.fp32))  # fmt: skip
     compute = scale * sum((means.get(name) or 0.0) * rate for name, rate in pipes)
-    memory = dram * known.memory
+    memory = dram * model_peak.memory
     intensity = compute * 1000 / memory if memory else None
-    return Position(compute, memory, intensity, known.tensor * 1000 / known.memory, known)
+    return Position(
+        compute, memory, intensity, model_peak.tensor * 1000 / model_peak.memory, model_peak
+    )

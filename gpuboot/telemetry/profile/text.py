@@ -14,17 +14,17 @@ def text(answer: Mapping[str, Any]) -> str:
     return "\n".join(_lines(answer))
 
 
-def known(answer: Mapping[str, Any]) -> bool:
+def is_known(answer: Mapping[str, Any]) -> bool:
     """Whether the class of every GPU is known."""
     gpus: Sequence[Mapping[str, Any]] = answer["gpus"]
     return bool(gpus) and all(gpu["class"] != "insufficient_data" for gpu in gpus)
 
 
 def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
-    whose = "/".join(filter(None, (answer["namespace"], answer["name"])))
+    subject = "/".join(filter(None, (answer["namespace"], answer["name"])))
     if answer["kind"] in ("namespace", "node", "gpu"):
-        whose = answer["name"]
-    title = f"{answer['kind']} {whose}"
+        subject = answer["name"]
+    title = f"{answer['kind']} {subject}"
     if answer["reason"]:
         yield f"{title}: unknown: {answer['reason']}"
         return
@@ -36,7 +36,7 @@ def _lines(answer: Mapping[str, Any]) -> Iterator[str]:
     for gpu in gpus:
         yield ""
         yield from _gpu(gpu)
-    yield from _first(gpus)
+    yield from _first_steps(gpus)
 
 
 def _gpu(gpu: Mapping[str, Any]) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _gpu(gpu: Mapping[str, Any]) -> Iterator[str]:
         yield f"    note: {note}"
 
 
-def _first(gpus: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _first_steps(gpus: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What to try, once for each class."""
     for name in dict.fromkeys(gpu["class"] for gpu in gpus):
         advice = ADVICE[name]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpuboot.config.settings.profile import Thresholds
-from gpuboot.telemetry.latest_samples import Device, shown
+from gpuboot.telemetry.latest_samples import Device, device_name
 from gpuboot.telemetry.profile.advice import ADVICE
 from gpuboot.telemetry.profile.classes import Class, Context, HostView, Name, classify
 from gpuboot.telemetry.profile.counters import MEAN_S, Means, Samples
@@ -40,7 +40,7 @@ class Profile:
 
     + name: UUID, and `/` and the instance's number under MIG; model, node, gpu: as its series say
     + pods: those that held it, `namespace/name`
-    + found: the class that most of the window had, with the evidence of its newest moment
+    + main_class: the class that most of the window had, with the evidence of its newest moment
     + shares: class -> share of the window, the largest first
     + means: of the newest moment with that class
     """
@@ -50,36 +50,36 @@ class Profile:
     node: str
     gpu: str
     pods: tuple[str, ...]
-    found: Class
+    main_class: Class
     shares: Mapping[Name, float]
     means: Means
     position: Position | None
     notes: tuple[str, ...]
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether its class is one."""
-        return self.found.name != "insufficient_data"
+        return self.main_class.name != "insufficient_data"
 
     @property
     def mixed(self) -> bool:
         """No class held for half of the time."""
-        return self.shares[self.found.name] < _MOST
+        return self.shares[self.main_class.name] < _MOST
 
     def to_json(self) -> dict[str, Any]:
-        advice = ADVICE[self.found.name]
+        advice = ADVICE[self.main_class.name]
         return {
             "gpu_uuid": self.name,
             "model": self.model,
             "node": self.node,
             "gpu": self.gpu,
             "pods": list(self.pods),
-            "class": self.found.name,
+            "class": self.main_class.name,
             "title": advice.title,
-            "confidence": self.found.confidence,
+            "confidence": self.main_class.confidence,
             "mixed": self.mixed,
             "shares": {name: round(share, 3) for name, share in self.shares.items()},
-            "evidence": [asdict(item) | {"text": str(item)} for item in self.found.evidence],
+            "evidence": [asdict(item) | {"text": str(item)} for item in self.main_class.evidence],
             "means": {name: round(value, 4) for name, value in sorted(self.means.values.items())},
             "samples": round(self.means.samples, 3),
             "roofline": asdict(self.position) | {"text": str(self.position)}
@@ -101,25 +101,25 @@ def profile(
     """The profile of one device. + hosts: what each node's host tells, by the node's name"""
     labels = samples.labels
     model, node = labels.get("modelName", ""), labels.get("node", "")
-    known = peak(model)
+    model_peak = peak(model)
     context = Context(
-        held=bool(samples.holders),
-        nvlink_max=known.nvlink * 1e9 if known and known.nvlink else None,
+        has_holder=bool(samples.holders),
+        nvlink_max=model_peak.nvlink * 1e9 if model_peak and model_peak.nvlink else None,
         host=hosts.get(node, HostView()),
     )
     moments = [samples.at(end, span.interval_s) for end in span.moments]
     classes = [classify(means, context, limits) for means in moments]
-    counted = Counter(one.name for one in classes)
+    counted = Counter(entry.name for entry in classes)
     name = _verdict(counted, limits)
-    newest = next(place for place, one in enumerate(classes) if one.name == name)
+    newest = next(place for place, entry in enumerate(classes) if entry.name == name)
     return Profile(
-        name=shown(device),
+        name=device_name(device),
         model=model,
         node=node,
         gpu=labels.get("gpu", ""),
         pods=tuple(sorted(samples.holders)),
-        found=classes[newest],
-        shares={one: count / len(classes) for one, count in counted.most_common()},
+        main_class=classes[newest],
+        shares={entry: count / len(classes) for entry, count in counted.most_common()},
         means=moments[newest],
         position=position(moments[newest], model) if not device[1] else None,
         notes=(*classes[newest].notes, *_notes(samples, device)),

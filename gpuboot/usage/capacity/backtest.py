@@ -95,9 +95,9 @@ def _errors(values: Sequence[float], model: Model, origins: list[int], weeks: in
         for week in range(weeks):
             begin, end = week * WEEK, (week + 1) * WEEK
             actual = values[origin + begin : origin + end]
-            said = forecast[begin:end]
-            by_week[week] += [one - other for one, other in zip(actual, said, strict=True)]
-            peaks[week].append(quantile(actual, 0.95) - quantile(said, 0.95))
+            predicted = forecast[begin:end]
+            by_week[week] += [value - other for value, other in zip(actual, predicted, strict=True)]
+            peaks[week].append(quantile(actual, 0.95) - quantile(predicted, 0.95))
     spreads = [statistics.fmean(map(abs, errors)) for errors in by_week]
     growth = _growth(spreads)
     return Errors(
@@ -112,8 +112,8 @@ def _as_of_next_week(errors: list[list[float]], growth: float) -> list[float]:
     """Errors of all weeks as large as those of the next; what they have in common stays."""
     middle = statistics.median(value for week in errors for value in week)
     return [
-        middle + (value - middle) / ahead**growth
-        for ahead, week in enumerate(errors, 1)
+        middle + (value - middle) / week_number**growth
+        for week_number, week in enumerate(errors, 1)
         for value in week
     ]
 
@@ -122,8 +122,8 @@ def _growth(spreads: list[float]) -> float:
     """The exponent between the first week and the last; a random walk's where there is but one."""
     if len(spreads) < 2 or min(spreads) <= 0:
         return 0.5
-    found = math.log(spreads[-1] / spreads[0]) / math.log(len(spreads))
-    return min(max(found, _GROWTH[0]), _GROWTH[1])
+    exponent = math.log(spreads[-1] / spreads[0]) / math.log(len(spreads))
+    return min(max(exponent, _GROWTH[0]), _GROWTH[1])
 
 
 def quantile(values: Sequence[float], share: float) -> float:

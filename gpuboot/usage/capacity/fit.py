@@ -9,8 +9,8 @@ from decimal import Decimal
 from typing import Any
 
 from gpuboot.kubernetes import gate
-from gpuboot.verify.devices import MIG_PREFIX
 from gpuboot.verify.kube_objects import GPU_RESOURCES, requested, untolerated_taint
+from gpuboot.verify.mig_devices import MIG_PREFIX
 
 Json = Mapping[str, Any]
 PATHS = {"nodes": "/api/v1/nodes", "pods": "/api/v1/pods"}
@@ -76,15 +76,15 @@ class Fit:
 
     def by_pool(self) -> dict[tuple[str, str], list[NodeFit]]:
         """Its nodes by model and resource."""
-        found: dict[tuple[str, str], list[NodeFit]] = defaultdict(list)
-        for one in self.nodes:
-            found[one.model, one.resource].append(one)
-        return dict(sorted(found.items()))
+        pools: dict[tuple[str, str], list[NodeFit]] = defaultdict(list)
+        for node in self.nodes:
+            pools[node.model, node.resource].append(node)
+        return dict(sorted(pools.items()))
 
 
 def sizes(nodes: Iterable[NodeFit]) -> dict[int, int]:
     """How many pods of 1, 2, 4, … GPUs and of the largest size fit now, each on one node."""
-    usable = [one.usable for one in nodes]
+    usable = [node.usable for node in nodes]
     most = max(usable, default=0)
     steps = {2**power for power in range(most.bit_length()) if 2**power <= most} | {most}
     return {size: sum(free // size for free in usable) for size in sorted(steps - {0})}
@@ -103,33 +103,33 @@ def fit(nodes: Sequence[Json], pods: Sequence[Json], shape: Shape) -> Fit:
             waiting += _waits(pod)
     rows = [row for node in nodes for row in _rows(node, by_node[node["metadata"]["name"]], shape)]
     rows.sort(key=lambda row: (row.model, row.resource, row.node))
-    return Fit(tuple(rows), tuple(sorted(waiting, key=lambda one: -one.count)), shape)
+    return Fit(tuple(rows), tuple(sorted(waiting, key=lambda entry: -entry.count)), shape)
 
 
 def _rows(node: Json, pods: Sequence[Json], shape: Shape) -> Iterator[NodeFit]:
     """A row for each resource. What one row may take of cores and memory, the next cannot."""
     status, meta = node.get("status", {}), node["metadata"]
     capacity, allocatable = status.get("capacity", {}), status.get("allocatable", {})
-    held = sum((Counter(requested(pod)) for pod in pods), Counter[str]())
+    held_units = sum((Counter(requested(pod)) for pod in pods), Counter[str]())
     blocked = _blocked(node)
     spare = _spare(allocatable, pods)
     for resource in sorted(name for name in capacity if _is_gpu(name)):
         total, healthy = int(capacity[resource]), int(allocatable.get(resource, 0))
         if not total:
             continue
-        free = max(0, healthy - held[resource])
-        usable, why = (0, blocked) if blocked else _fitting(free, spare, shape)
+        free = max(0, healthy - held_units[resource])
+        usable, cause = (0, blocked) if blocked else _fitting(free, spare, shape)
         spare = spare.less(usable, shape)
         stranded = {
             "unhealthy: the device plugin does not offer them": total - healthy,
-            why: free - usable,
+            cause: free - usable,
         }
         yield NodeFit(
             meta["name"],
             meta.get("labels", {}).get("nvidia.com/gpu.product", ""),
             resource,
             total,
-            held[resource],
+            held_units[resource],
             usable,
             {reason: count for reason, count in stranded.items() if count > 0},
         )
@@ -142,7 +142,9 @@ def _is_gpu(resource: str) -> bool:
 def _blocked(node: Json) -> str:
     """Why the scheduler puts no job there; "" where it does."""
     spec = node.get("spec", {})
-    conditions = {one["type"]: one["status"] for one in node["status"].get("conditions", ())}
+    conditions = {
+        condition["type"]: condition["status"] for condition in node["status"].get("conditions", ())
+    }
     if conditions.get("Ready") != "True":
         return "the node is not Ready"
     if any(taint["key"] == gate.KEY for taint in spec.get("taints", ())):
@@ -171,8 +173,9 @@ class _Spare:
 def _spare(allocatable: Mapping[str, str], pods: Sequence[Json]) -> _Spare:
     used = [_requests(pod) for pod in pods]
     return _Spare(
-        float(amount(allocatable.get("cpu", "0")) - sum(one["cpu"] for one in used)),
-        float(amount(allocatable.get("memory", "0")) - sum(one["memory"] for one in used)) / _GIB,
+        float(amount(allocatable.get("cpu", "0")) - sum(request["cpu"] for request in used)),
+        float(amount(allocatable.get("memory", "0")) - sum(request["memory"] for request in used))
+        / _GIB,
         int(amount(allocatable.get("pods", "110"))) - len(pods),
     )
 
@@ -185,35 +188,37 @@ def _fitting(free: int, spare: _Spare, shape: Shape) -> tuple[int, str]:
          f"memory used up ({max(0.0, spare.memory):.1f} GiB left)"),
         (free if spare.pods > 0 else 0, "as many pods as the kubelet allows"),
     ]  # fmt: skip
-    most, why = min(limits, key=lambda limit: limit[0])
-    return (free, "") if most >= free else (max(0, most), why)
+    most, reason = min(limits, key=lambda limit: limit[0])
+    return (free, "") if most >= free else (max(0, most), reason)
 
 
-def _times(spare: float, each: float) -> int:
-    return int(spare / each + 1e-9) if each > 0 else 2**31
+def _times(spare: float, per_gpu: float) -> int:
+    return int(spare / per_gpu + 1e-9) if per_gpu > 0 else 2**31
 
 
 def _requests(pod: Json) -> dict[str, Decimal]:
     """Cores and bytes that the scheduler counts for a pod, its init containers included."""
     spec = pod["spec"]
-    found = {}
+    totals = {}
     for name in ("cpu", "memory"):
-        running = sum((_request(one, name) for one in spec.get("containers", ())), Decimal(0))
+        running = sum(
+            (_request(container, name) for container in spec.get("containers", ())), Decimal(0)
+        )
         most = Decimal(0)
-        for one in spec.get("initContainers", ()):
-            if one.get("restartPolicy") == "Always":
-                running += _request(one, name)
+        for container in spec.get("initContainers", ()):
+            if container.get("restartPolicy") == "Always":
+                running += _request(container, name)
             else:
-                most = max(most, _request(one, name))
+                most = max(most, _request(container, name))
         overhead = amount(str(spec.get("overhead", {}).get(name, "0")))
-        found[name] = max(running, most) + overhead
-    return found
+        totals[name] = max(running, most) + overhead
+    return totals
 
 
 def _request(container: Json, name: str) -> Decimal:
     resources = container.get("resources") or {}
-    given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return amount(str(given.get(name, "0")))
+    quantities = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return amount(str(quantities.get(name, "0")))
 
 
 def amount(text: str) -> Decimal:
@@ -226,7 +231,14 @@ def amount(text: str) -> Decimal:
 
 def _waits(pod: Json) -> Iterator[Waiting]:
     conditions = pod.get("status", {}).get("conditions", ())
-    why = next((one.get("message", "") for one in conditions if one["type"] == "PodScheduled"), "")
+    reason = next(
+        (
+            condition.get("message", "")
+            for condition in conditions
+            if condition["type"] == "PodScheduled"
+        ),
+        "",
+    )
     meta = pod["metadata"]
     for resource, count in requested(pod).items():
-        yield Waiting(f"{meta['namespace']}/{meta['name']}", resource, count, why)
+        yield Waiting(f"{meta['namespace']}/{meta['name']}", resource, count, reason)

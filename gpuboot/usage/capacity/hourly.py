@@ -96,15 +96,15 @@ def _longest_hole(history: Hourly) -> int:
 
 def filled(history: Hourly) -> list[float]:
     """The values with holes filled from the same hour of the nearest week that has one."""
-    known = history.values
-    mean = statistics.fmean(value for value in known if value is not None)
+    values = history.values
+    mean = statistics.fmean(value for value in values if value is not None)
     return [
-        _of_nearest_week(known, hour, mean) if value is None else value
-        for hour, value in enumerate(known)
+        _of_nearest_week(values, hour, mean) if value is None else value
+        for hour, value in enumerate(values)
     ]
 
 
-def _of_nearest_week(known: tuple[float | None, ...], hour: int, other: float) -> float:
+def _of_nearest_week(values: tuple[float | None, ...], hour: int, other: float) -> float:
     """+ other: where no week has this hour"""
-    near = sorted(range(hour % WEEK, len(known), WEEK), key=lambda one: abs(one - hour))
-    return next((value for one in near if (value := known[one]) is not None), other)
+    near = sorted(range(hour % WEEK, len(values), WEEK), key=lambda index: abs(index - hour))
+    return next((value for index in near if (value := values[index]) is not None), other)

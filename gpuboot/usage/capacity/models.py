@@ -29,10 +29,10 @@ MISSING = (
 
 def models() -> dict[str, Model]:
     """What there is to choose from, the simplest first."""
-    found: dict[str, Model] = {NAIVE: seasonal_naive}
+    available: dict[str, Model] = {NAIVE: seasonal_naive}
     if find_spec("statsmodels"):
-        found |= {LEVEL: level, TREND: trend}
-    return found
+        available |= {LEVEL: level, TREND: trend}
+    return available
 
 
 def seasonal_naive(values: Sequence[float], hours: int) -> list[float]:

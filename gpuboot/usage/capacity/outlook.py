@@ -61,7 +61,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Ahead:
+class WeekForecast:
     """A week to come. + week: 1: the next; demand: mean by the hour; peak: P95; need: GPUs"""
 
     week: int
@@ -98,7 +98,7 @@ class Outlook:
     tested: Backtest | None = None
     model: str = ""
     hours: tuple[Band, ...] = ()
-    weeks: tuple[Ahead, ...] = ()
+    weeks: tuple[WeekForecast, ...] = ()
     peak_now: float = 0.0
     need_now: int = 0
     exhausted: Exhausted | None = None
@@ -129,7 +129,9 @@ def outlook(history: Hourly, supply: Supply, models: Mapping[str, Model]) -> Out
     model, errors = tested.best, tested.errors[tested.best]
     weeks = min(MOST_WEEKS, len(values) // WEEK)
     forecast = models[model](values, weeks * WEEK)
-    ahead = tuple(_ahead(forecast, errors, supply, week) for week in range(1, weeks + 1))
+    week_forecasts = tuple(
+        _week_forecast(forecast, errors, supply, week) for week in range(1, weeks + 1)
+    )
     offsets = [errors.of_hour(week) for week in range(1, weeks + 1)]
     peak_now = quantile(values[-4 * WEEK :], 0.95)
     need_now = supply.need(peak_now)
@@ -139,10 +141,10 @@ def outlook(history: Hourly, supply: Supply, models: Mapping[str, Model]) -> Out
         tested=tested,
         model=model,
         hours=tuple(_band(value, offsets[hour // WEEK]) for hour, value in enumerate(forecast)),
-        weeks=ahead,
+        weeks=week_forecasts,
         peak_now=peak_now,
         need_now=need_now,
-        exhausted=_exhausted(ahead, need_now, supply.installed),
+        exhausted=_exhausted(week_forecasts, need_now, supply.installed),
         notes=tuple(_notes(history, tested, weeks, supply)),
     )
 
@@ -152,14 +154,18 @@ def _band(value: float, offsets: Offsets) -> Band:
     return Band(low, middle, high)
 
 
-def _ahead(forecast: Sequence[float], errors: Errors, supply: Supply, week: int) -> Ahead:
+def _week_forecast(
+    forecast: Sequence[float], errors: Errors, supply: Supply, week: int
+) -> WeekForecast:
     hours = forecast[(week - 1) * WEEK : week * WEEK]
     peak = _band(quantile(hours, 0.95), errors.of_peak(week))
     need = Band(*(supply.need(value) for value in (peak.low, peak.middle, peak.high)))
-    return Ahead(week, _band(statistics.fmean(hours), errors.of_hour(week)), peak, need)
+    return WeekForecast(week, _band(statistics.fmean(hours), errors.of_hour(week)), peak, need)
 
 
-def _exhausted(ahead: Sequence[Ahead], need_now: int, installed: int | None) -> Exhausted | None:
+def _exhausted(
+    week_forecasts: Sequence[WeekForecast], need_now: int, installed: int | None
+) -> Exhausted | None:
     """None where nobody says how many GPUs are installed."""
     if installed is None:
         return None
@@ -170,9 +176,9 @@ def _exhausted(ahead: Sequence[Ahead], need_now: int, installed: int | None) -> 
         return next((week for week, need in enumerate(needs, 1) if need > installed), None)
 
     return Exhausted(
-        first([one.need.high for one in ahead]),
-        first([one.need.middle for one in ahead]),
-        first([one.need.low for one in ahead]),
+        first([forecast.need.high for forecast in week_forecasts]),
+        first([forecast.need.middle for forecast in week_forecasts]),
+        first([forecast.need.low for forecast in week_forecasts]),
     )
 
 

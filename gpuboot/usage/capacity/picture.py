@@ -69,14 +69,18 @@ class Picture:
 
 def html(report: Capacity) -> str:
     """The page, without any other file."""
-    drawn = [
-        (pool, one, _svgs(one, f"demand-{number}", str(pool)) if _whole_days(one) > 1 else ())
-        for number, (pool, one) in enumerate(report.outlooks)
+    drawings = [
+        (
+            pool,
+            outlook,
+            _svgs(outlook, f"demand-{number}", str(pool)) if _whole_days(outlook) > 1 else (),
+        )
+        for number, (pool, outlook) in enumerate(report.outlooks)
     ]
     return page(
         "capacity.html.j2",
         report=report,
-        drawn=drawn,
+        drawn=drawings,
         backtest_words=backtest_words,
         need_words=need_words,
         exhausted_words=exhausted_words,
@@ -86,15 +90,19 @@ def html(report: Capacity) -> str:
     )  # fmt: skip
 
 
-def _svgs(one: Outlook, name: str, pool: str) -> list[Markup]:
+def _svgs(outlook: Outlook, name: str, pool: str) -> list[Markup]:
     """The picture in two widths, of which the page shows the one that fits the window."""
-    what = f"Exhausted {exhausted_words(one)}" if one.weeks else f"No forecast: {one.refusal}"
-    words = f"Demand for {pool or 'GPUs'}, by the day. {what}."
+    summary = (
+        f"Exhausted {exhausted_words(outlook)}"
+        if outlook.weeks
+        else f"No forecast: {outlook.refusal}"
+    )
+    words = f"Demand for {pool or 'GPUs'}, by the day. {summary}."
     return [
         Markup(
             page(
                 "capacity.svg.j2",
-                p=picture(one, width),
+                p=picture(outlook, width),
                 name=f"{name}-{fits}",
                 fits=fits,
                 description=words,
@@ -111,7 +119,7 @@ class _Frame:
     start: int
     end: int
     past: tuple[float | None, ...]
-    ahead: tuple[tuple[float, float, float], ...]
+    forecast: tuple[tuple[float, float, float], ...]
     step: float
     scale: float
     width: float
@@ -131,34 +139,34 @@ class _Frame:
         return self.x(self.start + (number + 0.5) * DAY * HOUR)
 
 
-def _frame(one: Outlook, width: float) -> _Frame:
+def _frame(outlook: Outlook, width: float) -> _Frame:
     """Means by the day, counted back from the end of the history."""
-    rest = len(one.history.values) % DAY
-    start = one.history.start + rest * HOUR
-    past = tuple(_mean(day) for day in _days(one.history.values[rest:]))
-    hours = [(band.low, band.middle, band.high) for band in one.hours]
-    ahead = tuple(
+    remainder = len(outlook.history.values) % DAY
+    start = outlook.history.start + remainder * HOUR
+    past = tuple(_mean(day) for day in _days(outlook.history.values[remainder:]))
+    hours = [(band.low, band.middle, band.high) for band in outlook.hours]
+    forecast = tuple(
         (statistics.fmean(low), statistics.fmean(middle), statistics.fmean(high))
         for low, middle, high in (zip(*day, strict=True) for day in _days(hours))
     )
-    seen = [value for value in past if value is not None]
-    most = max([1.0, one.supply.installed or 0, *seen, *(high for _, _, high in ahead)])
+    observed = [value for value in past if value is not None]
+    most = max([1.0, outlook.supply.installed or 0, *observed, *(high for _, _, high in forecast)])
     step = _step(most)
-    end = max(start + DAY * HOUR, one.history.end + len(hours) * HOUR)
-    return _Frame(start, end, past, ahead, step, math.ceil(most * 1.04 / step) * step, width)
+    end = max(start + DAY * HOUR, outlook.history.end + len(hours) * HOUR)
+    return _Frame(start, end, past, forecast, step, math.ceil(most * 1.04 / step) * step, width)
 
 
-def picture(one: Outlook, width: float = WIDE) -> Picture:
+def picture(outlook: Outlook, width: float = WIDE) -> Picture:
     """Means by the day of what was seen and of what is forecast."""
-    frame = _frame(one, width)
+    frame = _frame(outlook, width)
     low, middle, high = (
         [
             (frame.day(len(frame.past) + day), frame.y(band[which]))
-            for day, band in enumerate(frame.ahead)
+            for day, band in enumerate(frame.forecast)
         ]
         for which in range(3)
     )
-    installed, room = one.supply.installed, one.supply.room
+    installed, room = outlook.supply.installed, outlook.supply.room
     levels: tuple[tuple[str, float], ...] = ()
     if installed is not None:
         levels = (("installed", installed), ("room", room))
@@ -167,10 +175,10 @@ def picture(one: Outlook, width: float = WIDE) -> Picture:
         middle=tuple(middle),
         band=(*high, *reversed(low)),
         levels=tuple((kind, frame.y(gpus)) for kind, gpus in levels),
-        marks=tuple((kind, x, y - _LETTER + 2) for kind, x, y, _ in _marks(one, frame)),
+        marks=tuple((kind, x, y - _LETTER + 2) for kind, x, y, _ in _marks(outlook, frame)),
         ticks=tuple(frame.x(moment) for moment in _dates(frame)),
         grid=tuple(frame.y(gpus) for gpus in _numbers(frame)),
-        texts=(*_axes(frame), *_words(one, frame)),
+        texts=(*_axes(frame), *_words(outlook, frame)),
         width=width,
         right=frame.right,
     )
@@ -194,21 +202,21 @@ def _days(values: Sequence[T]) -> Iterator[Sequence[T]]:
         yield values[at : at + DAY]
 
 
-def _whole_days(one: Outlook) -> int:
+def _whole_days(outlook: Outlook) -> int:
     """Days of which something is known; a line takes two."""
-    rest = len(one.history.values) % DAY
-    return sum(_mean(day) is not None for day in _days(one.history.values[rest:]))
+    remainder = len(outlook.history.values) % DAY
+    return sum(_mean(day) is not None for day in _days(outlook.history.values[remainder:]))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
+    known_values = [value for value in values if value is not None]
+    return statistics.fmean(known_values) if known_values else None
 
 
 def _step(most: float) -> float:
     """A round number of which four to eight make the scale."""
     size = 10 ** math.floor(math.log10(most / 4)) if most >= 4 else 1
-    return float(next(size * one for one in (1, 2, 5, 10) if most / (size * one) <= 8))
+    return float(next(size * factor for factor in (1, 2, 5, 10) if most / (size * factor) <= 8))
 
 
 def _numbers(frame: _Frame) -> list[float]:
@@ -223,23 +231,27 @@ def _dates(frame: _Frame) -> list[int]:
     return list(range(monday, frame.end, weeks * WEEK * HOUR))
 
 
-def _moments(one: Outlook) -> Iterator[tuple[int, str, str]]:
+def _moments(outlook: Outlook) -> Iterator[tuple[int, str, str]]:
     """Moments that matter: unix seconds, class, word."""
-    if not one.weeks:
+    if not outlook.weeks:
         return
-    yield one.history.end, "now", "now"
-    yield one.history.end + one.supply.lead_weeks * WEEK * HOUR, "lead", "end of the lead time"
-    if one.exhausted and one.exhausted.middle:
-        begins = (one.exhausted.middle - 1) * WEEK * HOUR
-        yield one.history.end + begins, "exhausted", "exhausted"
+    yield outlook.history.end, "now", "now"
+    yield (
+        outlook.history.end + outlook.supply.lead_weeks * WEEK * HOUR,
+        "lead",
+        "end of the lead time",
+    )
+    if outlook.exhausted and outlook.exhausted.middle:
+        begins = (outlook.exhausted.middle - 1) * WEEK * HOUR
+        yield outlook.history.end + begins, "exhausted", "exhausted"
 
 
-def _marks(one: Outlook, frame: _Frame) -> Iterator[tuple[str, float, float, str]]:
+def _marks(outlook: Outlook, frame: _Frame) -> Iterator[tuple[str, float, float, str]]:
     """Class, x and y of the word, and the word: above the picture, the first moment highest.
 
     So no line goes through a word: those of later moments begin below it.
     """
-    moments = sorted(moment for moment in _moments(one) if moment[0] <= frame.end)
+    moments = sorted(moment for moment in _moments(outlook) if moment[0] <= frame.end)
     for row, (moment, kind, words) in enumerate(moments):
         yield kind, frame.x(moment), _LETTER + row * (_LETTER + 2), words
 
@@ -252,17 +264,17 @@ def _axes(frame: _Frame) -> Iterator[Text]:
         yield Text(frame.x(moment), HEIGHT - 8, date)
 
 
-def _words(one: Outlook, frame: _Frame) -> Iterator[Text]:
+def _words(outlook: Outlook, frame: _Frame) -> Iterator[Text]:
     """Names beside what they name, none upon another."""
-    named: list[tuple[float, str]] = []
-    if one.supply.installed is not None:
-        named.append((one.supply.installed, f"installed: {one.supply.installed}"))
-        named.append((one.supply.room, f"P95 may reach {one.supply.room:.0f}"))
-    if frame.ahead:
-        named += zip(frame.ahead[-1], ("P10", "P50", "P90"), strict=True)
+    labels: list[tuple[float, str]] = []
+    if outlook.supply.installed is not None:
+        labels.append((outlook.supply.installed, f"installed: {outlook.supply.installed}"))
+        labels.append((outlook.supply.room, f"P95 may reach {outlook.supply.room:.0f}"))
+    if frame.forecast:
+        labels += zip(frame.forecast[-1], ("P10", "P50", "P90"), strict=True)
     below = -math.inf
-    for place, words in sorted((frame.y(gpus), words) for gpus, words in named):
+    for place, words in sorted((frame.y(gpus), words) for gpus, words in labels):
         below = max(place + 4, below + _LETTER + 1)
         yield Text(frame.right + 8, below, words)
-    for _, x, y, words in _marks(one, frame):
+    for _, x, y, words in _marks(outlook, frame):
         yield Text(x + 4, y, words)

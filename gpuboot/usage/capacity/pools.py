@@ -39,7 +39,7 @@ class Pool:
 
 
 @dataclass(frozen=True)
-class Seen:
+class PoolData:
     """What series say of a pool.
 
     + installed: the newest value; None without such a series
@@ -57,43 +57,43 @@ _Values = dict[int, float]
 _ByPool = dict[Pool, _Values]
 
 
-def pools(history: History) -> dict[Pool, Seen]:
+def pools(history: History) -> dict[Pool, PoolData]:
     """Each pool with demand. Raises `SeriesError` where there is no series of demand at all."""
     if wrong := sorted(set(history.series) - set(NAMES)):
         raise SeriesError(f"no such series: {', '.join(wrong)}; known are {', '.join(NAMES)}")
-    found = {name: _by_pool(history.of(name)) for name in NAMES}
-    demand, unnamed = _demand(found)
+    by_name = {name: _by_pool(history.of(name)) for name in NAMES}
+    demand, unnamed = _demand(by_name)
     if not demand:
         raise SeriesError("no series of demand: neither demand nor allocated")
     return {
-        pool: Seen(
+        pool: PoolData(
             hourly(values.items()),
-            _newest(found["installed"].get(pool, {})),
-            _p95(found["unavailable"].get(pool, {})),
-            round(max(found["gang"].get(pool, {}).values(), default=0)),
+            _newest(by_name["installed"].get(pool, {})),
+            _p95(by_name["unavailable"].get(pool, {})),
+            round(max(by_name["gang"].get(pool, {}).values(), default=0)),
             (UNNAMED,) if pool in unnamed else (),
         )
         for pool, values in sorted(demand.items())
-        if any(values.values()) or _newest(found["installed"].get(pool, {}))
+        if any(values.values()) or _newest(by_name["installed"].get(pool, {}))
     }
 
 
 def _by_pool(series: Iterable[StepSeries]) -> _ByPool:
     """Values by pool; series of the same pool, such as those of several nodes, are added."""
     values: dict[Pool, _Values] = defaultdict(dict)
-    for one in series:
-        of_pool = values[_pool(one.labels)]
-        for moment, value in one.values.items():
+    for step_series in series:
+        of_pool = values[_pool(step_series.labels)]
+        for moment, value in step_series.values.items():
             of_pool[moment] = of_pool.get(moment, 0.0) + value
     return dict(values)
 
 
 def _pool(labels: Mapping[str, str]) -> Pool:
     model = labels.get("model") or labels.get(_PRODUCT, "")
-    return Pool(model, shown(labels.get("resource", "")))
+    return Pool(model, kubernetes_name(labels.get("resource", "")))
 
 
-def shown(resource: str) -> str:
+def kubernetes_name(resource: str) -> str:
     """A resource as Kubernetes writes it: kube-state-metrics has `nvidia_com_mig_1g_10gb`."""
     name = re.sub(r"^nvidia_com_", "nvidia.com/", resource)
     if name.startswith("nvidia.com/mig_"):
@@ -101,38 +101,38 @@ def shown(resource: str) -> str:
     return name.replace("gpu_shared", "gpu.shared")
 
 
-def _demand(found: dict[str, _ByPool]) -> tuple[_ByPool, set[Pool]]:
+def _demand(by_name: dict[str, _ByPool]) -> tuple[_ByPool, set[Pool]]:
     """Demand by pool, and the pools that lack what waits: then one of all models is added."""
-    demand = {pool: dict(values) for pool, values in found["demand"].items()}
+    demand = {pool: dict(values) for pool, values in by_name["demand"].items()}
     unnamed: set[Pool] = set()
-    for resource in {pool.resource for pool in found["allocated"]}:
-        own = [pool for pool in found["allocated"] if pool.resource == resource]
-        waiting = found["pending"].get(Pool("", resource))
+    for resource in {pool.resource for pool in by_name["allocated"]}:
+        own = [pool for pool in by_name["allocated"] if pool.resource == resource]
+        waiting = by_name["pending"].get(Pool("", resource))
         for pool in own:
-            of_pool = found["pending"].get(pool, waiting if len(own) == 1 else None)
-            demand[pool] = _sum(found["allocated"][pool], of_pool)
+            of_pool = by_name["pending"].get(pool, waiting if len(own) == 1 else None)
+            demand[pool] = _sum(by_name["allocated"][pool], of_pool)
         if waiting is not None and len(own) > 1:
             unnamed |= set(own)
             together = Pool(ALL, resource)
-            demand[together] = _sum(_total(found["allocated"], own), waiting)
+            demand[together] = _sum(_total(by_name["allocated"], own), waiting)
             for name in ("installed", "unavailable"):
-                found[name][together] = _total(found[name], own)
-            found["gang"][together] = _largest(found["gang"], own)
+                by_name[name][together] = _total(by_name[name], own)
+            by_name["gang"][together] = _largest(by_name["gang"], own)
     return demand, unnamed
 
 
-def _sum(values: _Values, more: _Values | None) -> _Values:
+def _sum(values: _Values, added: _Values | None) -> _Values:
     """Hours of which both are known; all, where nobody says anything of what is added."""
-    if more is None:
+    if added is None:
         return dict(values)
-    return {moment: value + more[moment] for moment, value in values.items() if moment in more}
+    return {moment: value + added[moment] for moment, value in values.items() if moment in added}
 
 
 def _total(of_pools: _ByPool, pools: Iterable[Pool]) -> _Values:
     """Hours of which all are known. + pools: those that nobody speaks of are left out"""
-    known = [of_pools[pool] for pool in pools if pool in of_pools]
-    moments = set.intersection(*map(set, known)) if known else set()
-    return {moment: sum(values[moment] for values in known) for moment in moments}
+    known_values = [of_pools[pool] for pool in pools if pool in of_pools]
+    moments = set.intersection(*map(set, known_values)) if known_values else set()
+    return {moment: sum(values[moment] for values in known_values) for moment in moments}
 
 
 def _largest(of_pools: _ByPool, pools: Iterable[Pool]) -> _Values:
@@ -154,7 +154,7 @@ def _p95(values: _Values) -> float:
 # Of each (node, resource) that the kubelet has told of
 _CAPACITY = f"max by (node, resource) (kube_node_status_capacity{{{RESOURCES}}})"
 _ALLOCATABLE = f"max by (node, resource) (kube_node_status_allocatable{{{RESOURCES}}})"
-_HELD = "sum by (node, resource) (namespace_pod:gpu_requested:sum)"
+_REQUESTED = "sum by (node, resource) (namespace_pod:gpu_requested:sum)"
 _USABLE = (
     '(max by (node) (kube_node_status_condition{condition="Ready", status="true"})'
     " * on (node) (1 - max by (node) (kube_node_spec_unschedulable)))"
@@ -199,7 +199,7 @@ def queries() -> dict[str, str]:
     with_model = f"* on (node) group_left ({_PRODUCT}) {_MODEL}"
     job = f"{_PRODUCT}, namespace, resource, created_by_kind, created_by_name"
     return {
-        "allocated": _by_model(_over_the_hour(f"{_HELD} or 0 * {_CAPACITY}")),
+        "allocated": _by_model(_over_the_hour(f"{_REQUESTED} or 0 * {_CAPACITY}")),
         "pending": _over_the_hour(f"{_WAITING} or 0 * sum by (resource) ({_CAPACITY})"),
         "installed": _by_model(_CAPACITY),
         "unavailable": _by_model(

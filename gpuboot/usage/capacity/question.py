@@ -23,7 +23,7 @@ class CapacityQuestion:
     ranges: RangeQuestion
     shape: fit.Shape
 
-    about: Literal["capacity"] = "capacity"
+    topic: Literal["capacity"] = "capacity"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -73,17 +73,17 @@ class Answer:
 
 def answered(text: str) -> Answer:
     """What a deploy left. Raises `SeriesError` for an answer that cannot be read."""
-    given = json.loads(text)
-    found = given.get("fit")
+    document = json.loads(text)
+    fit_data = document.get("fit")
     return Answer(
-        from_json(given["history"]) if "history" in given else None,
-        given.get("history_error", ""),
+        from_json(document["history"]) if "history" in document else None,
+        document.get("history_error", ""),
         None
-        if found is None
+        if fit_data is None
         else fit.Fit(
-            tuple(fit.NodeFit(**one) for one in found["nodes"]),
-            tuple(fit.Waiting(**one) for one in found["waiting"]),
-            fit.Shape(**found["shape"]),
+            tuple(fit.NodeFit(**entry) for entry in fit_data["nodes"]),
+            tuple(fit.Waiting(**entry) for entry in fit_data["waiting"]),
+            fit.Shape(**fit_data["shape"]),
         ),
-        given.get("fit_error", ""),
+        document.get("fit_error", ""),
     )

@@ -39,7 +39,7 @@ class Plan:
 class Capacity:
     """The report. + refusal, fit_refusal: why there is no outlook at all, and no fit"""
 
-    where: str
+    source: str
     outlooks: tuple[tuple[Pool, Outlook], ...] = ()
     refusal: str = ""
     fit: Fit | None = None
@@ -48,53 +48,53 @@ class Capacity:
     @property
     def exit_code(self) -> int:
         """1: GPUs have to be ordered; 2: of a pool, or of all, nobody can tell; 0: enough."""
-        verdicts = {one.verdict for _, one in self.outlooks}
+        verdicts = {pool_outlook.verdict for _, pool_outlook in self.outlooks}
         if verdicts & {"order now", "order soon"}:
             return 1
         return 2 if "unknown" in verdicts or not verdicts else 0
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "where": self.where,
+            "where": self.source,
             "exit_code": self.exit_code,
             "refusal": self.refusal,
-            "pools": [_pool_json(pool, one) for pool, one in self.outlooks],
+            "pools": [_pool_json(pool, pool_outlook) for pool, pool_outlook in self.outlooks],
             "fit": self.fit.to_json() if self.fit else None,
             "fit_refusal": self.fit_refusal,
         }
 
 
-def capacity(where: str, history: History | None, plan: Plan, refusal: str = "") -> Capacity:
+def capacity(location: str, history: History | None, plan: Plan, refusal: str = "") -> Capacity:
     """The report without what fits. + history: None where `refusal` says why there is none"""
     if history is None:
-        return Capacity(where, refusal=refusal)
+        return Capacity(location, refusal=refusal)
     try:
-        found = pools(history)
+        data_by_pool = pools(history)
     except SeriesError as error:
-        return Capacity(where, refusal=str(error))
-    known = models()
+        return Capacity(location, refusal=str(error))
+    available_models = models()
     outlooks = []
-    for pool, seen in found.items():
+    for pool, data in data_by_pool.items():
         supply = Supply(
-            seen.installed if plan.installed is None else plan.installed,
-            seen.unavailable if plan.repair is None else plan.repair,
-            seen.gang if plan.gang is None else plan.gang,
+            data.installed if plan.installed is None else plan.installed,
+            data.unavailable if plan.repair is None else plan.repair,
+            data.gang if plan.gang is None else plan.gang,
             plan.target,
             plan.lead_weeks,
         )
-        one = outlook(seen.demand, supply, known)
-        notes = (*one.notes, *seen.notes, *_how_to_keep_more(history, one))
-        outlooks.append((pool, replace(one, notes=notes)))
-    return Capacity(where, tuple(outlooks))
+        pool_outlook = outlook(data.demand, supply, available_models)
+        notes = (*pool_outlook.notes, *data.notes, *_how_to_keep_more(history, pool_outlook))
+        outlooks.append((pool, replace(pool_outlook, notes=notes)))
+    return Capacity(location, tuple(outlooks))
 
 
-def _how_to_keep_more(history: History, one: Outlook) -> Iterator[str]:
-    kept = history.about.get("retention", "")
-    if kept and one.history.weeks < hourly.GOOD_WEEKS:
+def _how_to_keep_more(history: History, pool_outlook: Outlook) -> Iterator[str]:
+    retention = history.metadata.get("retention", "")
+    if retention and pool_outlook.history.weeks < hourly.GOOD_WEEKS:
         # Prometheus writes e.g. "15d or 1GiB716MiB": whichever it reaches first
-        time, _, size = re.sub(r"(?<=[a-zA-Z])(?=\d)|(?<=\d)(?=[KMGT]i?B)", " ", kept).partition(
-            " or "
-        )
+        time, _, size = re.sub(
+            r"(?<=[a-zA-Z])(?=\d)|(?<=\d)(?=[KMGT]i?B)", " ", retention
+        ).partition(" or ")
         limit = f"{time}, {size} at most" if size else time
         yield (
             f"Prometheus keeps {limit}; the setting monitoring.retention keeps more, e.g. 180d "
@@ -102,27 +102,27 @@ def _how_to_keep_more(history: History, one: Outlook) -> Iterator[str]:
         )
 
 
-def _pool_json(pool: Pool, one: Outlook) -> dict[str, Any]:
-    tested = one.tested
+def _pool_json(pool: Pool, pool_outlook: Outlook) -> dict[str, Any]:
+    tested = pool_outlook.tested
     return {
         "model": pool.model,
         "resource": pool.resource,
-        "verdict": one.verdict,
-        "refusal": one.refusal,
+        "verdict": pool_outlook.verdict,
+        "refusal": pool_outlook.refusal,
         "history": {
-            "weeks": round(one.history.weeks, 2),
-            "missing": round(one.history.holes, 4),
-            "start": _time(one.history.start),
-            "end": _time(one.history.end),
+            "weeks": round(pool_outlook.history.weeks, 2),
+            "missing": round(pool_outlook.history.holes, 4),
+            "start": _time(pool_outlook.history.start),
+            "end": _time(pool_outlook.history.end),
         },
-        "supply": asdict(one.supply),
-        "model_used": one.model,
+        "supply": asdict(pool_outlook.supply),
+        "model_used": pool_outlook.model,
         "backtest": _backtest_json(tested) if tested else None,
-        "peak_now": round(one.peak_now, 3),
-        "need_now": one.need_now,
-        "exhausted_in_weeks": asdict(one.exhausted) if one.exhausted else None,
-        "weeks": [asdict(week) for week in one.weeks],
-        "notes": list(one.notes),
+        "peak_now": round(pool_outlook.peak_now, 3),
+        "need_now": pool_outlook.need_now,
+        "exhausted_in_weeks": asdict(pool_outlook.exhausted) if pool_outlook.exhausted else None,
+        "weeks": [asdict(week) for week in pool_outlook.weeks],
+        "notes": list(pool_outlook.notes),
     }
 
 
@@ -130,18 +130,24 @@ def _backtest_json(tested: Backtest) -> dict[str, Any]:
     return {
         "times": tested.origins,
         "weeks_ahead": tested.weeks,
-        "mean_error": {name: round(one.mean, 3) for name, one in tested.errors.items()},
+        "mean_error": {
+            name: round(model_errors.mean, 3) for name, model_errors in tested.errors.items()
+        },
         "less_than_naive": round(tested.gain, 4),
     }
 
 
 def text(report: Capacity) -> str:
     """The report for people."""
-    lines = [f"Capacity of {report.where}"]
+    lines = [f"Capacity of {report.source}"]
     if report.refusal:
         lines.append(f"no forecast: {report.refusal}")
-    for pool, one in report.outlooks:
-        lines += ["", f"{str(pool) or 'demand'}: {_HEADLINES[one.verdict]}", *_outlook_lines(one)]
+    for pool, pool_outlook in report.outlooks:
+        lines += [
+            "",
+            f"{str(pool) or 'demand'}: {_HEADLINES[pool_outlook.verdict]}",
+            *_outlook_lines(pool_outlook),
+        ]
     if report.fit:
         lines += ["", *_fit_lines(report.fit)]
     elif report.fit_refusal:
@@ -149,21 +155,21 @@ def text(report: Capacity) -> str:
     return "\n".join(lines)
 
 
-def _outlook_lines(one: Outlook) -> Iterator[str]:
-    history = one.history
+def _outlook_lines(pool_outlook: Outlook) -> Iterator[str]:
+    history = pool_outlook.history
     if history.values:
         yield (
             f"  history    {hourly.length(len(history.values))} by the hour until "
             f"{_time(history.end)}, {history.holes:.1%} missing"
         )
-    if one.refusal:
-        yield f"  no forecast: {one.refusal}"
-    if one.tested:
-        yield f"  backtest   {backtest_words(one.tested)}"
-        yield f"  demand     {_ahead_words(one)}"
-        yield f"  need       {need_words(one)}"
-        yield f"  exhausted  {exhausted_words(one)}"
-    yield from (f"  note: {note}" for note in one.notes)
+    if pool_outlook.refusal:
+        yield f"  no forecast: {pool_outlook.refusal}"
+    if pool_outlook.tested:
+        yield f"  backtest   {backtest_words(pool_outlook.tested)}"
+        yield f"  demand     {_ahead_words(pool_outlook)}"
+        yield f"  need       {need_words(pool_outlook)}"
+        yield f"  exhausted  {exhausted_words(pool_outlook)}"
+    yield from (f"  note: {note}" for note in pool_outlook.notes)
 
 
 def backtest_words(tested: Backtest) -> str:
@@ -171,48 +177,49 @@ def backtest_words(tested: Backtest) -> str:
     times = "once" if tested.origins == 1 else f"{tested.origins} times"
     used = f" (used{f', {tested.gain:.0%} less' if tested.gain else ''})"
     errors = ", ".join(
-        f"{name} {one.mean:.1f}{used * (name == tested.best)}"
-        for name, one in tested.errors.items()
+        f"{name} {model_errors.mean:.1f}{used * (name == tested.best)}"
+        for name, model_errors in tested.errors.items()
     )
     weeks = f"{tested.weeks} week{'s' * (tested.weeks != 1)}"
     return f"{times} {weeks} ahead, mean error in GPUs: {errors}"
 
 
-def _ahead_words(one: Outlook) -> str:
-    chosen = {1, 2, 4, 8, 12, 26, 52, len(one.weeks)}
+def _ahead_words(pool_outlook: Outlook) -> str:
+    shown_weeks = {1, 2, 4, 8, 12, 26, 52, len(pool_outlook.weeks)}
     return "  ".join(
         f"+{week.week} w: {week.demand.middle:.0f} (P90 {week.demand.high:.0f})"
-        for week in one.weeks
-        if week.week in chosen
+        for week in pool_outlook.weeks
+        if week.week in shown_weeks
     )
 
 
-def need_words(one: Outlook) -> str:
+def need_words(pool_outlook: Outlook) -> str:
     """The need of now, by the parts of its formula."""
-    supply = one.supply
+    supply = pool_outlook.supply
     of = "" if supply.installed is None else f" of {supply.installed} installed"
     return (
-        f"now {one.need_now}{of}: ceil(P95 of demand {one.peak_now:.0f} / {supply.target:g}) "
-        f"+ {supply.unavailable:.0f} under repair (P95) + {supply.gang} for the largest job"
+        f"now {pool_outlook.need_now}{of}: ceil(P95 of demand {pool_outlook.peak_now:.0f} / "
+        f"{supply.target:g}) + {supply.unavailable:.0f} under repair (P95) + {supply.gang} for the "
+        "largest job"
     )
 
 
-def exhausted_words(one: Outlook) -> str:
+def exhausted_words(pool_outlook: Outlook) -> str:
     """When GPUs run out, with the band, against the lead time."""
-    lead = f"lead time {one.supply.lead_weeks} weeks"
-    ends = len(one.weeks)
-    if one.exhausted is None:
+    lead = f"lead time {pool_outlook.supply.lead_weeks} weeks"
+    ends = len(pool_outlook.weeks)
+    if pool_outlook.exhausted is None:
         return f"not known: nobody says how many GPUs are installed (--installed); {lead}"
-    if one.exhausted.middle == 0:
+    if pool_outlook.exhausted.middle == 0:
         return f"now: the need is more than what is installed; {lead}"
-    band = _band_words(one.exhausted, ends)
-    return f"{_weeks(one.exhausted.middle, ends)}{band}; {lead}"
+    band = _band_words(pool_outlook.exhausted, ends)
+    return f"{_weeks(pool_outlook.exhausted.middle, ends)}{band}; {lead}"
 
 
-def _band_words(found: Exhausted, ends: int) -> str:
-    if found.early is None:
+def _band_words(exhausted: Exhausted, ends: int) -> str:
+    if exhausted.early is None:
         return ", not even if demand goes as P90"
-    return f" (P90: {_weeks(found.early, ends)}, P10: {_weeks(found.late, ends)})"
+    return f" (P90: {_weeks(exhausted.early, ends)}, P10: {_weeks(exhausted.late, ends)})"
 
 
 def _weeks(number: int | None, ends: int) -> str:
@@ -230,27 +237,27 @@ def _fit_lines(fit: Fit) -> Iterator[str]:
         yield "  no node has a GPU"
     for (model, resource), nodes in fit.by_pool().items():
         yield from _pool_lines(f"{model} {resource}".strip(), nodes)
-    for one in fit.waiting:
-        yield f"  waits: {one.pod} for {one.count} {one.resource}: {one.why or 'not yet looked at'}"
+    for pod in fit.waiting:
+        yield f"  waits: {pod.pod} for {pod.count} {pod.resource}: {pod.why or 'not yet looked at'}"
 
 
 def _pool_lines(name: str, nodes: list[NodeFit]) -> Iterator[str]:
-    stranded = sum(sum(one.stranded.values()) for one in nodes)
+    stranded = sum(sum(node.stranded.values()) for node in nodes)
     yield (
-        f"  {name}: {sum(one.capacity for one in nodes)} installed, "
-        f"{sum(one.held for one in nodes)} held, {sum(one.usable for one in nodes)} usable, "
+        f"  {name}: {sum(node.capacity for node in nodes)} installed, "
+        f"{sum(node.held for node in nodes)} held, {sum(node.usable for node in nodes)} usable, "
         f"{stranded} stranded"
     )
-    most = max((one.usable for one in nodes), default=0)
+    most = max((node.usable for node in nodes), default=0)
     if most:
-        where = ", ".join(one.node for one in nodes if one.usable == most)
-        each = ", ".join(f"{count} of {size}" for size, count in sizes(nodes).items())
-        yield f"    largest pod: {most} ({where}); pods that fit: {each}"
+        best_nodes = ", ".join(node.node for node in nodes if node.usable == most)
+        size_counts = ", ".join(f"{count} of {size}" for size, count in sizes(nodes).items())
+        yield f"    largest pod: {most} ({best_nodes}); pods that fit: {size_counts}"
     else:
         yield "    largest pod: none fits"
-    for one in nodes:
-        for reason, count in one.stranded.items():
-            yield f"    stranded: {count} on {one.node}: {reason}"
+    for node in nodes:
+        for reason, count in node.stranded.items():
+            yield f"    stranded: {count} on {node.node}: {reason}"
 
 
 def _time(moment: int) -> str:

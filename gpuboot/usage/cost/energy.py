@@ -21,7 +21,7 @@ class Energy:
 
 
 def shared_out(
-    energy: Energy, held: Mapping[Key, float], idle: Mapping[str, float]
+    energy: Energy, held_minutes: Mapping[Key, float], idle: Mapping[str, float]
 ) -> dict[Key | str, float]:
     """kWh of each pod and of each reason for which GPUs were held by nobody; they add up to all.
 
@@ -29,17 +29,17 @@ def shared_out(
     where there were none, to pods whose first or last samples did not name them. Where nobody
     measured whose power it was, all GPUs count alike.
 
-    + held: (namespace, pod) -> GPU minutes; idle: reason -> GPU minutes
+    + held_minutes: (namespace, pod) -> GPU minutes; idle: reason -> GPU minutes
     """
-    found: dict[Key | str, float] = {}
+    shares: dict[Key | str, float] = {}
     for pod, part in energy.pods.items():
-        if pod in held:
-            found[pod] = energy.total * part
-    rest = energy.total - sum(found.values())
-    heirs = {} if energy.pods and sum(idle.values()) > 0 else held
-    whole = sum(heirs.values()) + sum(idle.values())
-    for pod, minutes in heirs.items():
-        found[pod] = found.get(pod, 0.0) + rest * minutes / whole
+        if pod in held_minutes:
+            shares[pod] = energy.total * part
+    remainder = energy.total - sum(shares.values())
+    recipients = {} if energy.pods and sum(idle.values()) > 0 else held_minutes
+    total_minutes = sum(recipients.values()) + sum(idle.values())
+    for pod, minutes in recipients.items():
+        shares[pod] = shares.get(pod, 0.0) + remainder * minutes / total_minutes
     for reason, minutes in idle.items():
-        found[reason] = rest * minutes / whole
-    return found
+        shares[reason] = remainder * minutes / total_minutes
+    return shares

@@ -66,40 +66,40 @@ class Ledger:
 
 def ledger(history: History) -> Ledger:
     """The ledger of what `gpuboot.usage.cost.queries` gave."""
-    made = Ledger()
+    gpu_ledger = Ledger()
     full = history.window.step / 60
     times = watched(history)
     for node in nodes(history):
         for step in history.window.steps:
-            _enter(made, node, step, full, min(full, times.get(step, 0.0)))
-    return made
+            _enter(gpu_ledger, node, step, full, min(full, times.get(step, 0.0)))
+    return gpu_ledger
 
 
-def _enter(made: Ledger, node: Node, step: int, full: float, watched_minutes: float) -> None:
+def _enter(gpu_ledger: Ledger, node: Node, step: int, full: float, watched_minutes: float) -> None:
     """One node's step."""
-    held = node.held(step)
+    held_minutes = node.held_minutes(step)
     installed = node.installed(step, full, watched_minutes)
     if not installed:
         return
-    left = max(0.0, installed - sum(held.values()))
-    idle, contradicted = _divided(node.unheld(step, full, watched_minutes), left)
+    left = max(0.0, installed - sum(held_minutes.values()))
+    idle, contradicted = _divide_idle(node.unheld(step, full, watched_minutes), left)
     beyond = node.beyond(step) + contradicted
-    made.beyond[node.name] = made.beyond.get(node.name, 0.0) + beyond
-    made.of_node[node.name] = made.of_node.get(node.name, 0.0) + installed
+    gpu_ledger.beyond[node.name] = gpu_ledger.beyond.get(node.name, 0.0) + beyond
+    gpu_ledger.of_node[node.name] = gpu_ledger.of_node.get(node.name, 0.0) + installed
     energy = node.energy(step)
-    made.kwh += energy.total
-    parts = shared_out(energy, held, idle)
+    gpu_ledger.kwh += energy.total
+    parts = shared_out(energy, held_minutes, idle)
     for model, weight in node.models(step).items():
         key = step, model
-        made.installed[key] = made.installed.get(key, 0.0) + installed * weight
-        made.entries.extend(_entries(node, step, model, weight, held, idle, parts))
+        gpu_ledger.installed[key] = gpu_ledger.installed.get(key, 0.0) + installed * weight
+        gpu_ledger.entries.extend(_entries(node, step, model, weight, held_minutes, idle, parts))
 
 
 def _entries(
     node: Node, step: int, model: str, weight: float,
-    held: Mapping[Key, float], idle: Mapping[str, float], parts: Mapping[Key | str, float],
+    held_minutes: Mapping[Key, float], idle: Mapping[str, float], parts: Mapping[Key | str, float],
 ) -> Iterator[Entry]:  # fmt: skip
-    for pod, minutes in held.items():
+    for pod, minutes in held_minutes.items():
         measured, used, sm = node.activity(step, pod)
         unmeasured = max(0.0, minutes - measured)
         yield Entry(
@@ -119,16 +119,16 @@ def _entries(
             )  # fmt: skip
 
 
-def _divided(claims: Mapping[str, float], left: float) -> tuple[dict[str, float], float]:
+def _divide_idle(claims: Mapping[str, float], left: float) -> tuple[dict[str, float], float]:
     """What nobody held, by reason; and how much more than is left was claimed."""
-    found: dict[str, float] = {}
+    minutes_by_reason: dict[str, float] = {}
     contradicted = 0.0
     for reason in REASONS:
         if reason == "missing":
-            found[reason] = left
+            minutes_by_reason[reason] = left
             break
         claim = claims.get(reason, 0.0)
-        found[reason] = min(claim, left)
-        contradicted += claim - found[reason]
-        left -= found[reason]
-    return found, contradicted
+        minutes_by_reason[reason] = min(claim, left)
+        contradicted += claim - minutes_by_reason[reason]
+        left -= minutes_by_reason[reason]
+    return minutes_by_reason, contradicted

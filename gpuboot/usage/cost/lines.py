@@ -67,13 +67,13 @@ class Sums:
             setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
-_NAMES = tuple(one.name for one in fields(Sums))
+_NAMES = tuple(column.name for column in fields(Sums))
 Lines = dict[LineKey, Sums]
 
 
 def lines(ledger: Ledger, period: Period, teams: Teams, prices: Prices) -> Lines:
     """The ledger by day, team, namespace, pod and model, with prices."""
-    made: Lines = {}
+    sums_by_line: Lines = {}
     days = {step: period.day(step) for step in period.window.steps}
     for entry in ledger.entries:
         tenant = entry.kind == TENANT
@@ -85,7 +85,7 @@ def lines(ledger: Ledger, period: Period, teams: Teams, prices: Prices) -> Lines
         hours = entry.minutes / 60
         price = prices.of(entry.model)
         idle = max(0.0, entry.minutes - entry.used - entry.unmeasured) if tenant else 0.0
-        made.setdefault(key, Sums()).add(
+        sums_by_line.setdefault(key, Sums()).add(
             Sums(
                 hours, entry.used / 60, idle / 60, entry.unmeasured / 60,
                 entry.sm / 60, entry.kwh,
@@ -94,19 +94,19 @@ def lines(ledger: Ledger, period: Period, teams: Teams, prices: Prices) -> Lines
                 unpriced=hours if price is None else 0.0,
             )
         )  # fmt: skip
-    return made
+    return sums_by_line
 
 
-def grouped(made: Mapping[LineKey, Sums], by: Iterable[str]) -> dict[tuple[str, ...], Sums]:
+def grouped(sums_by_line: Mapping[LineKey, Sums], by: Iterable[str]) -> dict[tuple[str, ...], Sums]:
     """Sums by kind and these keys: (kind, *values of `by`), tenants first, most hours first."""
-    wanted = [key for key in KEYS if key in set(by)]
-    found: dict[tuple[str, ...], Sums] = {}
-    for key, sums in made.items():
-        name = (key.kind, *(getattr(key, one) for one in wanted))
-        found.setdefault(name, Sums()).add(sums)
-    days = wanted.index("day") + 1 if "day" in wanted else 0
+    keys = [key for key in KEYS if key in set(by)]
+    groups: dict[tuple[str, ...], Sums] = {}
+    for key, sums in sums_by_line.items():
+        name = (key.kind, *(getattr(key, attribute) for attribute in keys))
+        groups.setdefault(name, Sums()).add(sums)
+    days = keys.index("day") + 1 if "day" in keys else 0
     order = sorted(
-        found.items(),
+        groups.items(),
         key=lambda item: (
             item[0][days] if days else "", item[0][0] != TENANT, item[0][0],
             -item[1].hours, item[0],
@@ -115,9 +115,9 @@ def grouped(made: Mapping[LineKey, Sums], by: Iterable[str]) -> dict[tuple[str, 
     return dict(order)
 
 
-def total(made: Iterable[Sums]) -> Sums:
+def total(parts: Iterable[Sums]) -> Sums:
     """All of them together."""
-    whole = Sums()
-    for sums in made:
-        whole.add(sums)
-    return whole
+    result = Sums()
+    for sums in parts:
+        result.add(sums)
+    return result

@@ -41,7 +41,7 @@ _LABELS: Mapping[str, Key] = {
 _WITH_GPUS = ("promised", "cards", "capacity", "held")
 _TELLING = ("promised_minutes", "reported", "seen")
 _ACTIVE = ("measured", "used", "sm")
-_NOTHING: Mapping[Key, float] = {}
+_EMPTY: Mapping[Key, float] = {}
 
 
 def watched(history: History) -> dict[int, float]:
@@ -60,21 +60,21 @@ def nodes(history: History) -> Iterator[Node]:
     }
     times = {step: minutes for step, minutes in watched(history).items() if minutes > 0}
     names = {
-        node for query in _WITH_GPUS for node, found in tables[query].items()
-        if any(value for values in found.values() for value in values.values())
+        node for query in _WITH_GPUS for node, entries in tables[query].items()
+        if any(value for values in entries.values() for value in values.values())
     }  # fmt: skip
     for name in sorted(names):
-        yield Node(name, {query: found.get(name, {}) for query, found in tables.items()}, times)
+        yield Node(name, {query: entries.get(name, {}) for query, entries in tables.items()}, times)
 
 
 @dataclass(frozen=True)
 class _Tables:
     """A node's values by query and step."""
 
-    found: Mapping[str, Table]
+    tables: Mapping[str, Table]
 
     def at(self, query: str, step: int) -> Mapping[Key, float]:
-        return self.found[query].get(step, _NOTHING)
+        return self.tables[query].get(step, _EMPTY)
 
     def total(self, query: str, step: int) -> float:
         return sum(self.at(query, step).values())
@@ -94,44 +94,44 @@ class Node:
         self._most = self._most_cards()
         self._layouts = Carried(self._known_layouts())
         self._active = {name: self._activity(tables[name]) for name in _ACTIVE}
-        rates = {step: self._told(step) / minutes for step, minutes in times.items()}
+        rates = {step: self._reported_minutes(step) / minutes for step, minutes in times.items()}
         self._rates = Carried(rates)
 
     def models(self, step: int) -> Mapping[str, float]:
         """Model -> its share of the node's GPUs; 1 in all."""
         return self._models.at(step, {UNKNOWN_MODEL: 1.0})
 
-    def held(self, step: int) -> dict[Key, float]:
+    def held_minutes(self, step: int) -> dict[Key, float]:
         """(namespace, pod) -> GPU minutes."""
-        found: dict[Key, float] = {}
+        minutes: dict[Key, float] = {}
         for (namespace, pod, resource), units in self._tables.at("held", step).items():
             pods = namespace, pod
-            found[pods] = found.get(pods, 0.0) + units * self._share(resource, step)
-        return found
+            minutes[pods] = minutes.get(pods, 0.0) + units * self._share(resource, step)
+        return minutes
 
     def installed(self, step: int, full: float, watched_minutes: float) -> float:
         """GPU minutes that are there: the most that inventory, exporter or kubelet names.
 
         In a gap there is what was there before it; at the beginning, what was there after it.
         """
-        told = self._told(step) if watched_minutes else 0.0
-        return told + (full - watched_minutes) * self._rates.at(step, 0.0)
+        known_minutes = self._reported_minutes(step) if watched_minutes else 0.0
+        return known_minutes + (full - watched_minutes) * self._rates.at(step, 0.0)
 
     def unheld(self, step: int, full: float, watched_minutes: float) -> dict[str, float]:
         """GPU minutes that no pod held, by what is said of them; `missing` is what is left."""
         units = {name: self._gpus(name, step) for name in ("capacity", "free", "closed")}
-        held: dict[str, float] = {}
+        held_units: dict[str, float] = {}
         for (_, _, resource), count in self._tables.at("held", step).items():
-            held[resource] = held.get(resource, 0.0) + count
+            held_units[resource] = held_units.get(resource, 0.0) + count
         unhealthy = sum(
             max(0.0, units["capacity"][resource]
-                - held.get(resource, 0.0) * self._share(resource, step)
+                - held_units.get(resource, 0.0) * self._share(resource, step)
                 - units["free"].get(resource, 0.0) - units["closed"].get(resource, 0.0))
             for resource in units["capacity"]
         )  # fmt: skip
         reported = self._tables.total("reported", step)
         present = max(self._tables.total(name, step) for name in _TELLING)
-        silent = self._told(step) * (1 - reported / present) if present else 0.0
+        silent = self._reported_minutes(step) * (1 - reported / present) if present else 0.0
         return {
             "free": sum(units["free"].values()),
             "closed": sum(units["closed"].values()),
@@ -143,7 +143,7 @@ class Node:
     def activity(self, step: int, pod: Key) -> tuple[float, float, float]:
         """GPU minutes of a pod: measured; its GPUs' engines active; their SMs active."""
         measured, used, sm = (
-            self._active[query].get(step, _NOTHING).get(pod, 0.0) for query in _ACTIVE
+            self._active[query].get(step, _EMPTY).get(pod, 0.0) for query in _ACTIVE
         )
         return measured, used, sm
 
@@ -152,15 +152,15 @@ class Node:
         watts = self._tables.total("power_node", step)
         counted = self._tables.total("energy", step)
         pods = self._tables.at("power_pod", step)
-        whole = max(watts, sum(pods.values()))
-        shares = {pod: part / whole for pod, part in pods.items()} if whole else {}
+        total_watts = max(watts, sum(pods.values()))
+        shares = {pod: part / total_watts for pod, part in pods.items()} if total_watts else {}
         return Energy(counted or watts / 60_000, shares)
 
     @staticmethod
-    def _activity(found: Table) -> Table:
+    def _activity(activity: Table) -> Table:
         """The same by (namespace, pod) alone, instances as GPUs."""
         pods: Table = {}
-        for step, values in found.items():
+        for step, values in activity.items():
             of_step = pods.setdefault(step, {})
             for (namespace, pod, model, profile), minutes in values.items():
                 part = minutes * share(profile, model)
@@ -168,7 +168,7 @@ class Node:
         return pods
 
     def _share(self, resource: str, step: int) -> float:
-        return self._layouts.at(step, Layout({})).share(resource, _first(self.models(step)))
+        return self._layouts.at(step, Layout({})).share(resource, _main_model(self.models(step)))
 
     def _gpus(self, query: str, step: int) -> dict[str, float]:
         """Units of resources as GPUs."""
@@ -177,38 +177,38 @@ class Node:
             for (resource,), units in self._tables.at(query, step).items()
         }
 
-    def _told(self, step: int) -> float:
+    def _reported_minutes(self, step: int) -> float:
         """GPU minutes that somebody names in a step."""
-        return max(self._offered(step), self._counted(step))
+        return max(self._scheduled_minutes(step), self._counted(step))
 
     def beyond(self, step: int) -> float:
         """GPU minutes that are held or offered, and are more than anybody counted GPUs."""
         counted = self._counted(step)
-        return max(0.0, self._offered(step) - counted) if counted else 0.0
+        return max(0.0, self._scheduled_minutes(step) - counted) if counted else 0.0
 
     def _counted(self, step: int) -> float:
         """GPU minutes by those who count cards: the inventory and the exporter."""
         present = max(self._tables.total(name, step) for name in ("reported", "seen"))
-        guessed = present * self._most.get(_first(self.models(step)), 0.0)
+        guessed = present * self._most.get(_main_model(self.models(step)), 0.0)
         return max(*(self._tables.total(name, step) for name in ("cards", "promised")), guessed)
 
-    def _offered(self, step: int) -> float:
+    def _scheduled_minutes(self, step: int) -> float:
         """GPU minutes by those who count what is scheduled: the kubelet and the pods."""
-        held: dict[Key, float] = {}
+        held_units: dict[Key, float] = {}
         for (*_, resource), units in self._tables.at("held", step).items():
-            held[resource,] = held.get((resource,), 0.0) + units
-        offered = self._tables.at("capacity", step)
+            held_units[resource,] = held_units.get((resource,), 0.0) + units
+        capacity = self._tables.at("capacity", step)
         return sum(
-            max(offered.get(key, 0.0), held.get(key, 0.0)) * self._share(key[0], step)
-            for key in {*offered, *held}
+            max(capacity.get(key, 0.0), held_units.get(key, 0.0)) * self._share(key[0], step)
+            for key in {*capacity, *held_units}
         )
 
     def _most_cards(self) -> dict[str, float]:
         """Model -> most GPUs that were shown of it; nothing where the inventory says how many."""
-        if self._tables.found["promised"]:
+        if self._tables.tables["promised"]:
             return {}
         most: dict[str, float] = {}
-        for step, cards in self._tables.found["cards"].items():
+        for step, cards in self._tables.tables["cards"].items():
             minutes = self._tables.total("seen", step)
             for (model,), count in cards.items():
                 if minutes and len(cards) == 1:
@@ -223,20 +223,22 @@ class Node:
         """
         complete: dict[int, Layout] = {}
         partial: dict[int, Layout] = {}
-        promised: dict[int, Layout] = {}
-        for step, capacity in self._tables.found["capacity"].items():
-            model = _first(self.models(step))
+        inventoried: dict[int, Layout] = {}
+        for step, capacity in self._tables.tables["capacity"].items():
+            model = _main_model(self.models(step))
             cards = self._mean("cards", "seen", step)
             full = max(cards, self._mean("promised", "promised_minutes", step),
                        self._most.get(model, 0.0))  # fmt: skip
-            reported, seen = (self._tables.total(name, step) for name in ("reported", "seen"))
-            if not reported or not any(capacity.values()) or not (seen or full):
+            reported, observed = (self._tables.total(name, step) for name in ("reported", "seen"))
+            if not reported or not any(capacity.values()) or not (observed or full):
                 continue
-            devices = {key: n / seen for key, n in self._tables.at("devices", step).items() if seen}
+            devices = {
+                key: n / observed for key, n in self._tables.at("devices", step).items() if observed
+            }
             units = {key[0]: count / reported for key, count in capacity.items() if count}
-            layouts = promised if not seen else partial if cards < full else complete
+            layouts = inventoried if not observed else partial if cards < full else complete
             layouts[step] = layout(units, devices, cards, full, model)
-        return complete or partial or promised
+        return complete or partial or inventoried
 
     def _mean(self, query: str, minutes: str, step: int) -> float:
         """GPUs, over the minutes in which they were counted."""
@@ -245,12 +247,12 @@ class Node:
 
 
 def _weights(cards: Mapping[Key, float]) -> dict[str, float]:
-    whole = sum(cards.values())
-    if not whole:
+    total = sum(cards.values())
+    if not total:
         return {UNKNOWN_MODEL: 1.0}
-    return {model or UNKNOWN_MODEL: count / whole for (model,), count in cards.items() if count}
+    return {model or UNKNOWN_MODEL: count / total for (model,), count in cards.items() if count}
 
 
-def _first(models: Mapping[str, float]) -> str:
+def _main_model(models: Mapping[str, float]) -> str:
     """The model that most of the node's GPUs are of."""
     return max(models, key=lambda model: models[model])

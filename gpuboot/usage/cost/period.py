@@ -30,7 +30,7 @@ class Period:
         """The day in which a step begins, such as 2026-10-25."""
         return datetime.fromtimestamp(step, self.zone).date().isoformat()
 
-    def shown(self, moment: int) -> str:
+    def format_moment(self, moment: int) -> str:
         """A moment for people."""
         return datetime.fromtimestamp(moment, self.zone).strftime("%Y-%m-%d %H:%M %Z")
 
@@ -86,25 +86,26 @@ def period(since: str, until: str, month: str, zone: tzinfo, now: int) -> Period
     return _in_steps(start, end, zone)
 
 
-def kept(retention: str) -> int | None:
+def retention_s(retention: str) -> int | None:
     """Seconds of Prometheus' retention, such as `15d or 42GiB`; None where it names no time."""
-    found = re.match(r"((?:\d+(?:ms|[smhdwy]))+)", retention)
-    if found is None:
+    match = re.match(r"((?:\d+(?:ms|[smhdwy]))+)", retention)
+    if match is None:
         return None
     units = {**_UNITS, "s": 1, "y": 365 * 86400}
-    parts = re.findall(r"(\d+)(ms|[smhdwy])", found[1])
+    parts = re.findall(r"(\d+)(ms|[smhdwy])", match[1])
     return sum(int(number) * units.get(unit, 0) for number, unit in parts)
 
 
-def check_kept(asked: Period, retention: str, now: int) -> None:
+def check_kept(period: Period, retention: str, now: int) -> None:
     """Raise `CostError` where the time begins before what Prometheus still has."""
-    seconds = kept(retention)
-    if seconds is not None and asked.window.start < now - seconds:
+    seconds = retention_s(retention)
+    if seconds is not None and period.window.start < now - seconds:
         oldest = -(-(now - seconds) // 3600) * 3600
         raise CostError(
-            f"Prometheus keeps {retention}, and {asked.shown(asked.window.start)} is longer ago",
-            f"--since {_iso(oldest, asked.zone)}; for later reports raise monitoring.retention, or "
-            "keep the answers of each month by --save FILE and read them by --from FILE",
+            f"Prometheus keeps {retention}, and {period.format_moment(period.window.start)} is "
+            "longer ago",
+            f"--since {_iso(oldest, period.zone)}; for later reports raise monitoring.retention, "
+            "or keep the answers of each month by --save FILE and read them by --from FILE",
         )
 
 
@@ -114,8 +115,8 @@ def _since_until(since: str, until: str, zone: tzinfo, now: int) -> tuple[int, i
         start = _moment(since, zone)
         return start, _moment(until, zone) if until else now // 3600 * 3600
     seconds = int(span[1]) * _UNITS[span[2]]
-    whole = 60 if seconds < _SHORT_S else 3600
-    end = _moment(until, zone) if until else now // whole * whole
+    granularity = 60 if seconds < _SHORT_S else 3600
+    end = _moment(until, zone) if until else now // granularity * granularity
     return end - seconds, end
 
 
@@ -133,7 +134,9 @@ def days_fit(start: int, end: int, step: int, zone: tzinfo) -> Period:
 def _in_steps(start: int, end: int, zone: tzinfo) -> Period:
     """In the longest steps that begin with the window and with each of its days."""
     bounds = _bounds(start, end, zone)
-    step = next((one for one in STEPS if not any(bound % one for bound in bounds)), None)
+    step = next(
+        (candidate for candidate in STEPS if not any(bound % candidate for bound in bounds)), None
+    )
     if step is None or (end - start > _LONG_S and step < _COARSE_S):
         raise CostError(
             f"{_iso(start, zone)} to {_iso(end, zone)} is counted in minutes for days",

@@ -59,28 +59,28 @@ def quotas(history: History, period: Period) -> dict[str, Weights]:
 
 
 def share_out(
-    made: Lines, shared: Shared, quota: Mapping[str, Weights], team: Callable[[str, str], str]
+    lines: Lines, shared: Shared, quota: Mapping[str, Weights], team: Callable[[str, str], str]
 ) -> Lines:
     """The lines with what each bears of GPUs that nobody held.
 
     + quota: of `quotas`
     + team: of a namespace on a day, for a namespace that held nothing
     """
-    result = {key: replace(sums) for key, sums in made.items()}
-    held: dict[tuple[str, str], dict[LineKey, float]] = {}
-    for key, sums in made.items():
+    result = {key: replace(sums) for key, sums in lines.items()}
+    hours_by_line: dict[tuple[str, str], dict[LineKey, float]] = {}
+    for key, sums in lines.items():
         if key.kind == TENANT and sums.hours > 0:
-            held.setdefault((key.day, key.model), {})[key] = sums.hours
-    for key, sums in made.items():
+            hours_by_line.setdefault((key.day, key.model), {})[key] = sums.hours
+    for key, sums in lines.items():
         if key.kind == TENANT or shared.of(key.kind) == "none":
             continue
-        holders = held.get((key.day, key.model), {})
+        holders = hours_by_line.get((key.day, key.model), {})
         weights = _weights(shared.of(key.kind), holders, quota.get(key.day, {}))
-        whole = sum(weights.values())
-        if whole <= 0:
+        total_weight = sum(weights.values())
+        if total_weight <= 0:
             continue
         for heir, weight in weights.items():
-            part = weight / whole
+            part = weight / total_weight
             line = heir if heir.day else replace(
                 heir, day=key.day, model=key.model, team=team(heir.namespace, key.day)
             )  # fmt: skip
@@ -89,8 +89,8 @@ def share_out(
                 shared_cost=(sums.gpu_cost + sums.energy_cost) * part,
             )
             result.setdefault(line, Sums()).add(bears)
-            taken = Sums(shared_hours=-bears.shared_hours, shared_cost=-bears.shared_cost)
-            result[key].add(taken)
+            deduction = Sums(shared_hours=-bears.shared_hours, shared_cost=-bears.shared_cost)
+            result[key].add(deduction)
     return result
 
 
@@ -101,12 +101,12 @@ def _weights(policy: str, holders: Mapping[LineKey, float], quota: Weights) -> d
         by_namespace[key.namespace] = by_namespace.get(key.namespace, 0.0) + hours
     if policy == "allocated":
         return dict(holders)
-    wanted = quota if policy == "quota" else dict.fromkeys(by_namespace, 1.0)
+    shares = quota if policy == "quota" else dict.fromkeys(by_namespace, 1.0)
     weights = {
-        key: wanted.get(key.namespace, 0.0) * hours / by_namespace[key.namespace]
+        key: shares.get(key.namespace, 0.0) * hours / by_namespace[key.namespace]
         for key, hours in holders.items()
     }
-    for namespace, part in wanted.items():
+    for namespace, part in shares.items():
         if namespace not in by_namespace:
             weights[LineKey("", TENANT, "", "", namespace, "", "")] = part
     return weights

@@ -28,7 +28,7 @@ class Prices:
         return self.gpu_hour.get(model, self.gpu_hour.get("*"))
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether anything has a price."""
         return bool(self.gpu_hour) or self.kwh is not None
 
@@ -44,15 +44,15 @@ def from_settings(cost: Mapping[str, Any]) -> Prices:
 
 
 def with_options(
-    prices: Prices, given: Sequence[str], currency: str | None, kwh: float | None
+    prices: Prices, options: Sequence[str], currency: str | None, kwh: float | None
 ) -> Prices:
     """Prices of the command line over those of the settings.
 
-    + given: MODEL=PRICE
+    + options: MODEL=PRICE
 
     Raises `CostError` for what is no price.
     """
-    models = dict(_price(text) for text in given)
+    models = dict(_price(text) for text in options)
     return replace(
         prices,
         currency=currency or prices.currency,
@@ -61,10 +61,10 @@ def with_options(
     )
 
 
-def check_models(given: Sequence[str], seen: Iterable[str]) -> None:
+def check_models(options: Sequence[str], known_models: Iterable[str]) -> None:
     """Raise `CostError` where a price was given for a model that the report does not have."""
-    models = sorted(seen)
-    for text in given:
+    models = sorted(known_models)
+    for text in options:
         model = _price(text)[0]
         if model != "*" and model not in models:
             raise CostError(

@@ -7,7 +7,13 @@ and would bill a pod of one hour for the whole day.
 
 from __future__ import annotations
 
-from gpuboot.rules.promql import BLANK_NS, DEVICE, RESOURCES, closed_nodes, shown_by_exporter
+from gpuboot.rules.promql import (
+    BLANK_NS,
+    DEVICE,
+    RESOURCES,
+    closed_nodes,
+    shown_by_exporter,
+)
 from gpuboot.rules.recording_use import held_power, part_of_device
 
 RESOLUTION_S = 60
@@ -19,10 +25,10 @@ _LEFT = (
     f" or 0 * {_ALLOCATABLE}), 0)"
 )
 _CLOSED = " or ".join(closed_nodes().values())
-_HELD = 'gpu:engine_active:avg5m{pod!=""}'
-_EACH = f"max by (namespace, pod, {DEVICE}, modelName, GPU_I_PROFILE)"
-_ACTIVITY = f"{_EACH} ({_HELD})"
-_SM_ACTIVITY = f'{_EACH} (gpu:sm_active:avg5m{{pod!=""}})'
+_POD_ENGINE = 'gpu:engine_active:avg5m{pod!=""}'
+_PER_DEVICE = f"max by (namespace, pod, {DEVICE}, modelName, GPU_I_PROFILE)"
+_ACTIVITY = f"{_PER_DEVICE} ({_POD_ENGINE})"
+_SM_ACTIVITY = f'{_PER_DEVICE} (gpu:sm_active:avg5m{{pod!=""}})'
 # pods that share a GPU all show the whole GPU's activity: each gets its part of it
 _PART = f"on (namespace, pod, {DEVICE}) group_left () {part_of_device()}"
 _BY_POD = "sum by (namespace, pod, node, modelName, GPU_I_PROFILE)"

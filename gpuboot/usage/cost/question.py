@@ -32,16 +32,16 @@ class CostQuestion:
     zone: str
     now: int
 
-    about: Literal["cost"] = "cost"
+    topic: Literal["cost"] = "cost"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
     def within(self, settings: Settings) -> RangeQuestion:
         """The queries and their window. Raises `CostError`."""
-        asked = self.period({"time_zone": settings.cost.time_zone})
-        check_kept(asked, settings.monitoring.retention, self.now)
-        return ranges(asked).within(settings)
+        period = self.period({"time_zone": settings.cost.time_zone})
+        check_kept(period, settings.monitoring.retention, self.now)
+        return ranges(period).within(settings)
 
     def no_answer(self, reason: str) -> str:
         """The answer, as JSON, when nobody could be asked."""
@@ -57,20 +57,21 @@ class CostQuestion:
 
         Raises `CostError` where they do not hold it.
         """
-        held, cost = history.window, history.about.get("cost", {})
+        recorded, cost = history.window, history.metadata.get("cost", {})
         if self.since or self.until or self.month:
-            asked = self.period(cost)
+            period = self.period(cost)
         else:
-            asked = Period(held, time_zone(self.zone or cost.get("time_zone", DEFAULT_ZONE)))
-        window = asked.window
-        if not (held.start <= window.start and window.end <= held.end):
-            whole = Period(held, asked.zone)
+            period = Period(recorded, time_zone(self.zone or cost.get("time_zone", DEFAULT_ZONE)))
+        window = period.window
+        if not (recorded.start <= window.start and window.end <= recorded.end):
+            full_period = Period(recorded, period.zone)
             raise CostError(
-                f"{asked.shown(window.start)} to {asked.shown(window.end)} is not all in the "
-                "recorded answers",
-                f"a time from {whole.shown(held.start)} to {whole.shown(held.end)}",
+                f"{period.format_moment(window.start)} to {period.format_moment(window.end)} is "
+                "not all in the recorded answers",
+                f"a time from {full_period.format_moment(recorded.start)} to "
+                f"{full_period.format_moment(recorded.end)}",
             )
-        return days_fit(window.start, window.end, held.step, asked.zone)
+        return days_fit(window.start, window.end, recorded.step, period.zone)
 
 
 def from_dict(values: Mapping[str, Any]) -> CostQuestion:
@@ -78,7 +79,7 @@ def from_dict(values: Mapping[str, Any]) -> CostQuestion:
     return CostQuestion(**values)
 
 
-def ranges(asked: Period) -> RangeQuestion:
+def ranges(period: Period) -> RangeQuestion:
     """The queries for a time, a day at once."""
-    window: Window = asked.window
+    window: Window = period.window
     return RangeQuestion(queries(window.step), window, _PIECE_S // window.step)

@@ -21,15 +21,15 @@ UNKNOWN_MODEL = "unknown model"
 class Carried(Generic[T]):
     """What is known at some steps, for all steps: what was known last, else what is known first."""
 
-    def __init__(self, known: Mapping[int, T]) -> None:
-        self._known = known
-        self._times = sorted(known)
+    def __init__(self, values: Mapping[int, T]) -> None:
+        self._values = values
+        self._times = sorted(values)
 
     def at(self, step: int, default: T) -> T:
         if not self._times:
             return default
         place = max(0, bisect_right(self._times, step) - 1)
-        return self._known[self._times[place]]
+        return self._values[self._times[place]]
 
 
 def table(history: History, name: str, *labels: str) -> Table:
@@ -37,22 +37,22 @@ def table(history: History, name: str, *labels: str) -> Table:
 
     Values below 0 do not occur, and would take hours away from somebody: they count as 0.
     """
-    found: Table = {}
+    by_step: Table = {}
     for series in history.of(name):
         key = tuple(series.labels.get(label, "") for label in labels)
         for step, value in series.values.items():
-            of_step = found.setdefault(step, {})
+            of_step = by_step.setdefault(step, {})
             of_step[key] = of_step.get(key, 0.0) + max(0.0, value)
-    return found
+    return by_step
 
 
-def by_node(found: Table, place: int) -> dict[str, Table]:
+def by_node(by_step: Table, place: int) -> dict[str, Table]:
     """The same for each node.
 
     + place: of the node in the keys; it is taken out of them
     """
     nodes: dict[str, Table] = {}
-    for step, values in found.items():
+    for step, values in by_step.items():
         for key, value in values.items():
             of_step = nodes.setdefault(key[place], {}).setdefault(step, {})
             of_step[key[:place] + key[place + 1 :]] = value
@@ -72,8 +72,8 @@ class Layout:
 
     def share(self, resource: str, model: str) -> float:
         """Of one unit; for a resource that was not offered then, what its name says."""
-        known = self.shares.get(resource)
-        return share(mig_profile(resource), model) if known is None else known
+        known_share = self.shares.get(resource)
+        return share(mig_profile(resource), model) if known_share is None else known_share
 
 
 def layout(
@@ -90,21 +90,23 @@ def layout(
     + cards: GPUs that the exporter shows; 0: nobody knows
     + full: GPUs that the node has; those that have vanished do not make time slices of the others
     """
-    shown: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for (_, profile), count in devices.items():
         name = profile.replace("+", ".")
-        shown[name] = shown.get(name, 0.0) + count
-    only = _only_profile(shown)
+        counts[name] = counts.get(name, 0.0) + count
+    only = _only_profile(counts)
     profiles = {resource: mig_profile(resource) or only for resource in capacity}
-    divided = cards - shown.get("", 0.0) if devices else 0.0
+    divided_cards = cards - counts.get("", 0.0) if devices else 0.0
     hidden = max(0.0, full - cards) if devices else 0.0
     shares, cut = {}, 0.0
     for resource, profile in profiles.items():
         if profile:
-            instances = shown.get(profile, 0.0) * (divided + hidden) / max(divided, 1e-9)
+            instances = (
+                counts.get(profile, 0.0) * (divided_cards + hidden) / max(divided_cards, 1e-9)
+            )
             shares[resource] = share(profile, model) / _slices(capacity[resource], instances)
             cut += capacity[resource] * shares[resource]
-    carved = _carved_cards(divided, divided + hidden, cut)
+    carved = _carved_cards(divided_cards, divided_cards + hidden, cut)
     if cut > carved > 0:
         shares = {resource: part * carved / cut for resource, part in shares.items()}
     for resource, profile in profiles.items():

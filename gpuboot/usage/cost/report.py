@@ -62,10 +62,10 @@ class Report:
     notes: tuple[str, ...] = field(default=())
 
     @property
-    def whole(self) -> Proof:
+    def total_proof(self) -> Proof:
         """The proof of all models together."""
         sums = [
-            sum(getattr(one, name) for one in self.proofs)
+            sum(getattr(proof, name) for proof in self.proofs)
             for name in ("tenants", "unallocated", "unavailable", "installed")
         ]
         return Proof("all", *sums)
@@ -81,50 +81,56 @@ def report(
     Raises `CostError` where there is nothing to report or sources contradict each other, and
     `ConservationError` where the hours do not add up.
     """
-    made = ledger(history)
-    if not made.entries:
+    gpu_ledger = ledger(history)
+    if not gpu_ledger.entries:
         raise CostError(
             "no GPU is known in this time",
             "another time, or `gpuboot verify INVENTORY`: it says whether Prometheus gets GPU "
             "metrics",
         )
-    contradictions = _contradictions(made)
+    contradictions = _contradictions(gpu_ledger)
     teams = Teams(history, mapping)
-    plain = lines(made, period, teams, prices)
+    plain = lines(gpu_ledger, period, teams, prices)
     charged = share_out(plain, shared, quotas(history, period), team_on(teams, period))
-    done = Report(
-        str(history.about.get("cluster", "")),
+    result = Report(
+        str(history.metadata.get("cluster", "")),
         period,
         prices,
         shared,
         charged,
-        _proofs(charged, made),
+        _proofs(charged, gpu_ledger),
         _reasons(charged),
         bool(history.of("sm")),
         (*contradictions, *_notes(charged, prices)),
     )
-    check(done, made)
-    return done
+    check(result, gpu_ledger)
+    return result
 
 
-def check(done: Report, made: Ledger) -> None:
+def check(result: Report, gpu_ledger: Ledger) -> None:
     """Raise `ConservationError` unless hours, energy and money add up in every way."""
-    whole = total(done.lines.values())
-    held = total(sums for key, sums in done.lines.items() if key.kind == TENANT)
+    totals = total(result.lines.values())
+    tenant_totals = total(sums for key, sums in result.lines.items() if key.kind == TENANT)
     wrong = [
-        f"{one.model}: {one.difference:+.9f} GPU hours" for one in done.proofs if not one.holds
+        f"{proof.model}: {proof.difference:+.9f} GPU hours"
+        for proof in result.proofs
+        if not proof.holds
     ]
-    paid = sum((done.prices.of(one.model) or 0.0) * one.installed for one in done.proofs)
-    for what, is_, should in (
-        ("used + idle + unmeasured", held.used + held.idle + held.unmeasured, held.hours),
-        ("shared hours", whole.shared_hours, 0.0),
-        ("shared cost", whole.shared_cost, 0.0),
-        ("cost of GPUs", whole.gpu_cost, paid),
-        ("kWh", whole.kwh, made.kwh),
-        ("least line", min(0.0, *(sums.hours for sums in done.lines.values())), 0.0),
+    paid = sum((result.prices.of(proof.model) or 0.0) * proof.installed for proof in result.proofs)
+    for name, is_, should in (
+        (
+            "used + idle + unmeasured",
+            tenant_totals.used + tenant_totals.idle + tenant_totals.unmeasured,
+            tenant_totals.hours,
+        ),
+        ("shared hours", totals.shared_hours, 0.0),
+        ("shared cost", totals.shared_cost, 0.0),
+        ("cost of GPUs", totals.gpu_cost, paid),
+        ("kWh", totals.kwh, gpu_ledger.kwh),
+        ("least line", min(0.0, *(sums.hours for sums in result.lines.values())), 0.0),
     ):
         if abs(is_ - should) > TOLERANCE * max(1.0, abs(should)):
-            wrong.append(f"{what}: {is_:.9f} instead of {should:.9f}")
+            wrong.append(f"{name}: {is_:.9f} instead of {should:.9f}")
     if wrong:
         raise ConservationError(
             f"the report does not add up: {'; '.join(wrong)}",
@@ -132,9 +138,9 @@ def check(done: Report, made: Ledger) -> None:
         )
 
 
-def _proofs(charged: Lines, made: Ledger) -> tuple[Proof, ...]:
+def _proofs(charged: Lines, gpu_ledger: Ledger) -> tuple[Proof, ...]:
     installed: dict[str, float] = {}
-    for (_, model), minutes in made.installed.items():
+    for (_, model), minutes in gpu_ledger.installed.items():
         installed[model] = installed.get(model, 0.0) + minutes / 60
     by_kind = grouped(charged, ["model"])
 
@@ -154,43 +160,44 @@ def _proofs(charged: Lines, made: Ledger) -> tuple[Proof, ...]:
 
 
 def _reasons(charged: Lines) -> dict[str, float]:
-    found = dict.fromkeys(REASONS, 0.0)
+    hours = dict.fromkeys(REASONS, 0.0)
     for key, sums in charged.items():
         if key.kind != TENANT:
-            found[key.reason] += sums.hours
-    return found
+            hours[key.reason] += sums.hours
+    return hours
 
 
-def _contradictions(made: Ledger) -> list[str]:
+def _contradictions(gpu_ledger: Ledger) -> list[str]:
     """A line for each node of which sources claim more than it has; too much of it is an error."""
     notes = []
-    for node, minutes in made.beyond.items():
+    for node, minutes in gpu_ledger.beyond.items():
         if minutes <= 60 * TOLERANCE:
             continue
-        hours, part = minutes / 60, minutes / made.of_node[node]
-        said = f"{node}: {hours:.2f} GPU hours ({part:.1%}) more are held or offered than it has"
+        hours, part = minutes / 60, minutes / gpu_ledger.of_node[node]
+        message = f"{node}: {hours:.2f} GPU hours ({part:.1%}) more are held or offered than it has"
         if part > _CONTRADICTION:
             raise ConservationError(
-                said, "correct `gpus` of the node in the inventory; `gpuboot verify` says how many "
-                "GPUs it shows"
-            )  # fmt: skip
-        notes.append(f"{said}: pods of before and after a change counted together for a moment")
+                message,
+                "correct `gpus` of the node in the inventory; `gpuboot verify` says how many "
+                "GPUs it shows",
+            )
+        notes.append(f"{message}: pods of before and after a change counted together for a moment")
     return notes
 
 
 def _notes(charged: Lines, prices: Prices) -> list[str]:
     notes = []
-    whole = total(charged.values())
+    totals = total(charged.values())
     if not prices.gpu_hour:
         notes.append("no price is given, so there are hours and no money (cost.gpu_hour, --price)")
-    elif whole.unpriced:
+    elif totals.unpriced:
         without = sorted({key.model for key, sums in charged.items() if sums.unpriced})
         notes.append(
-            f"{whole.unpriced:.2f} GPU hours cost nothing: no price for {', '.join(without)}"
+            f"{totals.unpriced:.2f} GPU hours cost nothing: no price for {', '.join(without)}"
         )
-    if whole.unmeasured:
+    if totals.unmeasured:
         notes.append(
-            f"{whole.unmeasured:.2f} GPU hours are neither used nor idle: nobody measured them"
+            f"{totals.unmeasured:.2f} GPU hours are neither used nor idle: nobody measured them"
         )
     unknown = sum(sums.hours for key, sums in charged.items() if key.reason == "unknown")
     if unknown:

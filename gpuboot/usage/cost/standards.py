@@ -40,29 +40,29 @@ def opencost(report: Report, by: Sequence[str]) -> str:
     """As `GET /allocation` of OpenCost answers: one set, or one for each day where `by` has it."""
     sets: dict[str, dict[str, Any]] = {}
     days = "day" in by
-    wanted = [key for key in KEYS if key in by and key != "day"]
+    keys = [key for key in KEYS if key in by and key != "day"]
     for name, sums in grouped(report.lines, by).items():
         kind, *values = name
         day = values.pop(0) if days else ""
-        about = dict(zip(wanted, values, strict=True))
-        called = "/".join(values) if kind == TENANT else _IDLE.get(kind, f"__{kind}__")
-        if kind != TENANT and about.get("model"):
-            called += f"/{about['model']}"
+        labels = dict(zip(keys, values, strict=True))
+        title = "/".join(values) if kind == TENANT else _IDLE.get(kind, f"__{kind}__")
+        if kind != TENANT and labels.get("model"):
+            title += f"/{labels['model']}"
         start, end = report.period.ends_of(day) if day else _ends(report)
-        sets.setdefault(day, {})[called] = _allocation(report, called, about, (start, end), sums)
+        sets.setdefault(day, {})[title] = _allocation(report, title, labels, (start, end), sums)
     data = [sets[day] for day in sorted(sets)]
     return json.dumps({"code": 200, "status": "success", "data": data}, indent=1)
 
 
 def _allocation(
-    report: Report, name: str, about: dict[str, str], ends: tuple[int, int], sums: Sums
+    report: Report, name: str, labels: dict[str, str], ends: tuple[int, int], sums: Sums
 ) -> dict[str, Any]:
     start, end = (_utc(moment) for moment in ends)
     hours = (ends[1] - ends[0]) / 3600
     properties: dict[str, Any] = {"cluster": report.cluster}
-    properties |= {key: about[key] for key in ("namespace", "pod") if about.get(key)}
-    if about.get("team"):
-        properties["labels"] = {"team": about["team"]}
+    properties |= {key: labels[key] for key in ("namespace", "pod") if labels.get(key)}
+    if labels.get("team"):
+        properties["labels"] = {"team": labels["team"]}
     allocation: dict[str, Any] = {
         "name": name,
         "properties": properties,
@@ -74,12 +74,12 @@ def _allocation(
         "gpuHours": sums.hours,
         "gpuEfficiency": sums.used / sums.hours if sums.hours else 0.0,
         "gpuAllocation": {
-            "gpuModel": about.get("model", ""),
+            "gpuModel": labels.get("model", ""),
             "gpuRequestAverage": sums.hours / hours,
             "gpuUsageAverage": sums.used / hours,
         },
     }
-    if report.prices.known:
+    if report.prices.is_known:
         allocation |= {
             "gpuCost": sums.gpu_cost,
             "gpuCostIdle": sums.gpu_cost * sums.idle / sums.hours if sums.hours else 0.0,
@@ -95,7 +95,7 @@ def focus(report: Report) -> str:
 
     Raises `CostError` without prices: FOCUS is about money.
     """
-    if not report.prices.known:
+    if not report.prices.is_known:
         raise CostError("FOCUS is about money, and there is no price", "--price MODEL=PRICE, or "
                         "cost.gpu_hour in the settings")  # fmt: skip
     out = StringIO()
@@ -108,11 +108,13 @@ def focus(report: Report) -> str:
 
 def _charges(report: Report, key: LineKey, sums: Sums) -> Iterator[dict[str, Any]]:
     """GPU hours, energy, and what is borne of GPUs that nobody held."""
-    prices, what = report.prices, key.kind if key.kind != TENANT else "held"
+    prices, category = report.prices, key.kind if key.kind != TENANT else "held"
     row = _row(report, key) | {"x_UsedGpuHours": sums.used if key.kind == TENANT else None}
     price = prices.of(key.model)
     if sums.hours and price is not None:
-        yield row | _charge(f"{key.model}, {what}", sums.hours, "GPU-Hours", price, sums.gpu_cost)
+        yield row | _charge(
+            f"{key.model}, {category}", sums.hours, "GPU-Hours", price, sums.gpu_cost
+        )
     if sums.kwh and prices.kwh is not None:
         paid = prices.kwh * prices.pue
         yield row | _charge("GPU energy", sums.kwh, "kWh", paid, sums.energy_cost)

@@ -14,7 +14,7 @@ from gpuboot.usage.cost.queries import RESOLUTION_S
 from gpuboot.usage.cost.report import Proof, Report
 from gpuboot.usage.cost.teams import UNOWNED
 
-_WHOSE = {"team", "namespace", "pod"}
+_OWNER_KEYS = {"team", "namespace", "pod"}
 # name in CSV and JSON, heading for people, field of `Sums`, digits
 _COLUMNS = (
     ("gpu_hours", "GPU h", "hours", 2),
@@ -73,8 +73,8 @@ def as_json(report: Report, by: Sequence[str]) -> str:
     window = report.period.window
     document = {
         "cluster": report.cluster,
-        "start": report.period.shown(window.start),
-        "end": report.period.shown(window.end),
+        "start": report.period.format_moment(window.start),
+        "end": report.period.format_moment(window.end),
         "resolution_s": RESOLUTION_S,
         "step_s": window.step,
         "currency": report.prices.currency,
@@ -86,7 +86,9 @@ def as_json(report: Report, by: Sequence[str]) -> str:
         "rows": _rows(report, by),
         "total": _values(report, total(report.lines.values())),
         "reasons": dict(report.reasons),
-        "conservation": [_proof_json(one) for one in (*report.proofs, report.whole)],
+        "conservation": [
+            _proof_json(model_proof) for model_proof in (*report.proofs, report.total_proof)
+        ],
         "notes": list(notes(report, by)),
     }
     return json.dumps(document, indent=1)
@@ -94,12 +96,14 @@ def as_json(report: Report, by: Sequence[str]) -> str:
 
 def proof(report: Report) -> Iterator[str]:
     """The lines that show that all hours are there."""
-    whole = report.whole
-    for one in (*report.proofs, *([whole] if len(report.proofs) > 1 else [])):
+    total_proof = report.total_proof
+    for model_proof in (*report.proofs, *([total_proof] if len(report.proofs) > 1 else [])):
         yield (
-            f"{one.model}: tenants {one.tenants:.4f} + unallocated {one.unallocated:.4f} + "
-            f"unavailable {one.unavailable:.4f} = installed {one.installed:.4f} GPU hours "
-            f"(difference {abs(one.difference):.1e})"
+            f"{model_proof.model}: tenants {model_proof.tenants:.4f} + "
+            f"unallocated {model_proof.unallocated:.4f} + "
+            f"unavailable {model_proof.unavailable:.4f} = "
+            f"installed {model_proof.installed:.4f} GPU hours "
+            f"(difference {abs(model_proof.difference):.1e})"
         )
     for kind in (UNALLOCATED, UNAVAILABLE):
         parts = [
@@ -115,12 +119,12 @@ def _head(report: Report) -> Iterator[str]:
     period, prices = report.period, report.prices
     of_cluster = f" of {report.cluster}" if report.cluster else ""
     yield (
-        f"GPU hours{of_cluster}, {period.shown(period.window.start)} to "
-        f"{period.shown(period.window.end)}, counted by the minute"
+        f"GPU hours{of_cluster}, {period.format_moment(period.window.start)} to "
+        f"{period.format_moment(period.window.end)}, counted by the minute"
     )
     if prices.gpu_hour:
-        each = ", ".join(f"{model} {price:g}" for model, price in prices.gpu_hour.items())
-        yield f"price of a GPU hour in {prices.currency}: {each}"
+        price_list = ", ".join(f"{model} {price:g}" for model, price in prices.gpu_hour.items())
+        yield f"price of a GPU hour in {prices.currency}: {price_list}"
     if prices.kwh is not None:
         yield f"price of a kWh: {prices.kwh:g} {prices.currency}, with PUE {prices.pue:g}"
     yield (
@@ -139,13 +143,13 @@ def _notes(report: Report, by: Sequence[str]) -> Iterator[str]:
 
 
 def _headings(by: Sequence[str]) -> list[str]:
-    wanted = [key for key in KEYS if key in by]
-    return [*wanted, *([] if _WHOSE & set(by) else ["kind"])]
+    keys = [key for key in KEYS if key in by]
+    return [*keys, *([] if _OWNER_KEYS & set(by) else ["kind"])]
 
 
 def _columns(report: Report) -> list[tuple[str, str, str, int]]:
     """Those that have something to say in this report."""
-    hidden = {name for name in _MONEY if not report.prices.known}
+    hidden = {name for name in _MONEY if not report.prices.is_known}
     if not report.sm_known:
         hidden.add("sm_active_gpu_hours")
     if report.prices.kwh is None:
@@ -160,16 +164,16 @@ def _columns(report: Report) -> list[tuple[str, str, str, int]]:
 def _names(by: Sequence[str], name: tuple[str, ...]) -> list[str]:
     """What stands in a row's first cells; GPUs that nobody held have names that no tenant can."""
     kind, *values = name
-    wanted = [key for key in KEYS if key in by]
+    keys = [key for key in KEYS if key in by]
     cells = []
-    called = False
-    for key, value in zip(wanted, values, strict=True):
-        if kind != TENANT and key in _WHOSE:
-            cells.append("" if called else f"__{kind}__")
-            called = True
+    is_named = False
+    for key, value in zip(keys, values, strict=True):
+        if kind != TENANT and key in _OWNER_KEYS:
+            cells.append("" if is_named else f"__{kind}__")
+            is_named = True
         else:
             cells.append(value)
-    return cells if _WHOSE & set(by) else [*cells, "held" if kind == TENANT else kind]
+    return cells if _OWNER_KEYS & set(by) else [*cells, "held" if kind == TENANT else kind]
 
 
 def _cells(report: Report, by: Sequence[str]) -> Iterator[list[str]]:
@@ -178,9 +182,9 @@ def _cells(report: Report, by: Sequence[str]) -> Iterator[list[str]]:
     for name, sums in grouped(report.lines, by).items():
         tenant = name[0] == TENANT
         yield [*_names(by, name), *(_cell(sums, column, tenant) for column in columns)]
-    whole = total(report.lines.values())
-    blank = [""] * (len(_headings(by)) - 1)
-    yield ["total", *blank, *(_cell(whole, column, True) for column in columns)]
+    totals = total(report.lines.values())
+    padding = [""] * (len(_headings(by)) - 1)
+    yield ["total", *padding, *(_cell(totals, column, True) for column in columns)]
 
 
 def _cell(sums: Sums, column: tuple[str, str, str, int], tenant: bool) -> str:
@@ -203,11 +207,11 @@ def _fields(report: Report, by: Sequence[str]) -> list[str]:
 
 
 def _rows(report: Report, by: Sequence[str]) -> list[dict[str, Any]]:
-    wanted = [key for key in KEYS if key in by]
+    keys = [key for key in KEYS if key in by]
     rows = []
     for name, sums in grouped(report.lines, by).items():
         kind, *_ = name
-        cells = dict(zip(wanted, _names(by, name), strict=False))
+        cells = dict(zip(keys, _names(by, name), strict=False))
         rows.append({**cells, "kind": kind, **_values(report, sums)})
     return rows
 
@@ -217,22 +221,22 @@ def _values(report: Report, sums: Sums) -> dict[str, Any]:
     values: dict[str, Any] = {
         name: getattr(sums, field)
         for name, _, field, _ in _COLUMNS
-        if (report.prices.known or name not in _MONEY)
+        if (report.prices.is_known or name not in _MONEY)
         and (report.sm_known or name != "sm_active_gpu_hours")
     }
-    if report.prices.known:
+    if report.prices.is_known:
         values |= {"unpriced_gpu_hours": sums.unpriced, "currency": report.prices.currency}
     return values
 
 
-def _proof_json(one: Proof) -> dict[str, Any]:
+def _proof_json(model_proof: Proof) -> dict[str, Any]:
     return {
-        "model": one.model,
-        "tenant_gpu_hours": one.tenants,
-        "unallocated_gpu_hours": one.unallocated,
-        "unavailable_gpu_hours": one.unavailable,
-        "installed_gpu_hours": one.installed,
-        "difference": one.difference,
+        "model": model_proof.model,
+        "tenant_gpu_hours": model_proof.tenants,
+        "unallocated_gpu_hours": model_proof.unallocated,
+        "unavailable_gpu_hours": model_proof.unavailable,
+        "installed_gpu_hours": model_proof.installed,
+        "difference": model_proof.difference,
     }
 
 

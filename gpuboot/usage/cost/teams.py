@@ -29,7 +29,9 @@ class Teams:
         for step, values in table(history, "teams", "namespace", "label_team").items():
             for (namespace, team), minutes in values.items():
                 labels.setdefault(namespace, {}).setdefault(step, {})[team] = minutes
-        self._labels = {namespace: Carried(known) for namespace, known in labels.items()}
+        self._labels = {
+            namespace: Carried(team_minutes) for namespace, team_minutes in labels.items()
+        }
 
     def of(self, namespace: str, step: int) -> str:
         """The team that has the namespace for most of a step."""
@@ -37,8 +39,8 @@ class Teams:
             return team
         if namespace not in self._labels:
             return UNOWNED
-        known = self._labels[namespace].at(step, {})
-        return max(known, key=lambda team: (known[team], team))
+        minutes = self._labels[namespace].at(step, {})
+        return max(minutes, key=lambda team: (minutes[team], team))
 
 
 def read_mapping(path: Path) -> dict[str, str]:
@@ -53,11 +55,11 @@ def read_mapping(path: Path) -> dict[str, str]:
             raise CostError(f"{path}: no columns namespace and team", _REMEDY)
         return {row["namespace"]: row["team"] for row in rows if row["namespace"] and row["team"]}
     try:
-        found = yaml.safe_load(text)
+        mapping = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise CostError(f"{path}: {error}", _REMEDY) from None
-    if not isinstance(found, dict) or not all(
-        isinstance(one, str) for pair in found.items() for one in pair
+    if not isinstance(mapping, dict) or not all(
+        isinstance(value, str) for pair in mapping.items() for value in pair
     ):
         raise CostError(f"{path}: no mapping of names", _REMEDY)
-    return found
+    return mapping

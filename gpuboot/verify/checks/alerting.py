@@ -23,7 +23,9 @@ _STOPPED = "whoever set this may know why; in the object, set `paused` to false,
 _NO_HEARTBEAT = (
     f"see Prometheus' page Status > Rules for {HEARTBEAT}, and its log for errors of sending alerts"
 )
-_REFUSED = "see Alertmanager's log for the receiver's answer, then correct its address or key"
+_RECEIVER_REMEDY = (
+    "see Alertmanager's log for the receiver's answer, then correct its address or key"
+)
 
 
 def evaluate(
@@ -36,7 +38,7 @@ def evaluate(
     path = metrics.alert_path
     if path is None:
         return [_BUILDER.unknown(metrics.errors.get("alert path", "no answer"), remedy)]
-    findings = [*_stopped(path), *_heartbeat(path, metrics.rules), *_refused(path)]
+    findings = [*_stopped(path), *_heartbeat(path, metrics.rules), *_rejected(path)]
     findings += _silenced(path, metrics.rules or ())
     if not findings:
         findings.append(_BUILDER.passed(_passes(path, metrics.rules or ())))
@@ -87,10 +89,10 @@ def end_of(silence: Silence) -> str:
     return f"end it, or ask {silence.author}: Alertmanager, Silences, {silence.id}"
 
 
-def _refused(path: AlertPath) -> Iterable[Finding]:
-    for integration in path.refused:
+def _rejected(path: AlertPath) -> Iterable[Finding]:
+    for integration in path.rejected:
         detail = f"{integration} refused every message of the last {REFUSALS_WINDOW}"
-        yield _BUILDER.failed(detail, _REFUSED)
+        yield _BUILDER.failed(detail, _RECEIVER_REMEDY)
 
 
 def _silenced(path: AlertPath, rules: Sequence[Rule]) -> Iterable[Finding]:
@@ -153,7 +155,9 @@ def _delivery(delivery: AlertDelivery) -> Finding:
     detail = f"a {delivery.severity} test alert was not delivered: {delivery.error}"
     remedy = f"set a receiver of {delivery.severity} alerts (alertmanager in the settings)"
     if delivery.receiver != "null":
-        remedy = f"{_REFUSED}; within alertmanager.group_interval of a test none is sent again"
+        remedy = (
+            f"{_RECEIVER_REMEDY}; within alertmanager.group_interval of a test none is sent again"
+        )
     return _BUILDER.failed(detail, remedy)
 
 
@@ -162,6 +166,6 @@ def _passes(path: AlertPath, rules: Sequence[Rule]) -> str:
     muted = sorted({name for item in path.silences for name in muted_by(item, critical, path)})
     detail = f"{HEARTBEAT} goes from rule to Alertmanager, and nothing suppresses it"
     if muted:
-        more = f" and {len(muted) - _NAMES_SHOWN} more" if len(muted) > _NAMES_SHOWN else ""
-        detail += f"; silenced: {', '.join(muted[:_NAMES_SHOWN])}{more}"
+        suffix = f" and {len(muted) - _NAMES_SHOWN} more" if len(muted) > _NAMES_SHOWN else ""
+        detail += f"; silenced: {', '.join(muted[:_NAMES_SHOWN])}{suffix}"
     return detail

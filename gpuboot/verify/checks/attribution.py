@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from gpuboot.verify.checks.kubernetes import effective_strategy
 from gpuboot.verify.checks.limits import Limits, monitored_devices
 from gpuboot.verify.checks.operating_system import UNPARTITIONED, UNPARTITIONED_REMEDY
-from gpuboot.verify.devices import Device, SeriesKey
-from gpuboot.verify.evidence import VERIFY_PREFIX, Evidence, Host
+from gpuboot.verify.devices import Device, Host, SeriesKey
+from gpuboot.verify.evidence import VERIFY_PREFIX, Evidence
 from gpuboot.verify.findings import Finding, FindingBuilder
 
-_NOBODY = "no pod of this verification held it, so there was no name to check"
+_NOT_HELD = "no pod of this verification held it, so there was no name to check"
 _SHARES = (
     "the exporter needs KUBERNETES_VIRTUAL_GPUS=true and DCGM_EXPORTER_KUBERNETES=true, and the "
     "kubelet's pod-resources socket; the ServiceMonitor must drop the target's own pod and "
@@ -30,15 +30,17 @@ def attribution(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]
     if series is None:
         return []
     strategy = effective_strategy(evidence.nodes.get(host.node), limits.strategy)
-    ours = _our_pods_by_series(host, evidence)
+    pods_by_series = _our_pods_by_series(host, evidence)
     other_pods = {pod.key for pod in evidence.gpu_pods if pod.node == host.node}
     series_keys = {reading.key for reading in series}
     findings = [
         _strategy_none(device, builder)
         if strategy == "none" and device.instance
-        else _shared_finding(device, _shares(device, host, evidence, ours), evidence, builder)
+        else _shared_finding(
+            device, _shares(device, host, evidence, pods_by_series), evidence, builder
+        )
         if host.shared(device.resource(strategy), limits.slices) > 1
-        else _device_finding(device, evidence, ours, other_pods, builder)
+        else _device_finding(device, evidence, pods_by_series, other_pods, builder)
         for device in sorted(host.devices, key=lambda item: item.uuid)
         if device.key in series_keys
     ]
@@ -50,8 +52,8 @@ def attribution(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]
 
 
 def _strategy_none(device: Device, builder: FindingBuilder) -> Finding:
-    why = "under the MIG strategy none no pod holds a MIG device"
-    return builder.not_covered(why, "set gpu_operator.mig_strategy", device.uuid)
+    reason = "under the MIG strategy none no pod holds a MIG device"
+    return builder.not_covered(reason, "set gpu_operator.mig_strategy", device.uuid)
 
 
 def _our_pods_by_series(host: Host, evidence: Evidence) -> dict[SeriesKey | None, set[str]]:
@@ -67,34 +69,36 @@ def _our_pods_by_series(host: Host, evidence: Evidence) -> dict[SeriesKey | None
 def _device_finding(
     device: Device,
     evidence: Evidence,
-    ours: Mapping[SeriesKey | None, set[str]],
+    pods_by_series: Mapping[SeriesKey | None, set[str]],
     other_pods: set[str],
     builder: FindingBuilder,
 ) -> Finding:
     uuid = device.uuid
     series = evidence.metrics.series or ()
-    named = {reading.pod for reading in series if reading.key == device.key} - {""}
-    if our_pods := ours.get(device.key):
-        if named and named <= our_pods:
+    named_pods = {reading.pod for reading in series if reading.key == device.key} - {""}
+    if our_pods := pods_by_series.get(device.key):
+        if named_pods and named_pods <= our_pods:
             return builder.passed(
-                f"its series name {', '.join(sorted(named))}, which holds it", uuid
+                f"its series name {', '.join(sorted(named_pods))}, which holds it", uuid
             )
         exported = _exported(device, evidence)
-        ended = all(name.startswith(VERIFY_PREFIX) for name in named)
-        if exported and exported <= our_pods and ended:
+        all_have_ended = all(name.startswith(VERIFY_PREFIX) for name in named_pods)
+        if exported and exported <= our_pods and all_have_ended:
             stored = _named_before_the_next_sample(device, evidence, exported)
             if stored:
                 return builder.passed(stored, uuid)
-        others = ", ".join(sorted(named)) or "no pod"
+        other_names = ", ".join(sorted(named_pods)) or "no pod"
         return builder.failed(
-            f"{_holding(our_pods)} it, its series name {others}",
+            f"{_holding(our_pods)} it, its series name {other_names}",
             "the exporter needs DCGM_EXPORTER_KUBERNETES=true and the kubelet's pod-resources "
             "socket; the ServiceMonitor must drop the target's own pod and namespace labels",
             uuid,
         )
-    if named and named <= other_pods:
-        return builder.passed(f"its series name {', '.join(named)}, which holds a GPU here", uuid)
-    return builder.not_covered(_NOBODY, "", uuid)
+    if named_pods and named_pods <= other_pods:
+        return builder.passed(
+            f"its series name {', '.join(named_pods)}, which holds a GPU here", uuid
+        )
+    return builder.not_covered(_NOT_HELD, "", uuid)
 
 
 @dataclass(frozen=True)
@@ -107,52 +111,52 @@ class _Shares:
     + alike: devices that have these series: compute instances of one GPU instance
     """
 
-    named: frozenset[tuple[str, ...]]
-    ours: Set[str]
+    named_shares: frozenset[tuple[str, ...]]
+    own_pods: Set[str]
     elsewhere: Set[str]
-    others: Set[str]
-    alike: int
+    other_pods: Set[str]
+    share_count: int
 
     @property
     def pods(self) -> set[str]:
-        return {pod for pod, *_ in self.named}
+        return {pod for pod, *_ in self.named_shares}
 
     @property
     def unknown(self) -> set[str]:
         """Named pods of which nothing is known; other verifications' have just ended."""
-        pods = self.pods - self.ours - self.elsewhere - self.others
+        pods = self.pods - self.own_pods - self.elsewhere - self.other_pods
         return {name for name in pods if not name.startswith(VERIFY_PREFIX)}
 
     @property
     def problem(self) -> str:
         """What is wrong with the names; "" when nothing is."""
-        if missing := self.ours - self.pods:
-            return f"{_holding(missing)} a share of it, its series name {_listed(self.pods)}"
+        if missing := self.own_pods - self.pods:
+            return f"{_holding(missing)} a share of it, its series name {_join_names(self.pods)}"
         if wrong := self.pods & self.elsewhere:
-            return f"its series name {_listed(wrong)}, which holds a share of another GPU"
-        if unnumbered := {pod for pod, _, number in self.named if not number}:
-            return f"its series name {_listed(unnumbered)} without saying which share"
-        numbers = Counter(number for _, _, number in self.named)
-        if twice := sorted(number for number, count in numbers.items() if count > self.alike):
-            pods = {pod for pod, _, number in self.named if number == twice[0]}
-            return f"its series give share {twice[0]} to several containers, of {_listed(pods)}"
+            return f"its series name {_join_names(wrong)}, which holds a share of another GPU"
+        if unnumbered := {pod for pod, _, number in self.named_shares if not number}:
+            return f"its series name {_join_names(unnumbered)} without saying which share"
+        numbers = Counter(number for _, _, number in self.named_shares)
+        if twice := sorted(number for number, count in numbers.items() if count > self.share_count):
+            pods = {pod for pod, _, number in self.named_shares if number == twice[0]}
+            return f"its series give share {twice[0]} to several containers, of {_join_names(pods)}"
         return ""
 
 
 def _shares(
-    device: Device, host: Host, evidence: Evidence, ours: Mapping[SeriesKey | None, set[str]]
+    device: Device, host: Host, evidence: Evidence, own_pods: Mapping[SeriesKey | None, set[str]]
 ) -> _Shares:
-    our_pods = ours.get(device.key, set())
+    our_pods = own_pods.get(device.key, set())
     return _Shares(
-        named=frozenset(
+        named_shares=frozenset(
             (item.pod, *(*item.share, "", "")[:2])  # beside that there may be an HPC job
             for item in evidence.metrics.series or ()
             if item.key == device.key and item.pod
         ),
-        ours=our_pods,
-        elsewhere={pod for pods in ours.values() for pod in pods} - our_pods,
-        others={pod.key for pod in evidence.gpu_pods if pod.node == host.node},
-        alike=sum(other.key == device.key for other in host.devices),
+        own_pods=our_pods,
+        elsewhere={pod for pods in own_pods.values() for pod in pods} - our_pods,
+        other_pods={pod.key for pod in evidence.gpu_pods if pod.node == host.node},
+        share_count=sum(other.key == device.key for other in host.devices),
     )
 
 
@@ -169,26 +173,27 @@ def _shared_finding(
     """
     uuid = device.uuid
     exported = _exported(device, evidence)
-    if shares.ours - shares.pods and shares.ours <= exported and not exported & shares.elsewhere:
-        stored = _named_before_the_next_sample(device, evidence, shares.ours)
+    own_pods = shares.own_pods
+    if own_pods - shares.pods and own_pods <= exported and not exported & shares.elsewhere:
+        stored = _named_before_the_next_sample(device, evidence, own_pods)
         if stored and not shares.unknown:
             return builder.passed(stored, uuid)
     if shares.problem:
         return builder.failed(shares.problem, _SHARES, uuid)
     if shares.unknown:
-        why = f"its series name {_listed(shares.unknown)}, which held no GPU when this began"
-        return builder.not_covered(why, "verify again: it may be a new pod", uuid)
-    if not shares.ours and not shares.named:
-        return builder.not_covered(_NOBODY, "", uuid)
-    each = (f"{pod} (share {number})" for pod, _, number in sorted(shares.named))
-    return builder.passed(f"its series name {', '.join(each)}", uuid)
+        reason = f"its series name {_join_names(shares.unknown)}, which held no GPU when this began"
+        return builder.not_covered(reason, "verify again: it may be a new pod", uuid)
+    if not shares.own_pods and not shares.named_shares:
+        return builder.not_covered(_NOT_HELD, "", uuid)
+    share_texts = (f"{pod} (share {number})" for pod, _, number in sorted(shares.named_shares))
+    return builder.passed(f"its series name {', '.join(share_texts)}", uuid)
 
 
 def _holding(pods: Set[str]) -> str:
-    return f"{_listed(pods)} {'holds' if len(pods) == 1 else 'hold'}"
+    return f"{_join_names(pods)} {'holds' if len(pods) == 1 else 'hold'}"
 
 
-def _listed(pods: Set[str]) -> str:
+def _join_names(pods: Set[str]) -> str:
     return ", ".join(sorted(pods)) or "no pod"
 
 

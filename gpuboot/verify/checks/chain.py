@@ -23,7 +23,8 @@ from gpuboot.verify.checks import (
     services,
 )
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.evidence import Evidence, Host
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import (
     GPU_LINKS,
     NOT_REACHED,
@@ -125,7 +126,7 @@ def _metric_findings(host: Host, evidence: Evidence, settings: Settings) -> list
     ]
 
 
-def demanded(evidence: Evidence, settings: Settings) -> dict[str, tuple[str, ...]]:
+def required_links(evidence: Evidence, settings: Settings) -> dict[str, tuple[str, ...]]:
     """Node -> the links that each of its GPUs has to pass before it is proven.
 
     Those are what level and settings demand, without what does not concern a host.
@@ -139,5 +140,5 @@ def _links(host: Host, evidence: Evidence, settings: Settings) -> list[str]:
         links = [link for link in links if link != "collective"]  # there is nobody to reduce with
     if len(evidence.hosts) < 2:
         links = [link for link in links if link != "internode"]
-    told = health.without(links, host, evidence, limits(settings, host))
-    return hosts.without(told, host)
+    available_links = health.without(links, host, evidence, limits(settings, host))
+    return hosts.without(available_links, host)

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping
 
 from gpuboot.verify.checks.cluster_check import Answer, ClusterCheck
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.findings import Finding, from_file
 
-_AGAIN = "ask by hand, on a control plane: `kubectl get --raw {}`"
+_ASK_MANUALLY = "ask by hand, on a control plane: `kubectl get --raw {}`"
 
 
 def evaluate(answers: Mapping[str, Answer] | None) -> list[Finding]:
@@ -18,13 +18,15 @@ def evaluate(answers: Mapping[str, Answer] | None) -> list[Finding]:
     if answers is None:
         return []
     return [
-        from_file(check.link, one, one.node)
+        from_file(check.link, verdict, verdict.node)
         for check in CLUSTER_CHECKS
-        for one in _says(check, answers.get(check.link.name, Answer(error="it was not asked")))
+        for verdict in _verdicts(
+            check, answers.get(check.link.name, Answer(error="it was not asked"))
+        )
     ]
 
 
-def _says(check: ClusterCheck, answer: Answer) -> Iterable[Says]:
+def _verdicts(check: ClusterCheck, answer: Answer) -> Iterable[CheckVerdict]:
     error = answer.error
     if not error:
         try:
@@ -32,4 +34,4 @@ def _says(check: ClusterCheck, answer: Answer) -> Iterable[Says]:
         except (ValueError, LookupError, TypeError, AttributeError) as wrong:
             start = answer.body[:60].decode(errors="replace")
             error = f"an answer of another shape ({wrong!r}): {start!r}"
-    return [Says(status="unknown", detail=error, remedy=_AGAIN.format(check.path))]
+    return [CheckVerdict(status="unknown", detail=error, remedy=_ASK_MANUALLY.format(check.path))]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,4 @@ class ClusterCheck:
     link: Link
     behind: str
     path: str
-    evaluate: Callable[[Any], Iterable[Says]]
+    evaluate: Callable[[Any], Iterable[CheckVerdict]]

@@ -35,20 +35,20 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
 def _certificates(item: ControlPlane, days: int) -> Finding:
     builder = FindingBuilder("certificates", "certificates are valid", item.node)
     if item.error or not item.certificates:
-        why = item.error or "no certificate was found"
-        return builder.unknown(why, "let this run reach the node")
-    if gone := certificates.expired(item.certificates, item.clock):
-        return builder.failed(f"expired: {', '.join(map(str, gone))}", _expired_remedy(gone))
-    first = min(item.certificates, key=lambda one: one.expires)
+        reason = item.error or "no certificate was found"
+        return builder.unknown(reason, "let this run reach the node")
+    if expired := certificates.expired(item.certificates, item.clock):
+        return builder.failed(f"expired: {', '.join(map(str, expired))}", _expired_remedy(expired))
+    first = min(item.certificates, key=lambda certificate: certificate.expires)
     left = int((first.expires - item.clock) // DAY_S)
     text = f"the first to expire is {first}, in {left} days"
     return builder.passed(f"{text}; deploys/site.py renews it" if left < days else text)
 
 
-def _expired_remedy(gone: list[Certificate]) -> str:
-    if any(item.renewable for item in gone):
+def _expired_remedy(expired: list[Certificate]) -> str:
+    if any(item.renewable for item in expired):
         return _RENEWAL
-    if any(item.name.startswith(_KUBELET) for item in gone):
+    if any(item.name.startswith(_KUBELET) for item in expired):
         return _REJOIN
     return (
         "it is not one that kubeadm renews: see kubernetes.io, Manual Rotation of CA Certificates"
@@ -59,24 +59,24 @@ def _backup(item: ControlPlane, settings: Backup) -> Finding:
     builder = FindingBuilder("backup", "backup of etcd", item.node)
     if item.error:
         return builder.unknown(item.error, "let this run reach the node")
-    found, longest = backup.of_cluster(item.backups), settings.max_age_h
-    if not found:
+    backups, longest = backup.of_cluster(item.backups), settings.max_age_h
+    if not backups:
         return builder.failed("there is none of this cluster", _BACKUP)
-    age_h = (item.clock - found[0].taken) / 3600
+    age_h = (item.clock - backups[0].taken_at) / 3600
     if abs(age_h) > longest:
         if age_h < 0:
-            ahead = f"the newest is of {-age_h:.0f} h from now: {found[0]}"
-            return builder.failed(f"{ahead}; the node's clock was set back", _BACKUP)
-        old = f"the newest is {age_h:.0f} h old, more than {longest} h: {found[0]}"
+            future = f"the newest is of {-age_h:.0f} h from now: {backups[0]}"
+            return builder.failed(f"{future}; the node's clock was set back", _BACKUP)
+        old = f"the newest is {age_h:.0f} h old, more than {longest} h: {backups[0]}"
         return builder.failed(old, _BACKUP)
     if item.backups.failed:
-        said = (
+        detail = (
             f"the timer's last one failed ({item.backups.failed}) and none was good since; the "
-            f"newest is {found[0]}"
+            f"newest is {backups[0]}"
         )
-        return builder.failed(said, _BACKUP)
-    count = "1 backup" if len(found) == 1 else f"{len(found)} backups"
-    text = f"{count}, the newest {age_h:.1f} h old: {found[0]}"
+        return builder.failed(detail, _BACKUP)
+    count = "1 backup" if len(backups) == 1 else f"{len(backups)} backups"
+    text = f"{count}, the newest {age_h:.1f} h old: {backups[0]}"
     target = backup_copy.target(settings)
     if target and (wrong := _copy_fault(item, target, longest)):
         return builder.failed(f"{wrong}; on the node: {text}", _COPY)
@@ -90,7 +90,7 @@ def _copy_fault(item: ControlPlane, target: str, max_age_h: int) -> str:
         return f"the last copy to {target} failed ({failed}), and none was good since"
     if copied is None or copied.to != target:
         return f"none has been copied to {target}"
-    age_h = (item.clock - copied.taken) / 3600
+    age_h = (item.clock - copied.taken_at) / 3600
     if age_h < -max_age_h:
         return f"the newest in {target} is of {-age_h:.0f} h from now: the clock was set back"
     if age_h > max_age_h:

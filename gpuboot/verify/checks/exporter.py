@@ -12,8 +12,8 @@ from gpuboot.verify.checks.limits import (
     monitored_devices,
     unidentified_series,
 )
-from gpuboot.verify.devices import Device, Sensor, SeriesKey
-from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, Reading
+from gpuboot.verify.devices import Device, Host, Sensor, SeriesKey
+from gpuboot.verify.evidence import Evidence, ExporterScrape, Reading
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 MAX_TEMPERATURE = 125.0  # °C; GPUs shut themselves down before
@@ -40,8 +40,8 @@ def exporter(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
         ]
     if len(answers) > 1:
         pods = ", ".join(answer.pod for answer in answers)
-        why = f"{len(answers)} dcgm-exporters report this node: {pods}"
-        return [builder.failed(why, limits.remedies.exporter_twice)]
+        reason = f"{len(answers)} dcgm-exporters report this node: {pods}"
+        return [builder.failed(reason, limits.remedies.exporter_twice)]
     answer = answers[0]
     if answer.error:
         return [builder.failed(f"{answer.pod}: {answer.error}", limits.remedies.exporter_down)]
@@ -56,8 +56,8 @@ def _unknown_devices(
     host: Host, readings: Iterable[SeriesKey], limits: Limits, builder: FindingBuilder
 ) -> list[Finding]:
     """GPUs and slices that only the exporter knows."""
-    known: set[SeriesKey | None] = {(gpu.uuid, "") for gpu in host.gpus}
-    known |= {device.key for device in host.devices}
+    known_keys: set[SeriesKey | None] = {(gpu.uuid, "") for gpu in host.gpus}
+    known_keys |= {device.key for device in host.devices}
     # without `nvidia-smi -q` nobody can say which slices are its own
     unidentified = {device.gpu.uuid for device in host.devices if device.key is None}
     restart = limits.remedies.exporter_restart
@@ -69,7 +69,7 @@ def _unknown_devices(
             uuid,
         )
         for uuid, slice_ in sorted(readings)
-        if (uuid, slice_) not in known and uuid not in unidentified
+        if (uuid, slice_) not in known_keys and uuid not in unidentified
     ]
 
 
@@ -92,10 +92,10 @@ def _device_finding(
     if wrong := _implausible(reading):
         remedy = f"DCGM answers without values: {restart}, then see nvidia-smi -q"
         return builder.failed(wrong, remedy, uuid)
-    if limits.every_sensor and (lacking := _missing_sensors(device, reading)):
-        fields = ", ".join(_FIELDS[sensor] for sensor in lacking)
-        why = f"nvidia-smi shows {', '.join(lacking)}, the exporter does not ({fields})"
-        return builder.failed(why, f"{restart}, and read its log", uuid)
+    if limits.every_sensor and (missing_sensors := _missing_sensors(device, reading)):
+        fields = ", ".join(_FIELDS[sensor] for sensor in missing_sensors)
+        reason = f"nvidia-smi shows {', '.join(missing_sensors)}, the exporter does not ({fields})"
+        return builder.failed(reason, f"{restart}, and read its log", uuid)
     earlier = _earlier(evidence.exporters_before, node, key)
     still = (
         earlier is not None
@@ -111,13 +111,13 @@ def _device_finding(
 
 def _values(reading: Reading) -> str:
     """Its values; what this kind of GPU cannot tell is named as absent."""
-    shown = [
+    readings = [
         (reading.temperature, "°C", "temperature"),
         (reading.power, "W", "power draw"),
         (reading.memory, "MiB", "device memory"),
     ]
     return ", ".join(
-        f"no {name}" if value is None else f"{value:g} {unit}" for value, unit, name in shown
+        f"no {name}" if value is None else f"{value:g} {unit}" for value, unit, name in readings
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gpuboot.telemetry.fields import BY_NAME
-from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, RequestedFields
+from gpuboot.telemetry.requested_fields import RequestedFields
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import Evidence, ExporterScrape
 from gpuboot.verify.findings import Finding, FindingBuilder
 
-_SHOWN = 4
+_MAX_SHOWN = 4
 REMEDY = (
     "run deploys/site.py, which starts the exporter with the current list; if the run changes "
     "nothing, delete this node's dcgm-exporter pod: a running one keeps the list it started with"
@@ -48,8 +50,8 @@ def _wrong(
     parts = []
     if answer.fields_digest not in {None, requested.digest}:
         parts.append("it was started with another list of fields")
-    if more := {name for name in answer.names - requested.names if name.startswith("DCGM_FI_")}:
-        parts.append(f"it collects {_some(more)}, which is not in its list")
+    if extra := {name for name in answer.names - requested.names if name.startswith("DCGM_FI_")}:
+        parts.append(f"it collects {_some(extra)}, which is not in its list")
     missing = {name for name in requested.names - answer.names if not _may_be_absent(name)}
     if answer.fields_digest is None:
         missing -= {name for other in all_scrapes for name in other.names}
@@ -65,5 +67,5 @@ def _may_be_absent(name: str) -> bool:
 
 
 def _some(names: Collection[str]) -> str:
-    shown = ", ".join(sorted(names)[:_SHOWN])
-    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown
+    listing = ", ".join(sorted(names)[:_MAX_SHOWN])
+    return f"{listing} and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else listing

@@ -16,7 +16,8 @@ from gpuboot.hosts.dcgm import CHECKS, RESULTS
 from gpuboot.hosts.health_watches import HEAT_AND_POWER, Card
 from gpuboot.verify.checks.limits import Limits
 from gpuboot.verify.dcgm_results import FAILS
-from gpuboot.verify.evidence import Evidence, ExporterScrape, HealthValue, Host
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import Evidence, ExporterScrape, HealthValue
 from gpuboot.verify.findings import Finding, FindingBuilder
 from gpuboot.verify.firing_alerts import FiringAlert
 
@@ -30,13 +31,13 @@ class Sign:
 
     + metric: its name
     + bad: whether a value does
-    + says: what it means; `{value}` is filled in
+    + message: what it means; `{value}` is filled in
     + action: what the GPU needs
     """
 
     metric: str
     bad: Callable[[float], bool]
-    says: str
+    message: str
     action: Action
 
 
@@ -52,7 +53,7 @@ def _has(bit: int) -> Callable[[float], bool]:
     return lambda value: bool(int(value) & bit)
 
 
-# Numbers and their sources are those of the alerts on the same fields (gpuboot/rules).
+# Numbers and their sources are those of the alerts on the same fields (gpuboot/monitoring/rules).
 SIGNS: Sequence[Sign] = (
     Sign("DCGM_FI_DEV_ROW_REMAP_FAILURE", _is(1), "a memory row could not be remapped", "replace"),
     Sign("DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG", _is(1), "its memory is unrepairable", "replace"),
@@ -72,10 +73,7 @@ SIGNS: Sequence[Sign] = (
         "reset",
     ),
     Sign(
-        "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
-        _has(_HW_THERMAL),
-        "it is slowed down for heat",
-        "cool",
+        "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", _has(_HW_THERMAL), "it is slowed down for heat", "cool"
     ),
     Sign(
         "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
@@ -97,7 +95,7 @@ class Result:
     """
 
     meaning: health_watches.Severity | Literal["unknown"]
-    says: str
+    message: str
 
 
 def evaluate(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
@@ -108,15 +106,15 @@ def evaluate(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     """
     builder = FindingBuilder("health", "nothing calls for a repair", host.node)
     answer = _answer(host, evidence)
-    told = answer if answer is not None and answer.names & METRICS else None
+    scrape = answer if answer is not None and answer.names & METRICS else None
     alerts = evidence.metrics.alerts or ()
     findings = [
-        _gpu_finding(gpu.uuid, host, told, alerts, limits, builder)
+        _gpu_finding(gpu.uuid, host, scrape, alerts, limits, builder)
         for gpu in host.working
         if gpu.uuid
     ]
     by_host_alone = answer is not None and limits.dcgm_on_hosts
-    return [item for item in findings if told or by_host_alone or item.status == "fail"]
+    return [item for item in findings if scrape or by_host_alone or item.status == "fail"]
 
 
 def without(links: Iterable[str], host: Host, evidence: Evidence, limits: Limits) -> list[str]:
@@ -124,11 +122,9 @@ def without(links: Iterable[str], host: Host, evidence: Evidence, limits: Limits
 
     That is where the site's own list of fields has no such value, and no host engine is asked.
     """
-    answer = _answer(host, evidence)
+    answer = None if limits.dcgm_on_hosts else _answer(host, evidence)
     silent = answer is not None and answer.names and not answer.names & METRICS
-    return [
-        link for link in links if not (silent and link == "health" and not limits.dcgm_on_hosts)
-    ]
+    return [link for link in links if not (silent and link == "health")]
 
 
 def _answer(host: Host, evidence: Evidence) -> ExporterScrape | None:
@@ -149,27 +145,28 @@ def _gpu_finding(
     values = [value for value in answer.health if value.uuid == uuid] if answer else []
     watches = _watches(host, uuid, values, limits)
     critical = [
-        one
-        for one in alerts
-        if one.gpu_uuid == uuid and one.severity == "critical" and one.action in _REPAIRS
+        alert
+        for alert in alerts
+        if alert.gpu_uuid == uuid and alert.severity == "critical" and alert.action in _REPAIRS
     ]
     faults = [*_signs(values), *_failing(watches), *(_diagnosed(host, uuid, limits))]
     if (faults or critical) and (values or limits.dcgm_on_hosts):
-        said = [text for text, _ in faults] + [f"alert {one.name} fires" for one in critical]
+        messages = [text for text, _ in faults]
+        messages += [f"alert {alert.name} fires" for alert in critical]
         actions = [action for _, action in faults]
         actions = actions or ["replace" if _replaces(critical) else "reset"]
-        detail = "; ".join(dict.fromkeys(said))
+        detail = "; ".join(dict.fromkeys(messages))
         return builder.failed(detail, _remedy(actions[0], uuid, limits), uuid)
     if answer and not values:
         remedy = f"{limits.remedies.exporter_restart}, and read its log"
         return builder.unknown("the exporter has no value that tells of faults", remedy, uuid)
     if limits.dcgm_on_hosts and (missing := _missing(host, uuid)):
         return builder.unknown(*missing, uuid)
-    if unknown := _said(watches, "unknown"):
+    if unknown := _joined_messages(watches, "unknown"):
         return builder.unknown(unknown, _UNKNOWN_REMEDY, uuid)
     counted = f"{len({value.metric for value in values})} values, " if values else ""
     also = "; DCGM's host engine finds nothing" if limits.dcgm_on_hosts and not watches else ""
-    evidence = _said(watches, "warning", "info")
+    evidence = _joined_messages(watches, "warning", "info")
     return builder.passed(
         f"{counted}all well{also}" + (f"; DCGM says: {evidence}" if evidence else ""), uuid
     )
@@ -184,7 +181,7 @@ _UNKNOWN_REMEDY = (
 def _signs(values: Iterable[HealthValue]) -> list[tuple[str, Action]]:
     """What the exporter's fields tell of faults, and what that calls for."""
     return [
-        (sign.says.format(value=value.value), sign.action)
+        (sign.message.format(value=value.value), sign.action)
         for sign in SIGNS
         for value in values
         if value.metric == sign.metric and sign.bad(value.value)
@@ -194,8 +191,8 @@ def _signs(values: Iterable[HealthValue]) -> list[tuple[str, Action]]:
 def _watches(host: Host, uuid: str, values: Iterable[HealthValue], limits: Limits) -> list[Result]:
     """What DCGM's health watches say of a GPU, by the exporter and by a host engine."""
     model = next((gpu.name for gpu in host.working if gpu.uuid == uuid), "")
-    card = Card(model, beside=len(host.working) - 1)
-    found = [
+    card = Card(model, other_gpus=len(host.working) - 1)
+    entries = [
         (
             value.watch,
             value.code,
@@ -205,44 +202,53 @@ def _watches(host: Host, uuid: str, values: Iterable[HealthValue], limits: Limit
         for value in values
         if value.metric == WATCHES and value.value > 0
     ]
-    found += [
-        (one.what, one.code, one.level, f"DCGM's host engine {{}} {one.what}: {one.text}")
+    entries += [
+        (
+            entry.subject,
+            entry.code,
+            entry.level,
+            f"DCGM's host engine {{}} {entry.subject}: {entry.text}",
+        )
         for answer in (host.dcgm if limits.dcgm_on_hosts else ())
         if answer.check == "health" and not answer.is_stale
-        for one in answer.of(uuid)
-        if one.level > 0
+        for entry in answer.of(uuid)
+        if entry.level > 0
     ]
-    return [_result(card, *one) for one in found]
+    return [_result(card, *entry) for entry in entries]
 
 
-def _result(card: Card, watch: str, code: str, level: float, says: str) -> Result:
-    """+ says: the place for the verb is `{}`"""
+def _result(card: Card, watch: str, code: str, level: float, template: str) -> Result:
+    """+ template: the place for the verb is `{}`"""
     fails = level >= health_watches.FAILS
-    known = health_watches.meaning(watch, code, card)
-    said = says.replace("{}", "fails" if fails else "warns", 1)
-    if known is None:
-        lacking = fails and watch not in HEAT_AND_POWER
-        return Result("unknown" if lacking else "warning", f"{said}, which gpuboot does not know")
-    severity = known.severity(level)
-    return Result(severity, f"{said}: {known.why}" if severity == "info" and known.why else said)
+    meaning = health_watches.meaning(watch, code, card)
+    message = template.replace("{}", "fails" if fails else "warns", 1)
+    if meaning is None:
+        is_unlisted = fails and watch not in HEAT_AND_POWER
+        return Result(
+            "unknown" if is_unlisted else "warning", f"{message}, which gpuboot does not know"
+        )
+    severity = meaning.severity(level)
+    cause = f": {meaning.cause}" if severity == "info" and meaning.cause else ""
+    return Result(severity, f"{message}{cause}")
 
 
 def _failing(watches: Iterable[Result]) -> list[tuple[str, Action]]:
-    return [(one.says, "reset") for one in watches if one.meaning == "critical"]
+    return [(result.message, "reset") for result in watches if result.meaning == "critical"]
 
 
-def _said(watches: Iterable[Result], *meanings: str) -> str:
-    return "; ".join(dict.fromkeys(one.says for one in watches if one.meaning in meanings))
+def _joined_messages(watches: Iterable[Result], *meanings: str) -> str:
+    messages = (result.message for result in watches if result.meaning in meanings)
+    return "; ".join(dict.fromkeys(messages))
 
 
 def _diagnosed(host: Host, uuid: str, limits: Limits) -> list[tuple[str, Action]]:
     """What the host engine's diagnosis fails of a GPU, and what that calls for."""
     return [
-        (f"DCGM's diagnosis fails {one.what}: {one.text}", "diagnosis")
+        (f"DCGM's diagnosis fails {verdict.subject}: {verdict.text}", "diagnosis")
         for answer in (host.dcgm if limits.dcgm_on_hosts else ())
         if answer.check == "diag" and not answer.is_stale
-        for one in answer.of(uuid)
-        if one.level >= FAILS
+        for verdict in answer.of(uuid)
+        if verdict.level >= FAILS
     ]
 
 
@@ -251,14 +257,14 @@ def _missing(host: Host, uuid: str) -> tuple[str, str] | None:
     for check in CHECKS:
         unit = f"gpuboot-dcgm-{check}"
         remedy = f"on the node: `systemctl start {unit}`, then `journalctl -n 20 -u {unit}`"
-        answer = next((one for one in host.dcgm if one.check == check), None)
+        answer = next((candidate for candidate in host.dcgm if candidate.check == check), None)
         if answer is None:
             return f"DCGM's host engine has not been asked (dcgmi {check})", remedy
         if answer.is_stale:
             hours = answer.age_s / 3600
             if hours < 0:
-                ahead = f"DCGM's last answer is of {-hours:.1f} h from now (dcgmi {check})"
-                return f"{ahead}: the node's clock was set back", remedy
+                detail = f"DCGM's last answer is of {-hours:.1f} h from now (dcgmi {check})"
+                return f"{detail}: the node's clock was set back", remedy
             return f"DCGM's host engine answered {hours:.1f} h ago (dcgmi {check})", remedy
         if check == "health" and not answer.of(uuid):
             return "DCGM's host engine does not know this GPU", (
@@ -268,7 +274,7 @@ def _missing(host: Host, uuid: str) -> tuple[str, str] | None:
 
 
 def _replaces(alerts: Iterable[FiringAlert]) -> bool:
-    return any(one.action == "replace" for one in alerts)
+    return any(alert.action == "replace" for alert in alerts)
 
 
 def _remedy(action: str, uuid: str, limits: Limits) -> str:

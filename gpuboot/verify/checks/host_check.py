@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 
 TIMED_OUT = 124  # exit status of timeout(1)
 
 
 @dataclass(frozen=True)
-class Printed:
+class CommandOutput:
     """What a check's command printed on a host.
 
     + exit: its status
-    + asked, answered: our time before and after, seconds since 1970; 0: nobody noted it
+    + requested, answered: our time before and after, seconds since 1970; 0: nobody noted it
     """
 
     text: str = ""
     exit: int = 0
-    asked: float = 0.0
+    requested: float = 0.0
     answered: float = 0.0
 
 
@@ -43,5 +43,5 @@ class HostCheck:
     link: Link
     behind: str
     command: str
-    evaluate: Callable[[Mapping[str, str], Printed], Iterable[Says]]
+    evaluate: Callable[[Mapping[str, str], CommandOutput], Iterable[CheckVerdict]]
     timeout_s: int = 30

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuboot.verify.checks.host_check import HostCheck
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
-from gpuboot.verify.evidence import Host
+from gpuboot.verify.devices import Host
 from gpuboot.verify.findings import Finding, from_file
 
 NAMES = frozenset(check.link.name for check in HOST_CHECKS)
@@ -15,20 +15,24 @@ NAMES = frozenset(check.link.name for check in HOST_CHECKS)
 
 def evaluate(host: Host) -> list[Finding]:
     """The findings of one host; none of links that do not concern it, or that nobody asked for."""
-    if host.error or host.printed is None:
+    if host.error or host.outputs is None:
         return []
     return [finding for check in HOST_CHECKS for finding in _of(check, host)]
 
 
 def _of(check: HostCheck, host: Host) -> Iterable[Finding]:
-    printed = (host.printed or {}).get(check.link.name)
-    said: Iterable[Says]
-    if printed is None:
+    output = (host.outputs or {}).get(check.link.name)
+    verdicts: Iterable[CheckVerdict]
+    if output is None:
         remedy = f"run it there by hand: `{check.command}`"
-        said = [Says(status="unknown", detail="the host did not answer this check", remedy=remedy)]
+        verdicts = [
+            CheckVerdict(
+                status="unknown", detail="the host did not answer this check", remedy=remedy
+            )
+        ]
     else:
-        said = check.evaluate({gpu.uuid: gpu.name for gpu in host.working}, printed)
-    return [from_file(check.link, one, host.node) for one in said]
+        verdicts = check.evaluate({gpu.uuid: gpu.name for gpu in host.working}, output)
+    return [from_file(check.link, verdict, host.node) for verdict in verdicts]
 
 
 def without(links: Iterable[str], host: Host) -> list[str]:

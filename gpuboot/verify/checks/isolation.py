@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuboot.verify.checks.pod_remedies import POD_IS_GONE, without_answer
-from gpuboot.verify.evidence import Evidence, Host, IsolationResult
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import Evidence, IsolationResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 from gpuboot.verify.isolation_probe import ANNOTATION, VOLUME
 

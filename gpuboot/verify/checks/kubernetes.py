@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from gpuboot.verify.checks import pod_remedies
 from gpuboot.verify.checks.layout import expected_resources, other_layout, unsupported_layout
 from gpuboot.verify.checks.operating_system import UNPARTITIONED, UNPARTITIONED_REMEDY
-from gpuboot.verify.devices import GPU_RESOURCE, Device, MigStrategy
-from gpuboot.verify.evidence import Evidence, GpuPod, Host, KubeNode, WorkloadResult
+from gpuboot.verify.devices import GPU_RESOURCE, Device, Host, MigStrategy
+from gpuboot.verify.evidence import Evidence, GpuPod, KubeNode, WorkloadResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 from gpuboot.verify.mig_devices import uses_mig
 
@@ -28,7 +28,7 @@ _NO_DRIVER_REMEDY = (
     "specification: `nvidia-ctk cdi list`"
 )
 _ALLOCATABLE = "allocatable GPUs = inventory"
-_NOBODY = "the GPU Operator is switched off, and nothing else offers GPUs on this node"
+_NO_OPERATOR = "the GPU Operator is switched off, and nothing else offers GPUs on this node"
 _NOBODY_REMEDY = "set gpu_operator.enabled = True, or install a device plugin, then verify again"
 _STRATEGY = "nvidia.com/mig.strategy"  # GPU feature discovery's label: what the plugin runs with
 
@@ -49,13 +49,14 @@ def evaluate(
     node = evidence.nodes.get(host.node)
     if not operator and node and node.ready and not (node.gpus or any(node.mig.values())):
         builder = FindingBuilder("allocatable", _ALLOCATABLE, host.node)
-        offered = [
-            builder.not_covered(_NOBODY, _NOBODY_REMEDY, device.uuid) for device in host.devices
+        offer_findings = [
+            builder.not_covered(_NO_OPERATOR, _NOBODY_REMEDY, device.uuid)
+            for device in host.devices
         ]
     else:
-        offered = allocatable(host, evidence, slices, strategy)
+        offer_findings = allocatable(host, evidence, slices, strategy)
     return [
-        *offered,
+        *offer_findings,
         *workload(host, evidence, slices, strategy),
     ]
 
@@ -77,9 +78,9 @@ def allocatable(
     strategy = effective_strategy(node, strategy)
     if strategy == "none" and (mig_devices := [item for item in host.devices if item.instance]):
         remedy = "set gpu_operator.mig_strategy to single or mixed, or switch MIG off"
-        why = "MIG is on, and under the strategy none the device plugin offers no MIG device"
+        reason = "MIG is on, and under the strategy none the device plugin offers no MIG device"
         return [
-            builder.not_covered(why, remedy, device.uuid) for device in mig_devices
+            builder.not_covered(reason, remedy, device.uuid) for device in mig_devices
         ] + _resource_findings(host, evidence, node, slices, strategy, builder)
     if problem := unsupported_layout(host, strategy) or other_layout(host):
         return [builder.failed(*problem)]
@@ -93,8 +94,8 @@ def allocatable(
 def effective_strategy(node: KubeNode | None, default: MigStrategy) -> MigStrategy:
     """The MIG strategy of a node's device plugin."""
     label = node.labels.get(_STRATEGY, "") if node else ""
-    known: dict[str, MigStrategy] = {"none": "none", "single": "single", "mixed": "mixed"}
-    return known.get(label, default)
+    strategies: dict[str, MigStrategy] = {"none": "none", "single": "single", "mixed": "mixed"}
+    return strategies.get(label, default)
 
 
 def _resource_findings(
@@ -106,13 +107,13 @@ def _resource_findings(
     builder: FindingBuilder,
 ) -> list[Finding]:
     expected = expected_resources(host, slices, strategy)
-    offered = {GPU_RESOURCE: node.gpus, **node.mig}
+    offered_counts = {GPU_RESOURCE: node.gpus, **node.mig}
     return [
         finding
-        for resource in sorted({*expected, *(name for name, n in offered.items() if n)})
+        for resource in sorted({*expected, *(name for name, n in offered_counts.items() if n)})
         for finding in _compare_count(
             resource,
-            offered.get(resource, 0),
+            offered_counts.get(resource, 0),
             expected.get(resource, 0),
             [item for item in host.devices if item.resource(strategy) == resource],
             frozenset()
@@ -138,32 +139,32 @@ def _uuids_seen_by_pods(host: Host, evidence: Evidence, resource: str) -> frozen
 
 def _compare_count(
     resource: str,
-    offered: int,
+    offered_count: int,
     expected: int,
     devices: Sequence[Device],
-    ran: frozenset[str],
+    run_uuids: frozenset[str],
     builder: FindingBuilder,
 ) -> list[Finding]:
     """One resource: as many as expected, or which are too many or too few.
 
-    + ran: UUIDs on which pods ran; empty: nobody can say which are offered
+    + run_uuids: UUIDs on which pods ran; empty: nobody can say which are offered
     """
-    offer = f"{offered} of {expected} {resource} allocatable"
+    offer = f"{offered_count} of {expected} {resource} allocatable"
     uuids = sorted(device.uuid for device in devices)
-    if offered == expected:
+    if offered_count == expected:
         return [builder.passed(offer, uuid) for uuid in uuids]
-    if offered > expected:
+    if offered_count > expected:
         remedy = (
             "correct the inventory's gpus, or gpu_operator.time_slices, and deploy again"
             if resource == GPU_RESOURCE
             else "nvidia-smi -L lists other MIG devices: restart the device plugin on this node"
         )
         return [builder.failed(offer, remedy)]
-    if not ran or not uuids:
+    if not run_uuids or not uuids:
         return [builder.failed(offer, PLUGIN_REMEDY)]
     return [
         builder.passed(f"{offer}, this one among them", uuid)
-        if uuid in ran
+        if uuid in run_uuids
         else builder.failed(f"{offer}, this one is not", PLUGIN_REMEDY, uuid)
         for uuid in uuids
     ]
@@ -277,8 +278,8 @@ def _not_run(
         reason = "its GPUs are shared: the scheduler does not say which of them a pod gets"
         return builder.not_covered(reason, "verify before they are shared", uuid)
     if any(not result.uuids for result in results):
-        why = "a pod failed before it listed its GPU"
-        return builder.unknown(why, pod_remedies.POD_IS_GONE, uuid)
+        cause = "a pod failed before it listed its GPU"
+        return builder.unknown(cause, pod_remedies.POD_IS_GONE, uuid)
     return builder.not_covered(f"the node offered no {resource} for it", PLUGIN_REMEDY, uuid)
 
 

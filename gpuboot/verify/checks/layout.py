@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
-from gpuboot.verify.devices import GPU_RESOURCE, MigStrategy
-from gpuboot.verify.evidence import Host
+from gpuboot.verify.devices import GPU_RESOURCE, Host, MigStrategy
 
 
 def expected_resources(host: Host, slices: int, strategy: MigStrategy) -> dict[str, int]:
@@ -63,14 +62,16 @@ def unsupported_layout(host: Host, strategy: MigStrategy) -> tuple[str, str] | N
     if strategy != "single" or not any(gpu.mig for gpu in host.gpus):
         return None
     profiles = sorted({item.profile for item in instances})
-    why = ""
+    reason = ""
     if len(profiles) > 1:
-        why = f"it has {' and '.join(profiles)}"
+        reason = f"it has {' and '.join(profiles)}"
     elif host.unpartitioned:
-        why = f"{', '.join(gpu.uuid for gpu in host.unpartitioned)} has no MIG instance"
+        reason = f"{', '.join(gpu.uuid for gpu in host.unpartitioned)} has no MIG instance"
     elif any(not gpu.mig for gpu in host.working):
-        why = "MIG is on for some GPUs and off for others"
+        reason = "MIG is on for some GPUs and off for others"
     remedy = "partition all GPUs of the node alike, or set gpu_operator.mig_strategy = 'mixed'"
     return (
-        (f"the MIG strategy single needs one profile on all GPUs: {why}", remedy) if why else None
+        (f"the MIG strategy single needs one profile on all GPUs: {reason}", remedy)
+        if reason
+        else None
     )

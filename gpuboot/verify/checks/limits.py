@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
-from gpuboot.verify.devices import Device, MigStrategy
-from gpuboot.verify.evidence import Host
+from gpuboot.verify.devices import Device, Host, MigStrategy
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 
@@ -55,17 +54,17 @@ def missing_series(
     """What has no series: a failure, unless the exporter was told to leave it out."""
     if not _is_excluded(device, limits.devices):
         return builder.failed(detail, remedy, device.uuid)
-    why = f"exporter.devices = {limits.devices!r} leaves it out"
-    return builder.not_covered(why, "set exporter.devices = 'f', or take it out", device.uuid)
+    reason = f"exporter.devices = {limits.devices!r} leaves it out"
+    return builder.not_covered(reason, "set exporter.devices = 'f', or take it out", device.uuid)
 
 
-def _is_excluded(device: Device, chosen: str | None) -> bool:
+def _is_excluded(device: Device, option: str | None) -> bool:
     """dcgm-exporter's option -d (pkg/cmd/app.go, parseDeviceOptions).
 
     The numbers of `i:` are DCGM's own, so a slice without series is taken for one that was not
     chosen.
     """
-    letter, _, numbers = (chosen or "f").partition(":")
+    letter, _, numbers = (option or "f").partition(":")
     if letter == "f":
         return False
     if letter == "i":
@@ -80,5 +79,5 @@ def _is_excluded(device: Device, chosen: str | None) -> bool:
 
 def unidentified_series(builder: FindingBuilder, uuid: str) -> Finding:
     """A MIG device whose series cannot be told from others."""
-    why = "nvidia-smi -q does not show its GPU instance, by which its series are labelled"
-    return builder.unknown(why, "run `nvidia-smi -q` on the node, and verify again", uuid)
+    reason = "nvidia-smi -q does not show its GPU instance, by which its series are labelled"
+    return builder.unknown(reason, "run `nvidia-smi -q` on the node, and verify again", uuid)

@@ -14,8 +14,8 @@ from gpuboot.verify.checks.limits import (
     monitored_devices,
     unidentified_series,
 )
-from gpuboot.verify.devices import Device
-from gpuboot.verify.evidence import Evidence, Host, Reading
+from gpuboot.verify.devices import Device, Host
+from gpuboot.verify.evidence import Evidence, Reading
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 __all__ = ["Limits", "evaluate", "exporter", "prometheus"]
@@ -37,15 +37,15 @@ def prometheus(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
         return []
     series = evidence.metrics.series
     if series is None or evidence.metrics.targets is None:
-        why = evidence.metrics.errors.get("prometheus", "Prometheus gave no answer")
-        return [builder.unknown(why, limits.remedies.prometheus)]
+        reason = evidence.metrics.errors.get("prometheus", "Prometheus gave no answer")
+        return [builder.unknown(reason, limits.remedies.prometheus)]
     targets = [t for t in evidence.metrics.targets if "dcgm" in t.job and t.node == host.node]
     if not targets:
-        why = "no dcgm-exporter scrape target has this node"
-        return [builder.failed(why, limits.remedies.target_missing)]
+        reason = "no dcgm-exporter scrape target has this node"
+        return [builder.failed(reason, limits.remedies.target_missing)]
     if len(targets) > 1:
-        why = f"{len(targets)} scrape targets of dcgm-exporter"
-        return [builder.failed(why, limits.remedies.target_twice)]
+        reason = f"{len(targets)} scrape targets of dcgm-exporter"
+        return [builder.failed(reason, limits.remedies.target_twice)]
     if targets[0].health != "up":
         detail = f"scrape target is {targets[0].health}: {targets[0].error}"
         return [builder.failed(detail, limits.remedies.exporter_down)]
@@ -66,20 +66,20 @@ def _series(
         return missing_series(device, limits, builder, detail, limits.remedies.series_missing)
     wrong = sorted({reading.node for reading in readings} - {node})
     if wrong:
-        why = f"its series say node {wrong[0] or '(none)'}"
-        return builder.failed(why, limits.remedies.series_node, uuid)
+        reason = f"its series say node {wrong[0] or '(none)'}"
+        return builder.failed(reason, limits.remedies.series_node, uuid)
     holders = Counter((reading.pod, reading.share) for reading in readings)
     if twice := [holder for holder, count in holders.items() if count > 1]:
-        why = f"{holders[twice[0]]} series of the same metric{_of_holder(*twice[0])}"
-        return builder.failed(why, limits.remedies.target_twice, uuid)
+        reason = f"{holders[twice[0]]} series of the same metric{_of_holder(*twice[0])}"
+        return builder.failed(reason, limits.remedies.target_twice, uuid)
     age = min((r.age_s for r in readings if r.age_s is not None), default=None)
     if age is None:
         return builder.unknown(
             "Prometheus does not say how old the sample is", "verify again", uuid
         )
     if age > limits.max_age_s:
-        why = f"last sample is {age:.0f} s old, allowed {limits.max_age_s:g}"
-        return builder.failed(why, limits.remedies.target_stale, uuid)
+        reason = f"last sample is {age:.0f} s old, allowed {limits.max_age_s:g}"
+        return builder.failed(reason, limits.remedies.target_stale, uuid)
     return builder.passed(f"target up, sample {age:.1f} s old, node {node}", uuid)
 
 

@@ -78,11 +78,11 @@ def alertmanager(metrics: Metrics, remedies: Remedies) -> list[Finding]:
     if metrics.alertmanagers is None:
         return [builder.unknown(_no_answer(metrics), remedies.prometheus)]
     if not metrics.alertmanagers:
-        why = "Prometheus has no Alertmanager to send alerts to"
-        return [builder.failed(why, remedies.alertmanager)]
+        reason = "Prometheus has no Alertmanager to send alerts to"
+        return [builder.failed(reason, remedies.alertmanager)]
     if not metrics.alertmanager_ready:
-        why = metrics.errors.get("alertmanager", "not ready")
-        return [builder.failed(f"Alertmanager: {why}", remedies.alertmanager)]
+        reason = metrics.errors.get("alertmanager", "not ready")
+        return [builder.failed(f"Alertmanager: {reason}", remedies.alertmanager)]
     count = len(metrics.alertmanagers)
     number = "1 Alertmanager" if count == 1 else f"{count} Alertmanagers"
     return [builder.passed(f"Prometheus sends alerts to {number}, ready")]
@@ -96,6 +96,6 @@ def dashboards(metrics: Metrics, remedies: Remedies) -> list[Finding]:
     if metrics.dashboards is None:
         return [builder.unknown("dashboards could not be counted", remedies.grafana)]
     if metrics.dashboards == 0:
-        why = "Grafana has no dashboard with GPU metrics"
-        return [builder.failed(why, remedies.dashboards_missing)]
+        reason = "Grafana has no dashboard with GPU metrics"
+        return [builder.failed(reason, remedies.dashboards_missing)]
     return [builder.passed(f"Grafana answers, {metrics.dashboards} GPU dashboards")]

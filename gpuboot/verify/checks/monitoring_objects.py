@@ -9,8 +9,9 @@ from typing import Any
 import yaml
 
 from gpuboot.rules import RULES_INFO_METRIC
-from gpuboot.verify.evidence import Claim, Evidence, ExpectedObjects, Metrics, ObservedObjects
+from gpuboot.verify.evidence import Evidence, Metrics
 from gpuboot.verify.findings import Finding, FindingBuilder
+from gpuboot.verify.stack_objects import Claim, ExpectedObjects, ObservedObjects
 
 RULE_GROUP_PREFIX = "gpuboot-"  # of our rule groups' names
 DEPLOY_REMEDY = "run deploys/site.py, which applies it"
@@ -35,8 +36,8 @@ def evaluate(evidence: Evidence, grafana: bool = True) -> list[Finding]:
     findings = [*_rule_groups(expected, metrics), *_state_metrics(expected, metrics)]
     findings += _alertmanager(expected, metrics)
     if evidence.observed_objects is None:
-        why = evidence.objects_error or "it was not read"
-        return [*findings, *_unread(expected, why)]
+        reason = evidence.objects_error or "it was not read"
+        return [*findings, *_unread(expected, reason)]
     return [
         *findings,
         *_objects(expected, evidence.observed_objects, grafana),
@@ -102,13 +103,13 @@ def _alertmanager(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Findi
     if not expected.alertmanager or not metrics.alertmanager_ready:
         return  # that it is not ready is a finding of its own
     if metrics.alertmanager_config is None:
-        why = metrics.errors.get("alertmanager config", "no answer")
-        yield builder.unknown(why, "see Alertmanager's pod")
+        reason = metrics.errors.get("alertmanager config", "no answer")
+        yield builder.unknown(reason, "see Alertmanager's pod")
         return
     running = yaml.safe_load(metrics.alertmanager_config) or {}
     wrong = [
-        f"{what}: {'; '.join(missing[:4])}"
-        for what, missing in (
+        f"{kind}: {'; '.join(missing[:4])}"
+        for kind, missing in (
             ("receivers", _missing(_receivers(expected.alertmanager), _receivers(running))),
             ("routes", _missing(_routes(expected.alertmanager), _routes(running))),
             ("inhibitions", _missing(_inhibitions(expected.alertmanager), _inhibitions(running))),
@@ -167,12 +168,12 @@ def _matchers(texts: list[str] | None) -> str:
     return ", ".join(sorted("".join(part.groups()) for part in parts if part))
 
 
-def _unread(expected: ExpectedObjects, why: str) -> Iterator[Finding]:
+def _unread(expected: ExpectedObjects, reason: str) -> Iterator[Finding]:
     """Each link whose objects could not be read."""
     kinds = {kind for kind, *_ in expected.objects}
     checks = [check for kind, check in _KINDS.items() if kind in kinds]
     for link, check in [*checks, *([("storage", "volumes")] if expected.claims else [])]:
-        yield FindingBuilder(link, check).unknown(why, "see the API server, then verify again")
+        yield FindingBuilder(link, check).unknown(reason, "see the API server, then verify again")
 
 
 def _objects(
@@ -199,10 +200,12 @@ def _objects(
             yield builder.failed("; ".join(wrong), DEPLOY_REMEDY)
         elif digests:
             names = ", ".join(key[2] for key in sorted(digests))
-            what = f"{kind} as the settings say: {names}"
-            asked = grafana or link != "dashboards"
+            description = f"{kind} as the settings say: {names}"
+            is_checked = grafana or link != "dashboards"
             yield builder.passed(
-                what if asked else f"{what}; monitoring.grafana is off, so no Grafana was asked"
+                description
+                if is_checked
+                else f"{description}; monitoring.grafana is off, so no Grafana was asked"
             )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 
 @dataclass(frozen=True, kw_only=True)
-class Says:
+class CheckVerdict:
     """What a check says: a finding without what all of them have in common.
 
     + status, detail, remedy: as of `gpuboot.verify.findings.Finding`

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
-from gpuboot.verify.evidence import Device, Gpu, Host
+from gpuboot.verify.devices import Device, Gpu, Host
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 UNPARTITIONED = "MIG is on and the GPU has no MIG instance, so no pod can get it"
@@ -86,7 +86,7 @@ def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
 def nvidia_smi(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
     """nvidia-smi answers for every device on the bus with values, and no two have one UUID."""
     builder = FindingBuilder("nvidia-smi", "nvidia-smi = PCI devices", host.node)
-    if not host.working and not any(gpu.lost for gpu in host.gpus):
+    if not host.working and not any(gpu.is_lost for gpu in host.gpus):
         return [
             builder.failed(
                 host.smi_error or "nvidia-smi lists no GPU",
@@ -121,10 +121,10 @@ def _gpu_finding(gpu: Gpu, host: Host, builder: FindingBuilder, remedies: Remedi
         memory = f", {gpu.memory_mib} MiB" if gpu.memory_mib else ""
         warning = f"; nvidia-smi: {gpu.warning}" if gpu.warning else ""
         return builder.passed(f"{gpu.name}{memory} at {gpu.pci}{_layout(gpu)}{warning}", gpu.uuid)
-    what = "is lost" if gpu.lost else "is not listed"
+    state = "is lost" if gpu.is_lost else "is not listed"
     message = f": {host.smi_error}" if host.smi_error else ""
     return builder.failed(
-        f"the GPU at {gpu.pci} {what}{message}",
+        f"the GPU at {gpu.pci} {state}{message}",
         f"{remedies.drain} and reboot it (XID 79: fallen off the bus); if it comes back lost, "
         "power-cycle the machine, then replace the GPU",
         _uuid(gpu),
@@ -132,15 +132,15 @@ def _gpu_finding(gpu: Gpu, host: Host, builder: FindingBuilder, remedies: Remedi
 
 
 def _fault_remedy(gpu: Gpu, remedies: Remedies) -> str:
-    again = "if it comes back, power-cycle the machine, then replace the GPU"
+    fallback = "if it comes back, power-cycle the machine, then replace the GPU"
     if "reset" in gpu.fault:
         return (
             f"{remedies.drain}, stop what holds the GPU ({remedies.gpu_clients}) and run "
-            f"`nvidia-smi --gpu-reset -i {gpu.uuid}`, or reboot the node; {again}"
+            f"`nvidia-smi --gpu-reset -i {gpu.uuid}`, or reboot the node; {fallback}"
         )
     return (
         f"{remedies.drain} and reboot it; `nvidia-smi -q` and the kernel log (`NVRM: Xid`) tell "
-        f"more; {again}"
+        f"more; {fallback}"
     )
 
 
@@ -182,14 +182,16 @@ def _runtime(host: Host, mode: str, builder: FindingBuilder) -> list[Finding]:
     return [_cdi_finding(host.cdi_devices, builder, device) for device in host.devices]
 
 
-def _cdi_finding(listed: tuple[str, ...], builder: FindingBuilder, device: Device) -> Finding:
-    names = {name.rpartition("=")[2] for name in listed}
+def _cdi_finding(
+    listed_devices: tuple[str, ...], builder: FindingBuilder, device: Device
+) -> Finding:
+    names = {name.rpartition("=")[2] for name in listed_devices}
     if names & _cdi_names(device):
         return builder.passed("CDI device listed", device.uuid)
-    what = "MIG device" if device.instance else "GPU"
+    device_kind = "MIG device" if device.instance else "GPU"
     stale = "; a CDI spec does not follow a change of the MIG layout" if device.instance else ""
     return builder.failed(
-        f"no CDI device for this {what} (listed: {', '.join(sorted(names)) or 'none'})",
+        f"no CDI device for this {device_kind} (listed: {', '.join(sorted(names)) or 'none'})",
         "`systemctl restart nvidia-cdi-refresh` or `nvidia-ctk cdi generate "
         f"--output=/var/run/cdi/nvidia.yaml` on the node, then restart the device plugin{stale}",
         device.uuid,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpuboot.verify.checks.pod_remedies import without_answer
-from gpuboot.verify.evidence import Evidence, Host, ServiceProbeResult
+from gpuboot.verify.devices import Host
+from gpuboot.verify.evidence import Evidence, ServiceProbeResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 _PROXY = (
@@ -65,8 +66,8 @@ def _finding(item: ServiceProbeResult, host: Host, builder: FindingBuilder) -> F
     if not item.outside:
         return builder.passed(f"{detail}; no name beyond the cluster is asked for")
     if host.outside == "hosts-file" and not item.outside_required:
-        why = "stands in /etc/hosts of the node, so DNS is not asked for it"
-        return builder.passed(f"{detail}; {item.outside} {why}")
+        reason = "stands in /etc/hosts of the node, so DNS is not asked for it"
+        return builder.passed(f"{detail}; {item.outside} {reason}")
     if fault := _outside(item, host.outside == "unresolved"):
         return builder.failed(*fault)
     return builder.passed(f"{detail}; {item.outside} is resolved")
@@ -96,8 +97,8 @@ def _outside(item: ServiceProbeResult, node_fails: bool) -> tuple[str, str] | No
             "are others than the node's",
             _FORWARD,
         )
-    said = f"CoreDNS answers {word}" if word else "nothing answers"
-    detail = f"pods do not resolve {item.outside}, a name beyond the cluster: {said}"
+    answer = f"CoreDNS answers {word}" if word else "nothing answers"
+    detail = f"pods do not resolve {item.outside}, a name beyond the cluster: {answer}"
     if node_fails:
         return f"{detail}; the node itself does not resolve it either", f"{of_node}; {_FORWARD}"
     return detail, _FORWARD

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Step = Literal["diag", "bandwidth", "collective", "internode"]  # also the links that they decide
-Ended = Literal["answered", "hung", "not started", "left out"]
+Ending = Literal["answered", "hung", "not started", "left out"]
 EXIT = "gpuboot: exit "  # the last line of a test: an output without it is not whole
 
 
@@ -22,20 +22,20 @@ class Answer:
     + exit: its exit status; None where it did not come to that
     """
 
-    ended: Ended
+    ended: Ending
     output: str = ""
     reason: str = ""
     exit: int | None = None
     seconds: float = 0.0
 
 
-def ended(output: str, issue: str, seconds: float) -> Answer:
+def finished_answer(output: str, issue: str, seconds: float) -> Answer:
     """The answer of a test whose container has ended. + issue: what Kubernetes says of it"""
     if not output.strip():
-        why = issue or "its pod ended without a word"
-        return Answer(ended="not started", reason=why, seconds=seconds)
-    _, marker, rest = output.rpartition(EXIT)
-    words = rest.split()
+        reason = issue or "its pod ended without a word"
+        return Answer(ended="not started", reason=reason, seconds=seconds)
+    _, marker, trailer = output.rpartition(EXIT)
+    words = trailer.split()
     exit_ = int(words[0]) if marker and words and words[0].isdigit() else None
     return Answer(ended="answered", output=output, reason=issue, exit=exit_, seconds=seconds)
 
@@ -99,5 +99,5 @@ def node_from_json(data: Mapping[str, Any]) -> NodeAnswers:
 def pair_from_json(data: Mapping[str, Any]) -> PairAnswer:
     """The inverse of `PairAnswer.to_json`. Raises KeyError, TypeError or ValueError."""
     first, second = data["nodes"]
-    known = {"nodes": (first, second), "uuids": tuple(data["uuids"])}
-    return PairAnswer(**{**data, **known, "answer": Answer(**data["answer"])})
+    overrides = {"nodes": (first, second), "uuids": tuple(data["uuids"])}
+    return PairAnswer(**{**data, **overrides, "answer": Answer(**data["answer"])})

@@ -64,8 +64,8 @@ def parse(text: str) -> Diagnosis:
     """
     begin, end = text.find("{"), text.rfind("}")
     if begin < 0:
-        said = text.strip().splitlines()[-1:] or ["nothing"]
-        raise DiagError(f"dcgmi printed no JSON: {said[0][:200]}")
+        last_lines = text.strip().splitlines()[-1:] or ["nothing"]
+        raise DiagError(f"dcgmi printed no JSON: {last_lines[0][:200]}")
     try:
         data = json.loads(text[begin : end + 1])
         root = next((data[name] for name in _ROOTS if name in data), None)

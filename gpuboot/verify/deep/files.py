@@ -55,7 +55,8 @@ def read(report: Path) -> DeepAnswers:
     nodes = [_read(path, node_from_json) for path in sorted(folder.glob("*.json"))]
     pairs = [_read(path, pair_from_json) for path in sorted((folder / _PAIRS).glob("*.json"))]
     return DeepAnswers(
-        nodes={one.node: one for one in nodes}, pairs={one.nodes: one for one in pairs}
+        nodes={answer.node: answer for answer in nodes},
+        pairs={answer.nodes: answer for answer in pairs},
     )
 
 
@@ -68,13 +69,13 @@ def _read(path: Path, made_of: Callable[[Mapping[str, Any]], _Read]) -> _Read:
 
 def newest(report: Path, cluster: str) -> Path | None:
     """The newest folder before this one that has answers of the cluster's nodes."""
-    here = report.resolve()
+    current = report.resolve()
     # names are those of `gpuboot.verify.report.writer.new_folder`
     own = re.compile(rf"\d{{8}}T\d{{6}}Z-{re.escape(cluster)}(-\d+)?")
     earlier = (
         path
-        for path in here.parent.glob("2*")
-        if path.name < here.name and own.fullmatch(path.name)
+        for path in current.parent.glob("2*")
+        if path.name < current.name and own.fullmatch(path.name)
     )
     return next(
         (path for path in sorted(earlier, reverse=True) if any((path / FOLDER).glob("*.json"))),

@@ -12,13 +12,13 @@ from gpuboot.verify.deep import nccl_tests
 from gpuboot.verify.deep.answers import EXIT, DeepAnswers, PairAnswer
 from gpuboot.verify.deep.nccl_log import network
 from gpuboot.verify.deep.thresholds import internode_threshold
-from gpuboot.verify.evidence import Host
+from gpuboot.verify.devices import Host
 from gpuboot.verify.findings import Finding, FindingBuilder, Status
 
 CHECK = "all_reduce_perf between two nodes"
 _MISSING = re.compile(r"gpuboot: (this image has no \S+)")
 _UNREACHED = re.compile(r"^ssh: connect to host (\S+) port \d+: (.+)$", re.MULTILINE)
-_LOST = re.compile(r"^\s*Remote daemon: .* on node (\S+)", re.MULTILINE)  # of Open MPI
+_DAEMON_LOST = re.compile(r"^\s*Remote daemon: .* on node (\S+)", re.MULTILINE)  # of Open MPI
 _NOT_JOINED = "was unable to reliably start one or more daemons"  # likewise
 _BROKEN = "read the whole output in the folder `deep/pairs` of the report, and verify again"
 _IMAGE = "see docs/deep.md for what the image needs"
@@ -54,11 +54,11 @@ def evaluate(
     nodes = [host for host in hosts if host.working]
     if len(hosts) < 2:
         return []
-    known = {host.node: host for host in nodes}
+    hosts_by_node = {host.node: host for host in nodes}
     results = {
-        pair: _judge(answer, known, least_gbps)
+        pair: _judge(answer, hosts_by_node, least_gbps)
         for pair, answer in answers.pairs.items()
-        if {*pair} <= {*known}
+        if {*pair} <= {*hosts_by_node}
     }
     seconds = {pair: answer.answer.seconds for pair, answer in answers.pairs.items()}
     return [
@@ -83,31 +83,33 @@ def _of_node(
     builder: FindingBuilder,
     answers: DeepAnswers,
 ) -> Finding:
-    own = {_other(pair, node): found for pair, found in results.items() if node in pair}
+    own = {_other(pair, node): result for pair, result in results.items() if node in pair}
     if not own:
         return builder.not_covered(*_untried(node, answers))
-    good = [peer for peer, found in own.items() if found.status == "pass"]
+    good = [peer for peer, result in own.items() if result.status == "pass"]
     bad = {
-        peer: found
-        for peer, found in own.items()
-        if found.status == "fail" and not _excused(node, peer, results)
+        peer: result
+        for peer, result in own.items()
+        if result.status == "fail" and not _excused(node, peer, results)
     }
     if bad:
-        said = "; ".join(f"with {peer}: {found.text}" for peer, found in bad.items())
-        return builder.failed(f"{said}{_where(bad, good)}", next(iter(bad.values())).remedy)
-    unknown = {peer: found for peer, found in own.items() if found.status == "unknown"}
+        detail = "; ".join(f"with {peer}: {result.text}" for peer, result in bad.items())
+        return builder.failed(
+            f"{detail}{_common_cause(bad, good)}", next(iter(bad.values())).remedy
+        )
+    unknown = {peer: result for peer, result in own.items() if result.status == "unknown"}
     if unknown:
-        said = "; ".join(f"with {peer}: {found.text}" for peer, found in unknown.items())
-        return builder.unknown(said, next(iter(unknown.values())).remedy)
+        detail = "; ".join(f"with {peer}: {result.text}" for peer, result in unknown.items())
+        return builder.unknown(detail, next(iter(unknown.values())).remedy)
     if not good:
         peers = ", ".join(own)
         return builder.not_covered(
             f"only tried with {peers}, which fails by itself", "mend that one, and verify again"
         )
-    said = "; ".join(f"with {peer}: {own[peer].text}" for peer in good)
-    rest = [peer for peer in own if peer not in good]
-    excused = f"; {', '.join(rest)} fails with others, too" if rest else ""
-    return builder.passed(f"{said}{excused}")
+    detail = "; ".join(f"with {peer}: {own[peer].text}" for peer in good)
+    other_peers = [peer for peer in own if peer not in good]
+    excused = f"; {', '.join(other_peers)} fails with others, too" if other_peers else ""
+    return builder.passed(f"{detail}{excused}")
 
 
 def _other(pair: tuple[str, str], node: str) -> str:
@@ -118,21 +120,21 @@ def _excused(node: str, peer: str, results: Mapping[tuple[str, str], _Result]) -
     """Whether the failure of a pair is the peer's: the output says so, or it fails with every
     node while this one does not.
     """
-    pair = next(one for one in results if {*one} == {node, peer})
+    pair = next(candidate for candidate in results if {*candidate} == {node, peer})
     if results[pair].blamed:
         return node not in results[pair].blamed
-    of_peer = [found for one, found in results.items() if peer in one]
-    of_node = [found for one, found in results.items() if node in one]
+    of_peer = [result for candidate, result in results.items() if peer in candidate]
+    of_node = [result for candidate, result in results.items() if node in candidate]
     return (
         len(of_peer) > 1
-        and all(found.status == "fail" for found in of_peer)
-        and any(found.status == "pass" for found in of_node)
+        and all(result.status == "fail" for result in of_peer)
+        and any(result.status == "pass" for result in of_node)
     )
 
 
-def _where(bad: Mapping[str, _Result], good: Sequence[str]) -> str:
+def _common_cause(bad: Mapping[str, _Result], good: Sequence[str]) -> str:
     """What the failures have in common."""
-    if any(found.blamed for found in bad.values()):
+    if any(result.blamed for result in bad.values()):
         return ""
     if good:
         return f"; with {', '.join(good)} it is sound, so it is what lies between"
@@ -165,23 +167,23 @@ def _judge(pair: PairAnswer, hosts: Mapping[str, Host], least_gbps: float | None
         return _Result("unknown", answer.reason, remedy)
     if lacks := _MISSING.search(answer.output):
         return _Result("unknown", lacks[1], _IMAGE)
-    if lost := _lost(pair):
-        return lost
+    if failure := _lost_peer(pair):
+        return failure
     try:
-        found = nccl_tests.parse(answer.output.rpartition(EXIT)[0] or answer.output)
+        measurement = nccl_tests.parse(answer.output.rpartition(EXIT)[0] or answer.output)
     except nccl_tests.NcclError as error:
         return _Result("unknown", str(error), _BROKEN)
-    return _absent(pair, found) or _figure(pair, found, hosts, least_gbps)
+    return _absent(pair, measurement) or _figure(pair, measurement, hosts, least_gbps)
 
 
-def _lost(pair: PairAnswer) -> _Result | None:
+def _lost_peer(pair: PairAnswer) -> _Result | None:
     """A peer that mpirun could not reach, or lost."""
     output = pair.answer.output
     if match := _UNREACHED.search(output):
         node = pair.hosts.get(match[1], pair.nodes[1])
         text = f"{node} does not answer by ssh: {match[2]}"
         return _Result("fail", text, _PEER, frozenset([node]))
-    if match := _LOST.search(output):
+    if match := _DAEMON_LOST.search(output):
         node = pair.hosts.get(match[1].rstrip(".,"), pair.nodes[1])
         return _Result("fail", f"mpirun lost {node}", _PEER, frozenset([node]))
     if _NOT_JOINED in output:
@@ -189,29 +191,29 @@ def _lost(pair: PairAnswer) -> _Result | None:
     return None
 
 
-def _absent(pair: PairAnswer, found: nccl_tests.AllReduce) -> _Result | None:
+def _absent(pair: PairAnswer, measurement: nccl_tests.AllReduce) -> _Result | None:
     """Nodes of which not all GPUs took part."""
-    seen = Counter(pair.hosts.get(host, "") for host, _ in found.ranks)
-    few = {node: seen[node] for node, count in pair.gpus.items() if seen[node] < count}
-    if not few or not found.ranks or seen[""]:
+    counts = Counter(pair.hosts.get(host, "") for host, _ in measurement.ranks)
+    few = {node: counts[node] for node, count in pair.gpus.items() if counts[node] < count}
+    if not few or not measurement.ranks or counts[""]:
         return None
-    said = ", ".join(f"{node}: {count} of {pair.gpus[node]} GPUs" for node, count in few.items())
-    return _Result("fail", f"not all GPUs took part ({said})", _PEER, frozenset(few))
+    detail = ", ".join(f"{node}: {count} of {pair.gpus[node]} GPUs" for node, count in few.items())
+    return _Result("fail", f"not all GPUs took part ({detail})", _PEER, frozenset(few))
 
 
 def _figure(
     pair: PairAnswer,
-    found: nccl_tests.AllReduce,
+    measurement: nccl_tests.AllReduce,
     hosts: Mapping[str, Host],
     least_gbps: float | None,
 ) -> _Result:
-    largest = found.largest
-    wrong = max(found.wrong or 0, sum(row.wrong or 0 for row in found.rows))
+    largest = measurement.largest
+    wrong = max(measurement.wrong or 0, sum(row.wrong or 0 for row in measurement.rows))
     if wrong:
         return _Result("fail", f"{wrong} values of the sum are wrong", _NETWORK)
-    if found.wrong is None or largest is None:
-        if found.problems:
-            return _Result("fail", "; ".join(found.problems[:3]), _NETWORK)
+    if measurement.wrong is None or largest is None:
+        if measurement.problems:
+            return _Result("fail", "; ".join(measurement.problems[:3]), _NETWORK)
         return _Result("unknown", "the output ends before the result", _BROKEN)
     through = network(pair.answer.output)
     figure = f"bus bandwidth {largest.busbw:.4g} GB/s by {through}"
@@ -220,8 +222,8 @@ def _figure(
         published = internode_threshold(model, pair.gpus[pair.nodes[0]], through)
         least, source = (published.all_reduce, published.source) if published else (None, "")
     if least is None:
-        why = "nothing is published that two such nodes have to reach by it"
-        return _Result("unknown", f"{figure}: {why}", _SETTING)
+        reason = "nothing is published that two such nodes have to reach by it"
+        return _Result("unknown", f"{figure}: {reason}", _SETTING)
     if largest.busbw < least:
         return _Result("fail", f"{figure}, below {least:g} ({source})", _NETWORK)
     return _Result("pass", f"{figure}, at least {least:g} ({source})")
@@ -230,5 +232,5 @@ def _figure(
 def _model(nodes: Iterable[str], hosts: Mapping[str, Host]) -> str:
     """The model of all GPUs of some nodes; "" where they are not alike."""
     of = [[gpu.name for gpu in hosts[node].working] for node in nodes]
-    alike = len({*map(tuple, of)}) == 1 and len({*of[0]}) == 1
-    return of[0][0] if alike else ""
+    is_uniform = len({*map(tuple, of)}) == 1 and len({*of[0]}) == 1
+    return of[0][0] if is_uniform else ""

@@ -100,14 +100,18 @@ def narrowed(samples: Iterable[Sample]) -> str:
     """What of the PCIe link is less than it could be, however hard it worked; "" for nothing."""
     busy = [item for item in samples if item.busy]
     pairs = {
-        "width": [(one.width, one.width_max) for one in busy],
-        "generation": [(one.gen, one.gen_max) for one in busy],
+        "width": [(sample.width, sample.width_max) for sample in busy],
+        "generation": [(sample.gen, sample.gen_max) for sample in busy],
     }
     return ", ".join(
-        f"{name} {max(known)[0]:g} of {max(known)[1]:g}"
+        f"{name} {max(known_pairs)[0]:g} of {max(known_pairs)[1]:g}"
         for name, values in pairs.items()
-        if (known := [(now, most) for now, most in values if now is not None and most is not None])
-        and max(now for now, _ in known) < max(most for _, most in known)
+        if (
+            known_pairs := [
+                (now, most) for now, most in values if now is not None and most is not None
+            ]
+        )
+        and max(now for now, _ in known_pairs) < max(most for _, most in known_pairs)
     )
 
 
@@ -123,11 +127,17 @@ def _slowed(busy: Sequence[Sample]) -> Iterator[str]:
             yield f"{name} in {share:.0%} of the time"
 
 
-def apart(samples: Iterable[Sample], others: Iterable[Sample]) -> str:
+def apart(samples: Iterable[Sample], peers: Iterable[Sample]) -> str:
     """In what a GPU falls behind others of its model under the same tests; "" for nothing."""
-    own, beside = [item for item in samples if item.busy], [item for item in others if item.busy]
-    clock, best = _most(one.sm_clock for one in own), _most(one.sm_clock for one in beside)
-    limit, highest = _most(one.power_limit for one in own), _most(one.power_limit for one in beside)
+    own, busy_peers = [item for item in samples if item.busy], [item for item in peers if item.busy]
+    clock, best = (
+        _maximum(sample.sm_clock for sample in own),
+        _maximum(sample.sm_clock for sample in busy_peers),
+    )
+    limit, highest = (
+        _maximum(sample.power_limit for sample in own),
+        _maximum(sample.power_limit for sample in busy_peers),
+    )
     parts = []
     if clock is not None and best is not None and clock < _SLOW * best:
         parts.append(f"SM clock at most {clock:g} MHz, and {best:g} MHz of others of its model")
@@ -136,7 +146,7 @@ def apart(samples: Iterable[Sample], others: Iterable[Sample]) -> str:
     return ", ".join(parts)
 
 
-def _most(values: Iterable[float | None]) -> float | None:
+def _maximum(values: Iterable[float | None]) -> float | None:
     return max((value for value in values if value is not None), default=None)
 
 
@@ -145,13 +155,18 @@ def summary(samples: Iterable[Sample]) -> str:
     busy = [item for item in samples if item.busy]
     parts = [
         _range(
-            [one.sm_clock for one in busy], [one.sm_clock_max for one in busy], "SM clock", "MHz"
+            [sample.sm_clock for sample in busy],
+            [sample.sm_clock_max for sample in busy],
+            "SM clock",
+            "MHz",
         ),
-        _range([one.power for one in busy], [one.power_limit for one in busy], "power", "W"),
+        _range(
+            [sample.power for sample in busy], [sample.power_limit for sample in busy], "power", "W"
+        ),
         _lowered(busy),
-        _range([one.temperature for one in busy], [], "temperature", "°C"),
-        _range([one.gen for one in busy], [], "PCIe generation", ""),
-        _range([one.width for one in busy], [], "width", ""),
+        _range([sample.temperature for sample in busy], [], "temperature", "°C"),
+        _range([sample.gen for sample in busy], [], "PCIe generation", ""),
+        _range([sample.width for sample in busy], [], "width", ""),
     ]
     return ", ".join(filter(None, parts))
 
@@ -159,9 +174,9 @@ def summary(samples: Iterable[Sample]) -> str:
 def _lowered(busy: Iterable[Sample]) -> str:
     """A limit below the model's own."""
     lowered = [
-        one.power_default
-        for one in busy
-        if one.power_limit and one.power_default and one.power_limit < one.power_default
+        sample.power_default
+        for sample in busy
+        if sample.power_limit and sample.power_default and sample.power_limit < sample.power_default
     ]
     return f"limited by a setting from {max(lowered):g} W" if lowered else ""
 
@@ -169,11 +184,11 @@ def _lowered(busy: Iterable[Sample]) -> str:
 def _range(
     values: Iterable[float | None], limits: Iterable[float | None], name: str, unit: str
 ) -> str:
-    known = [value for value in values if value is not None]
-    most = _most(limits)
-    if not known:
+    known_values = [value for value in values if value is not None]
+    most = _maximum(limits)
+    if not known_values:
         return ""
-    low, high = min(known), max(known)
+    low, high = min(known_values), max(known_values)
     span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
     of = f" of {most:g}" if most is not None else ""
     return f"{name} {span}{of} {unit}".rstrip()

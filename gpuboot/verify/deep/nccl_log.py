@@ -15,7 +15,7 @@ _ADAPTER = re.compile(
     re.MULTILINE,
 )
 _CHANNEL = re.compile(r"NCCL INFO Channel .* via NET/([^/\n]+)/")
-_CHOSEN = re.compile(r"NCCL INFO (?:Using network (.+)|Assigned NET plugin (.+) to comm)")
+_NETWORK_CHOICE = re.compile(r"NCCL INFO (?:Using network (.+)|Assigned NET plugin (.+) to comm)")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Network:
 def network(text: str) -> Network:
     """What a log says. Lines of other programs stand between its own."""
     used = [match[1] for match in _CHANNEL.finditer(text)]
-    used += [(match[1] or match[2]).strip() for match in _CHOSEN.finditer(text)]
+    used += [(match[1] or match[2]).strip() for match in _NETWORK_CHOICE.finditer(text)]
     name = used[0] if used else ""
     if name != "IB":
         return Network(name)

@@ -58,7 +58,7 @@ def parse(text: str) -> AllReduce:
     """Read its output. Raises `NcclError`."""
     lines = text.splitlines()
     columns = next((line.split()[1:] for line in lines if _HEAD.match(line)), [])
-    found = AllReduce(
+    result = AllReduce(
         ranks=tuple((m[1], int(m[2])) for line in lines if (m := _RANK.match(line))),
         rows=tuple(_row(line, columns) for line in lines if _ROW.match(line)),
         wrong=int(match[1]) if (match := _OUT_OF_BOUNDS.search(text)) else None,
@@ -67,10 +67,10 @@ def parse(text: str) -> AllReduce:
             dict.fromkeys(m[0].strip()[:200] for line in lines if (m := _PROBLEM.search(line)))
         ),
     )
-    if not found.ranks and not found.rows and not found.problems:
-        said = text.strip().splitlines()[-1:] or ["nothing"]
-        raise NcclError(f"all_reduce_perf printed no table: {said[0][:200]}")
-    return found
+    if not result.ranks and not result.rows and not result.problems:
+        last_lines = text.strip().splitlines()[-1:] or ["nothing"]
+        raise NcclError(f"all_reduce_perf printed no table: {last_lines[0][:200]}")
+    return result
 
 
 def _row(line: str, columns: Sequence[str]) -> Row:
@@ -80,5 +80,9 @@ def _row(line: str, columns: Sequence[str]) -> Row:
         raise NcclError(f"a line of its table is cut off: {line.strip()[:200]}")
     busbw = [float(cell) for name, cell in zip(columns, cells, strict=True) if name == "busbw"]
     counted = [cell for name, cell in zip(columns, cells, strict=True) if name == "#wrong"]
-    told = [int(cell) for cell in counted if cell.isdigit()]  # N/A where nothing is compared
-    return Row(bytes=int(cells[0]), busbw=max(busbw), wrong=sum(told) if told else None)
+    wrong_counts = [
+        int(cell) for cell in counted if cell.isdigit()
+    ]  # N/A where nothing is compared
+    return Row(
+        bytes=int(cells[0]), busbw=max(busbw), wrong=sum(wrong_counts) if wrong_counts else None
+    )

@@ -59,11 +59,11 @@ class Bandwidths:
 def parse(text: str) -> Bandwidths:
     """Read an answer, whichever form it has. Raises `BandwidthError`."""
     begin = text.find("{") if '"nvbandwidth"' in text else -1
-    found = _json(text[begin : text.rfind("}") + 1]) if begin >= 0 else _text(text)
-    if not found.cases and not found.error:
-        said = text.strip().splitlines()[-1:] or ["nothing"]
-        raise BandwidthError(f"nvbandwidth printed no result: {said[0][:200]}")
-    return found
+    result = _json(text[begin : text.rfind("}") + 1]) if begin >= 0 else _text(text)
+    if not result.cases and not result.error:
+        last_lines = text.strip().splitlines()[-1:] or ["nothing"]
+        raise BandwidthError(f"nvbandwidth printed no result: {last_lines[0][:200]}")
+    return result
 
 
 def _json(text: str) -> Bandwidths:
@@ -99,11 +99,11 @@ def _text(text: str) -> Bandwidths:
     for name, lines in _blocks(text):
         problem = next((m for line in lines if (m := _NOT_RUN.match(line))), None)
         rows = tuple(tuple(map(_number, line.split()[1:])) for line in lines if _ROW.match(line))
-        done = any(line.startswith(f"SUM {name}") for line in lines)
+        is_complete = any(line.startswith(f"SUM {name}") for line in lines)
         if problem:
             waived = problem[1].upper() == "WAIVED"
             cases[name] = Case(problem=problem[2] or problem[1], waived=waived)
-        elif done:
+        elif is_complete:
             cases[name] = Case(gbps=rows)
         else:
             error = error or f"the output ends in {name}"

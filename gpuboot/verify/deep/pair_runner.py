@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpuboot.config.settings import Settings
 from gpuboot.verify import kube_objects
-from gpuboot.verify.deep.answers import EXIT, Answer, PairAnswer, ended
+from gpuboot.verify.deep.answers import EXIT, Answer, PairAnswer, finished_answer
 from gpuboot.verify.deep.pairs import Pair, keys, running_pod, waiting_pod
 from gpuboot.verify.deep.plan import CONTAINER, START_S
 from gpuboot.verify.kube_objects import Json
@@ -57,14 +57,14 @@ class PairRunner:
         self._save = save
         self._uuids = uuids
         self._until = until
-        self._done: list[PairAnswer] = []
+        self._answers: list[PairAnswer] = []
         self._keys_made = False
 
     def run(self, rounds: Sequence[Sequence[Pair]]) -> list[PairAnswer]:
         """Try all pairs; a node is in one at a time. Raises `ClusterError`."""
         for pairs in rounds:
             self._run_round(list(pairs))
-        return self._done
+        return self._answers
 
     def _run_round(self, queue: list[Pair]) -> None:
         at_once = max(1, self._settings.verify.deep.parallel // 2)
@@ -96,9 +96,9 @@ class PairRunner:
     def _look_at(self, trial: _Trial, pods: Mapping[str, Json], late: bool) -> Answer | None:
         """What became of a pair; None while it goes on."""
         second = pods.get(trial.pair.pod(trial.pair.second.name))
-        spent = time.monotonic() - trial.since
+        elapsed = time.monotonic() - trial.since
         if not trial.address:
-            return self._wait_for_second(trial, second, spent, late)
+            return self._wait_for_second(trial, second, elapsed, late)
         name = trial.pair.pod(trial.pair.first.name)
         first = pods.get(name)
         if first is None:
@@ -107,22 +107,22 @@ class PairRunner:
         state = kube_objects.container_state(first, CONTAINER)
         if state == "terminated" or issue.failed or EXIT in self._session.log(name, CONTAINER):
             output = self._session.whole_log(name, CONTAINER)
-            return ended(output, issue.error, spent)
+            return finished_answer(output, issue.error, elapsed)
         if state == "running" and not trial.running:
             trial.running, trial.since = True, time.monotonic()
             return None
-        if trial.running and (late or spent > self._internode.timeout_s):
+        if trial.running and (late or elapsed > self._internode.timeout_s):
             output = self._session.whole_log(name, CONTAINER)
-            why = f"no answer within {spent:.0f} s"
-            return Answer(ended="hung", output=output, reason=why, seconds=spent)
+            reason = f"no answer within {elapsed:.0f} s"
+            return Answer(ended="hung", output=output, reason=reason, seconds=elapsed)
         if not trial.running and (
-            late or spent > START_S or (issue := self._session.issue(first)).failed
+            late or elapsed > START_S or (issue := self._session.issue(first)).failed
         ):
             return _not_started(issue.error or "its pod did not start", trial.pair.first.name)
         return None
 
     def _wait_for_second(
-        self, trial: _Trial, pod: Json | None, spent: float, late: bool
+        self, trial: _Trial, pod: Json | None, elapsed: float, late: bool
     ) -> Answer | None:
         """Until the pod with sshd has an address and runs; then mpirun is started."""
         node = trial.pair.second.name
@@ -131,13 +131,13 @@ class PairRunner:
         issue = kube_objects.pod_issue(pod)
         state = kube_objects.container_state(pod, CONTAINER)
         if issue.failed or state == "terminated":
-            said = self._session.whole_log(trial.pair.pod(node), CONTAINER).strip()
-            return _not_started(said[-200:] or issue.error or "its pod ended", node)
+            log = self._session.whole_log(trial.pair.pod(node), CONTAINER).strip()
+            return _not_started(log[-200:] or issue.error or "its pod ended", node)
         address = pod.get("status", {}).get("podIP", "")
         if state == "running" and address:
             trial.address, trial.since = address, time.monotonic()
             self._session.create([running_pod(trial.pair, address, self._settings)])
-        elif late or spent > START_S or (issue := self._session.issue(pod)).failed:
+        elif late or elapsed > START_S or (issue := self._session.issue(pod)).failed:
             return _not_started(issue.error or "its pod did not start", node)
         return None
 
@@ -154,16 +154,16 @@ class PairRunner:
         hosts = {pair.pod(node)[:_HOST_NAME].rstrip("-."): node for node in pair.nodes}
         hosts |= {node.split(".")[0]: node for node in pair.nodes}  # of a node's own network
         hosts |= {address: pair.second.name} if address else {}
-        found = PairAnswer(
+        pair_answer = PairAnswer(
             nodes=pair.nodes,
             uuids=tuple(uuid for node in pair.nodes for uuid in self._uuids[node]),
             hosts=hosts,
             gpus={pair.first.name: pair.first.gpus, pair.second.name: pair.second.gpus},
             answer=answer,
         )
-        self._save(found)
-        self._done.append(found)
+        self._save(pair_answer)
+        self._answers.append(pair_answer)
 
 
-def _not_started(why: str, node: str) -> Answer:
-    return Answer(ended="not started", reason=f"{node}: {why}")
+def _not_started(reason: str, node: str) -> Answer:
+    return Answer(ended="not started", reason=f"{node}: {reason}")

@@ -111,8 +111,8 @@ def rounds(plans: Sequence[Plan]) -> list[list[Pair]]:
     odd = after.pop() if len(after) % 2 and len(after) > 1 else None
     ordered = [after[0::2], after[1::2], [odd] if odd else []]
     return [
-        [Pair(number, *both) for both in chosen]
-        for number, chosen in enumerate(filter(None, ordered))
+        [Pair(number, *plan_pair) for plan_pair in round_pairs]
+        for number, round_pairs in enumerate(filter(None, ordered))
     ]
 
 
@@ -186,8 +186,8 @@ def _pod(pair: Pair, plan: Plan, settings: Settings, script: str) -> dict[str, A
         },
     }
     runtime_class = "nvidia" if settings.runtime.mode == "runtimeclass" else ""
-    made = pod_manifest(pair.pod(plan.name), plan.node, settings, [container], runtime_class)
-    made["spec"] |= {
+    manifest = pod_manifest(pair.pod(plan.name), plan.node, settings, [container], runtime_class)
+    manifest["spec"] |= {
         "activeDeadlineSeconds": 2 * START_S + internode.timeout_s + GRACE_S,
         "volumes": [
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
@@ -195,5 +195,5 @@ def _pod(pair: Pair, plan: Plan, settings: Settings, script: str) -> dict[str, A
         ],
     }
     if internode.host_network:
-        made["spec"] |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
-    return made
+        manifest["spec"] |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    return manifest

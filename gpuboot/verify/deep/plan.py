@@ -9,8 +9,8 @@ from typing import Any
 from gpuboot.config.settings import Settings
 from gpuboot.verify.deep.answers import EXIT, Answer, Step
 from gpuboot.verify.deep.nvbandwidth import CASES
-from gpuboot.verify.devices import GPU_RESOURCE
-from gpuboot.verify.evidence import GpuPod, Host, KubeNode
+from gpuboot.verify.devices import GPU_RESOURCE, Host
+from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.session import pod_name
 from gpuboot.verify.workload_pods import pod_manifest
 
@@ -63,14 +63,14 @@ def plans(
 def _plan(
     host: Host, node: KubeNode | None, gpu_pods: Iterable[GpuPod], settings: Settings
 ) -> Plan:
-    held = sorted(pod.key for pod in gpu_pods if pod.node == host.node)
-    if why := _unfit(host, node, held, settings):
-        return Plan(name=host.node, node=None, left_out={}, skipped=why)
+    holders = sorted(pod.key for pod in gpu_pods if pod.node == host.node)
+    if reason := _unfit(host, node, holders, settings):
+        return Plan(name=host.node, node=None, left_out={}, skipped=reason)
     without = left_out(settings)
-    wanted: list[Step] = ["diag", "bandwidth"]
+    required_steps: list[Step] = ["diag", "bandwidth"]
     if len(host.working) > 1:
-        wanted.append("collective")
-    steps = tuple(step for step in wanted if step not in without)
+        required_steps.append("collective")
+    steps = tuple(step for step in required_steps if step not in without)
     return Plan(
         name=host.node,
         node=node,
@@ -89,13 +89,13 @@ def left_out(settings: Settings) -> dict[Step, Answer]:
         "internode": (deep.internode.image, "internode.image names no image with nccl-tests"),
     }
     return {
-        step: Answer(ended="left out", reason=f"verify.deep.{why}")
-        for step, (image, why) in images.items()
+        step: Answer(ended="left out", reason=f"verify.deep.{reason}")
+        for step, (image, reason) in images.items()
         if image is None
     }
 
 
-def _unfit(host: Host, node: KubeNode | None, held: Sequence[str], settings: Settings) -> str:
+def _unfit(host: Host, node: KubeNode | None, holders: Sequence[str], settings: Settings) -> str:
     """Why a node cannot be tested; "" where it can."""
     if host.error:
         return host.error
@@ -103,8 +103,8 @@ def _unfit(host: Host, node: KubeNode | None, held: Sequence[str], settings: Set
         return "the node is not Ready"
     if node.kubelet_error:
         return node.kubelet_error
-    if held:
-        return f"its GPUs are in use by {', '.join(held)}"
+    if holders:
+        return f"its GPUs are in use by {', '.join(holders)}"
     if any(gpu.mig for gpu in host.gpus):
         return "MIG is on: these tests need whole GPUs"
     if host.shared(GPU_RESOURCE, settings.gpu_operator.time_slices) > 1:
@@ -128,11 +128,13 @@ def pod(plan: Plan, step: Step, settings: Settings) -> dict[str, Any]:
     if step == "collective":  # NCCL's processes share buffers by /dev/shm, of which 64 MiB are few
         container["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
     runtime_class = "nvidia" if settings.runtime.mode == "runtimeclass" else ""
-    made = pod_manifest(pod_name(step, plan.name), plan.node, settings, [container], runtime_class)
-    made["spec"]["activeDeadlineSeconds"] = START_S + deep.timeout_s + GRACE_S
+    manifest = pod_manifest(
+        pod_name(step, plan.name), plan.node, settings, [container], runtime_class
+    )
+    manifest["spec"]["activeDeadlineSeconds"] = START_S + deep.timeout_s + GRACE_S
     if step == "collective":
-        made["spec"]["volumes"] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
-    return made
+        manifest["spec"]["volumes"] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    return manifest
 
 
 def _image(step: Step, settings: Settings) -> str:

@@ -21,11 +21,11 @@ from gpuboot.verify.deep.answers import (
     PairAnswer,
     Step,
 )
-from gpuboot.verify.deep.answers import ended as ended_with
+from gpuboot.verify.deep.answers import finished_answer as ended_with
 from gpuboot.verify.deep.pair_runner import PairRunner
 from gpuboot.verify.deep.pairs import Pair
 from gpuboot.verify.deep.plan import CONTAINER, START_S, Plan
-from gpuboot.verify.evidence import Host
+from gpuboot.verify.devices import Host
 from gpuboot.verify.kube_objects import Json
 from gpuboot.verify.session import Session, pod_name
 
@@ -42,13 +42,13 @@ Save = Callable[[NodeAnswers | PairAnswer], None]
 class _Trial:
     """A node and the test that it is at.
 
-    + asked_at, running_at: monotonic seconds; running_at: when its container was seen to run
+    + requested_at, running_at: monotonic seconds; running_at: when its container was seen to run
     """
 
     plan: Plan
     waiting: list[Step]
     step: Step
-    asked_at: float
+    requested_at: float
     running_at: float | None = None
     answers: NodeAnswers = field(default_factory=lambda: NodeAnswers(node=""))
 
@@ -64,13 +64,13 @@ def run_tests(
     progress: Progress,
     sample: Sampler,
     save: Save,
-    kept: DeepAnswers,
+    earlier: DeepAnswers,
 ) -> DeepAnswers:
     """Test every node that no pod uses, then pairs of them. Nothing of others is evicted.
 
     + sample: asks nvidia-smi on a node, while its tests run
     + save: keeps what was found on a node or between two, once its tests have ended
-    + kept: what an earlier run kept; it is not tried again where it still holds
+    + earlier: what an earlier run kept; it is not tried again where it still holds
 
     Removes what it made however it ends; a next verification removes what a killed one left.
     Raises `ClusterError`.
@@ -81,19 +81,20 @@ def run_tests(
         runner = _Runner(session, pool, settings, progress, sample, save, until)
         try:
             blocked = session.begin(settings.verify.timeout_s)
-            chosen = _plans(cluster, hosts, settings)  # without what a killed one had left
+            plans = _plans(cluster, hosts, settings)  # without what a killed one had left
             if blocked:
-                chosen = [replace(item, node=None, skipped=blocked) for item in chosen]
-            still = resume.holding(kept, hosts, settings)
-            for one in still.nodes.values():
-                progress(f"deep: {one.node}: tested before, not again")
-            tested = runner.run([item for item in chosen if item.name not in still.nodes])
-            nodes = {one.node: one for one in [*still.nodes.values(), *tested]}
-            fit = [item for item in chosen if item.node and not nodes[item.name].hangs]
+                plans = [replace(item, node=None, skipped=blocked) for item in plans]
+            still = resume.holding(earlier, hosts, settings)
+            for answer in still.nodes.values():
+                progress(f"deep: {answer.node}: tested before, not again")
+            tested = runner.run([item for item in plans if item.name not in still.nodes])
+            nodes = {answer.node: answer for answer in [*still.nodes.values(), *tested]}
+            fit = [item for item in plans if item.node and not nodes[item.name].hangs]
             uuids = {host.node: sorted(host.uuids) for host in hosts}
             pairs = PairRunner(session, settings, progress, save, uuids, until)
-            tried = {one.nodes: one for one in pairs.run(_wanted(fit, still, settings))}
-            return DeepAnswers(nodes=nodes, pairs={**still.pairs, **tried})
+            pending = _pending_pairs(fit, still, settings)
+            pair_answers = {answer.nodes: answer for answer in pairs.run(pending)}
+            return DeepAnswers(nodes=nodes, pairs={**still.pairs, **pair_answers})
         finally:
             session.close()
 
@@ -106,7 +107,7 @@ def _plans(cluster: Cluster, hosts: Sequence[Host], settings: Settings) -> list[
     return plans_of.plans(hosts, nodes, holders, settings)
 
 
-def _wanted(fit: Sequence[Plan], still: DeepAnswers, settings: Settings) -> list[list[Pair]]:
+def _pending_pairs(fit: Sequence[Plan], still: DeepAnswers, settings: Settings) -> list[list[Pair]]:
     """The pairs to try, round by round."""
     if settings.verify.deep.internode.image is None:
         return []
@@ -133,17 +134,17 @@ class _Runner:
         self._sample = sample
         self._save = save
         self._until = until
-        self._done: list[NodeAnswers] = []
+        self._answers: list[NodeAnswers] = []
         self._active: list[_Trial] = []
         self._sampling: dict[str, Future[str]] = {}
         self._sampled_at: dict[str, float] = {}
 
-    def run(self, chosen: Sequence[Plan]) -> list[NodeAnswers]:
+    def run(self, plans: Sequence[Plan]) -> list[NodeAnswers]:
         """Until every node has ended, or the time for all of them is up."""
-        self._done = [
-            NodeAnswers(node=item.name, skipped=item.skipped) for item in chosen if item.skipped
+        self._answers = [
+            NodeAnswers(node=item.name, skipped=item.skipped) for item in plans if item.skipped
         ]
-        queue = [item for item in chosen if not item.skipped]
+        queue = [item for item in plans if not item.skipped]
         total, reported_at = len(queue), 0.0
         while queue or self._active:
             late = time.monotonic() > self._until
@@ -159,18 +160,18 @@ class _Runner:
                 reported_at = time.monotonic()
             if self._active:
                 self._session.wait(_LOOK_EVERY_S)
-        return self._done
+        return self._answers
 
     def _begin(self, plan: Plan) -> None:
         answers = NodeAnswers(node=plan.name, steps=dict(plan.left_out))
-        first, *rest = plan.steps
-        self._active.append(_Trial(plan, rest, first, 0.0, answers=answers))
+        first, *waiting = plan.steps
+        self._active.append(_Trial(plan, waiting, first, 0.0, answers=answers))
         self._start(self._active[-1])
 
     def _start(self, trial: _Trial) -> None:
         self._progress(f"deep: {trial.plan.name}: {trial.step}")
         self._session.create([plans_of.pod(trial.plan, trial.step, self._settings)])
-        trial.asked_at, trial.running_at = time.monotonic(), None
+        trial.requested_at, trial.running_at = time.monotonic(), None
 
     def _look_at(self, trial: _Trial, pod: Json | None, late: bool) -> None:
         if pod and kube_objects.container_state(pod, CONTAINER) == "running":
@@ -182,11 +183,11 @@ class _Runner:
         self._progress(
             f"deep: {trial.plan.name}: {trial.step} {answer.ended}, {answer.seconds:.0f} s"
         )
-        listed = kube_objects.listed_devices(answer.output)
+        listed_uuids = kube_objects.listed_devices(answer.output)
         trial.answers = replace(
             trial.answers,
             steps={**trial.answers.steps, trial.step: answer},
-            uuids=trial.answers.uuids or listed,
+            uuids=trial.answers.uuids or listed_uuids,
         )
         if pod is not None:
             self._session.delete(trial.pod)
@@ -199,34 +200,34 @@ class _Runner:
     def _answer(self, trial: _Trial, pod: Json | None, late: bool) -> Answer | None:
         """What became of a test; None while it goes on."""
         now = time.monotonic()
-        spent = now - (trial.running_at or trial.asked_at)
+        elapsed = now - (trial.running_at or trial.requested_at)
         if pod is None:
-            return Answer(ended="not started", reason="somebody deleted the pod", seconds=spent)
+            return Answer(ended="not started", reason="somebody deleted the pod", seconds=elapsed)
         output = self._session.log(trial.pod, CONTAINER)
         issue = kube_objects.pod_issue(pod)
-        ended = kube_objects.container_state(pod, CONTAINER) == "terminated"
-        if ended or issue.failed or EXIT in output:
+        is_terminated = kube_objects.container_state(pod, CONTAINER) == "terminated"
+        if is_terminated or issue.failed or EXIT in output:
             output = self._session.whole_log(trial.pod, CONTAINER)
-            return ended_with(output, issue.error, spent)
-        if trial.running_at and (late or spent > self._deep.timeout_s):
-            why = f"no answer within {spent:.0f} s"
-            return Answer(ended="hung", output=output, reason=why, seconds=spent)
+            return ended_with(output, issue.error, elapsed)
+        if trial.running_at and (late or elapsed > self._deep.timeout_s):
+            reason = f"no answer within {elapsed:.0f} s"
+            return Answer(ended="hung", output=output, reason=reason, seconds=elapsed)
         if not trial.running_at and (
-            late or spent > START_S or (issue := self._session.issue(pod)).failed
+            late or elapsed > START_S or (issue := self._session.issue(pod)).failed
         ):
-            why = issue.error or "its pod did not start in time"
-            return Answer(ended="not started", reason=why, seconds=spent)
+            reason = issue.error or "its pod did not start in time"
+            return Answer(ended="not started", reason=reason, seconds=elapsed)
         return None
 
     def _take_sample(self, trial: _Trial) -> None:
         """Ask nvidia-smi on the node, beside everything else: a host may take long to answer."""
         name, now = trial.plan.name, time.monotonic()
-        if (asked := self._sampling.get(name)) is not None:
-            if not asked.done():
+        if (future := self._sampling.get(name)) is not None:
+            if not future.done():
                 return
             del self._sampling[name]
             trial.answers = replace(
-                trial.answers, samples=f"{trial.answers.samples}{asked.result()}\n"
+                trial.answers, samples=f"{trial.answers.samples}{future.result()}\n"
             )
         if now - self._sampled_at.get(name, -_SAMPLE_EVERY_S) >= _SAMPLE_EVERY_S:
             self._sampled_at[name] = now
@@ -234,17 +235,17 @@ class _Runner:
 
     def _end(self, trial: _Trial) -> None:
         self._active.remove(trial)
-        rest = dict.fromkeys(trial.waiting, Answer(ended="not started", reason="time was up"))
-        answers = replace(trial.answers, steps={**trial.answers.steps, **rest})
+        unstarted = dict.fromkeys(trial.waiting, Answer(ended="not started", reason="time was up"))
+        answers = replace(trial.answers, steps={**trial.answers.steps, **unstarted})
         self._save(answers)
-        self._done.append(answers)
+        self._answers.append(answers)
 
     def _give_up(self, queue: list[Plan]) -> None:
-        why = f"the time for all nodes ({self._deep.total_timeout_s} s) was up"
-        self._done += [NodeAnswers(node=item.name, skipped=why) for item in queue]
+        reason = f"the time for all nodes ({self._deep.total_timeout_s} s) was up"
+        self._answers += [NodeAnswers(node=item.name, skipped=reason) for item in queue]
         queue.clear()
 
     def _report(self, total: int, queued: int) -> None:
         at = ", ".join(f"{item.plan.name} ({item.step})" for item in self._active)
-        ended = total - queued - len(self._active)
-        self._progress(f"deep: {ended} of {total} nodes ended; at work: {at or 'none'}")
+        finished = total - queued - len(self._active)
+        self._progress(f"deep: {finished} of {total} nodes ended; at work: {at or 'none'}")

@@ -9,7 +9,7 @@ from gpuboot.verify.checks.pod_remedies import without_answer
 from gpuboot.verify.deep import dcgm_diag, load, nccl_tests, nvbandwidth
 from gpuboot.verify.deep.answers import Answer, NodeAnswers, Step
 from gpuboot.verify.deep.thresholds import Threshold, threshold
-from gpuboot.verify.evidence import Gpu, Host
+from gpuboot.verify.devices import Gpu, Host
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 _CHECKS: dict[str, str] = {
@@ -66,17 +66,17 @@ def evaluate(host: Host, answers: NodeAnswers) -> list[Finding]:
     }
     if len(order) < 2:
         del deciding["collective"]  # there is nobody to reduce with
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for step, decide in deciding.items():
         answer = answers.steps.get(step, Answer(ended="not started", reason="it was not tried"))
-        found += _without_answer(host.node, step, answer) or decide(answer)
-    return [*found, *_load(host.node, order, answers.samples)]
+        findings += _without_answer(host.node, step, answer) or decide(answer)
+    return [*findings, *_load(host.node, order, answers.samples)]
 
 
 def _order(host: Host, answers: NodeAnswers) -> list[Gpu]:
     """The GPUs, each at the place that is its number in a container."""
-    known = {gpu.uuid: gpu for gpu in host.working}
-    numbered = [known[uuid] for uuid in answers.uuids if uuid in known]
+    gpus_by_uuid = {gpu.uuid: gpu for gpu in host.working}
+    numbered = [gpus_by_uuid[uuid] for uuid in answers.uuids if uuid in gpus_by_uuid]
     return numbered or sorted(host.working, key=lambda gpu: gpu.index or 0)
 
 
@@ -99,12 +99,12 @@ def _without_answer(node: str, step: Step, answer: Answer) -> list[Finding]:
 def _diag(node: str, gpus: Sequence[Gpu], answer: Answer) -> list[Finding]:
     builder = _builder(node, "diag", answer)
     try:
-        found = dcgm_diag.parse(answer.output)
+        diagnosis = dcgm_diag.parse(answer.output)
     except dcgm_diag.DiagError as error:
         return [builder.unknown(str(error), _BROKEN)]
-    if found.error:
-        return [builder.unknown(f"it did not run: {found.error}", _BROKEN)]
-    return [_diagnosed(found.of(number), gpu, builder) for number, gpu in enumerate(gpus)]
+    if diagnosis.error:
+        return [builder.unknown(f"it did not run: {diagnosis.error}", _BROKEN)]
+    return [_diagnosed(diagnosis.of(number), gpu, builder) for number, gpu in enumerate(gpus)]
 
 
 def _diagnosed(results: Sequence[dcgm_diag.Outcome], gpu: Gpu, builder: FindingBuilder) -> Finding:
@@ -114,53 +114,53 @@ def _diagnosed(results: Sequence[dcgm_diag.Outcome], gpu: Gpu, builder: FindingB
         return builder.unknown("DCGM says nothing of it", _BROKEN, gpu.uuid)
     wrong = [item for item in results if item.status.lower() in ("fail", "warn")]
     if wrong:
-        texts = [f"{item.test}: {_said(item)}" for item in wrong]
+        texts = [f"{item.test}: {_outcome_text(item)}" for item in wrong]
         warnings = [warning for item in wrong for warning in item.warnings]
         setting = bool(warnings) and all(warning.setting for warning in warnings)
         return builder.failed("; ".join(texts), _SETTING if setting else _HARDWARE, gpu.uuid)
     passed = [item.test for item in results if item.status.lower() == "pass"]
     skipped = [item.test for item in results if item.status.lower() in ("skip", "not run")]
-    rest = f"; skipped: {', '.join(skipped)}" if skipped else ""
+    note = f"; skipped: {', '.join(skipped)}" if skipped else ""
     hardware = [item for item in own if item.category != "Deployment"
                 and item.status.lower() == "pass"]  # fmt: skip
     if not hardware:
-        why = f"DCGM ran no test of the hardware on it{rest}"
+        reason = f"DCGM ran no test of the hardware on it{note}"
         return builder.not_covered(
-            why, "this model may not have them: see `dcgmi diag -h`", gpu.uuid
+            reason, "this model may not have them: see `dcgmi diag -h`", gpu.uuid
         )
-    return builder.passed(f"passed: {', '.join(passed)}{rest}", gpu.uuid)
+    return builder.passed(f"passed: {', '.join(passed)}{note}", gpu.uuid)
 
 
-def _said(item: dcgm_diag.Outcome) -> str:
+def _outcome_text(item: dcgm_diag.Outcome) -> str:
     return " ".join(warning.text for warning in item.warnings) or item.status
 
 
 def _bandwidth(node: str, gpus: Sequence[Gpu], answer: Answer) -> list[Finding]:
     builder = _builder(node, "bandwidth", answer)
     try:
-        found = nvbandwidth.parse(answer.output)
+        bandwidths = nvbandwidth.parse(answer.output)
     except nvbandwidth.BandwidthError as error:
         return [builder.unknown(str(error), _BROKEN)]
-    wanted = [name for name in nvbandwidth.CASES
+    expected_cases = [name for name in nvbandwidth.CASES
               if name != nvbandwidth.GPU_TO_GPU or len(gpus) > 1]  # fmt: skip
-    if broken := _broken_cases(found, wanted):
+    if broken := _broken_cases(bandwidths, expected_cases):
         if answer.exit or any("mismatch" in text.lower() for text in broken):
             return [builder.failed("; ".join(broken), _HARDWARE)]
         return [builder.unknown("; ".join(broken), _BROKEN)]
-    return [_copied(found.cases, number, gpu, builder) for number, gpu in enumerate(gpus)]
+    return [_copied(bandwidths.cases, number, gpu, builder) for number, gpu in enumerate(gpus)]
 
 
-def _broken_cases(found: nvbandwidth.Bandwidths, wanted: Iterable[str]) -> list[str]:
+def _broken_cases(bandwidths: nvbandwidth.Bandwidths, expected_cases: Iterable[str]) -> list[str]:
     """Test cases that gave no whole answer, with the reason."""
-    missing = [name for name in wanted if name not in found.cases]
+    missing = [name for name in expected_cases if name not in bandwidths.cases]
     return [
-        *([found.error] if found.error else []),
+        *([bandwidths.error] if bandwidths.error else []),
         *(
             f"{name}: {case.problem}"
-            for name, case in found.cases.items()
+            for name, case in bandwidths.cases.items()
             if case.problem and not case.waived
         ),
-        *(f"{name}: not in the answer" for name in missing if not found.error),
+        *(f"{name}: not in the answer" for name in missing if not bandwidths.error),
     ]
 
 
@@ -168,21 +168,23 @@ def _copied(
     cases: Mapping[str, nvbandwidth.Case], number: int, gpu: Gpu, builder: FindingBuilder
 ) -> Finding:
     """The slowest of one GPU's copies, beside what its model is known to reach."""
-    known = threshold(gpu.name)
+    published = threshold(gpu.name)
     least = {name: min(values) for name, case in cases.items() if (values := case.of(number))}
     if nvbandwidth.HOST_TO_GPU not in least:
         return builder.unknown("nvbandwidth measured nothing of it", _BROKEN, gpu.uuid)
     figures = ", ".join(
         f"{_ROUTES[name]} {gbps:.1f} GB/s" for name, gbps in least.items() if name in _ROUTES
     )
-    limits = _limits(known)
+    limits = _limits(published)
     slow = [name for name in _ROUTES if name in least and least[name] < limits.get(name, 0)]
-    if slow and known:
+    if slow and published:
         short = ", ".join(f"{_ROUTES[name]} below {limits[name]:g} GB/s" for name in slow)
         remedy = _SLOW_PEER if slow == [nvbandwidth.GPU_TO_GPU] else _SLOW_HOST
-        return builder.failed(f"{figures}: {short} ({known.source})", remedy, gpu.uuid)
-    judged = known.source if known else f"no figures are published for {gpu.name or 'its model'}"
-    return builder.passed(f"{figures} ({judged})", gpu.uuid)
+        return builder.failed(f"{figures}: {short} ({published.source})", remedy, gpu.uuid)
+    basis = (
+        published.source if published else f"no figures are published for {gpu.name or 'its model'}"
+    )
+    return builder.passed(f"{figures} ({basis})", gpu.uuid)
 
 
 _ROUTES = {
@@ -192,58 +194,58 @@ _ROUTES = {
 }
 
 
-def _limits(known: Threshold | None) -> dict[str, float]:
-    if known is None:
+def _limits(published: Threshold | None) -> dict[str, float]:
+    if published is None:
         return {}
-    host = {nvbandwidth.HOST_TO_GPU: known.host, nvbandwidth.GPU_TO_HOST: known.host}
-    return host | ({nvbandwidth.GPU_TO_GPU: known.peer} if known.peer is not None else {})
+    host = {nvbandwidth.HOST_TO_GPU: published.host, nvbandwidth.GPU_TO_HOST: published.host}
+    return host | ({nvbandwidth.GPU_TO_GPU: published.peer} if published.peer is not None else {})
 
 
 def _collective(node: str, gpus: Sequence[Gpu], answer: Answer) -> list[Finding]:
     """One finding for the node: all of its GPUs work together, or not."""
     builder = _builder(node, "collective", answer)
     try:
-        found = nccl_tests.parse(answer.output)
+        result = nccl_tests.parse(answer.output)
     except nccl_tests.NcclError as error:
         return [builder.unknown(str(error), _BROKEN)]
-    largest = found.largest
-    wrong = max(found.wrong or 0, sum(row.wrong or 0 for row in found.rows))
+    largest = result.largest
+    wrong = max(result.wrong or 0, sum(row.wrong or 0 for row in result.rows))
     if wrong:
         return [builder.failed(f"{wrong} values of the sum are wrong", _HARDWARE)]
-    if found.problems:
-        return [builder.failed("; ".join(found.problems[:3]), _SLOW_ALL)]
-    if found.ranks and len(found.ranks) < len(gpus):
-        why = f"{len(found.ranks)} of {len(gpus)} GPUs took part"
-        return [builder.failed(why, "the pod's log tells which CUDA does not see")]
-    if found.wrong is None or largest is None:
+    if result.problems:
+        return [builder.failed("; ".join(result.problems[:3]), _SLOW_ALL)]
+    if result.ranks and len(result.ranks) < len(gpus):
+        reason = f"{len(result.ranks)} of {len(gpus)} GPUs took part"
+        return [builder.failed(reason, "the pod's log tells which CUDA does not see")]
+    if result.wrong is None or largest is None:
         return [builder.unknown("the output ends before the result", _BROKEN)]
     return [_reduced(largest, gpus, builder)]
 
 
 def _reduced(row: nccl_tests.Row, gpus: Sequence[Gpu], builder: FindingBuilder) -> Finding:
-    known = threshold(gpus[0].name)
+    published = threshold(gpus[0].name)
     figure = f"bus bandwidth {row.busbw:.1f} GB/s among {len(gpus)} GPUs, 0 wrong"
-    if known is None or known.all_reduce is None or known.gpus != len(gpus):
+    if published is None or published.all_reduce is None or published.gpus != len(gpus):
         name = gpus[0].name or "the model"
         return builder.passed(f"{figure} (no figure is published for {len(gpus)} {name})")
-    if row.busbw < known.all_reduce:
-        why = f"{figure}: below {known.all_reduce:g} GB/s ({known.source})"
-        return builder.failed(why, _SLOW_ALL)
-    return builder.passed(f"{figure}, at least {known.all_reduce:g} ({known.source})")
+    if row.busbw < published.all_reduce:
+        reason = f"{figure}: below {published.all_reduce:g} GB/s ({published.source})"
+        return builder.failed(reason, _SLOW_ALL)
+    return builder.passed(f"{figure}, at least {published.all_reduce:g} ({published.source})")
 
 
 def _load(node: str, gpus: Sequence[Gpu], text: str) -> list[Finding]:
     builder = FindingBuilder("load", _CHECKS["load"], node)
     samples = load.parse(text)
     of = {gpu.uuid: [item for item in samples if item.uuid == gpu.uuid] for gpu in gpus}
-    said = "" if samples else text.strip().partition("\n")[0][:200]
+    message = "" if samples else text.strip().partition("\n")[0][:200]
     return [
         _loaded(
             of[gpu.uuid],
             [item for other in gpus if other.name == gpu.name for item in of[other.uuid]],
             gpu.uuid,
             builder,
-            said,
+            message,
         )
         for gpu in gpus
     ]
@@ -251,24 +253,26 @@ def _load(node: str, gpus: Sequence[Gpu], text: str) -> list[Finding]:
 
 def _loaded(
     samples: Sequence[load.Sample],
-    alike: Sequence[load.Sample],
+    peers: Sequence[load.Sample],
     uuid: str,
     builder: FindingBuilder,
-    said: str,
+    message: str,
 ) -> Finding:
-    """+ alike: of all GPUs of its model; said: by nvidia-smi, where there are no samples"""
+    """+ peers: of all GPUs of its model; message: by nvidia-smi, where there are no samples"""
     if not any(item.busy for item in samples):
-        why = "nvidia-smi was not asked while it worked" if samples else "nvidia-smi said nothing"
-        if said:
-            return builder.unknown(f"nvidia-smi says: {said}", _BROKEN, uuid)
-        return builder.not_covered(
-            why, "the tests give it work: see the links diag and bandwidth", uuid
+        reason = (
+            "nvidia-smi was not asked while it worked" if samples else "nvidia-smi said nothing"
         )
-    seen = load.summary(samples)
+        if message:
+            return builder.unknown(f"nvidia-smi says: {message}", _BROKEN, uuid)
+        return builder.not_covered(
+            reason, "the tests give it work: see the links diag and bandwidth", uuid
+        )
+    figures = load.summary(samples)
     if narrow := load.narrowed(samples):
-        return builder.failed(f"PCIe {narrow} under load; {seen}", _NARROW, uuid)
+        return builder.failed(f"PCIe {narrow} under load; {figures}", _NARROW, uuid)
     if slow := load.slowed(samples):
-        return builder.failed(f"{', '.join(slow)}; {seen}", _SLOWED, uuid)
-    if behind := load.apart(samples, alike):
-        return builder.failed(f"{behind}; {seen}", _BEHIND, uuid)
-    return builder.passed(seen, uuid)
+        return builder.failed(f"{', '.join(slow)}; {figures}", _SLOWED, uuid)
+    if behind := load.apart(samples, peers):
+        return builder.failed(f"{behind}; {figures}", _BEHIND, uuid)
+    return builder.passed(figures, uuid)

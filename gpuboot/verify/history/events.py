@@ -59,15 +59,15 @@ class History:
         return self.events[-1].place
 
     @property
-    def gone(self) -> bool:
+    def is_gone(self) -> bool:
         """Whether it was no longer there when its node was read last."""
         kinds: tuple[Kind, ...] = ("first seen", "moved", "back", "gone")
-        return next(one.kind for one in reversed(self.events) if one.kind in kinds) == "gone"
+        return next(event.kind for event in reversed(self.events) if event.kind in kinds) == "gone"
 
     @property
     def state(self) -> Event | None:
         """How it failed or that it was proven, whichever came last; None: neither yet."""
-        of_state = (one for one in reversed(self.events) if one.kind in ("failed", "proven"))
+        of_state = (event for event in reversed(self.events) if event.kind in ("failed", "proven"))
         return next(of_state, None)
 
     def count(self, kind: Kind) -> int:
@@ -101,34 +101,36 @@ def last_verification(report: Report) -> LastVerification:
     )
 
 
-def changes(report: Report, known: Mapping[str, History]) -> dict[str, list[Event]]:
+def changes(report: Report, histories: Mapping[str, History]) -> dict[str, list[Event]]:
     """What a verification adds, by GPU UUID.
 
-    + known: the history of all GPUs, by UUID
+    + histories: the history of all GPUs, by UUID
     """
     rows = {row.uuid: row for row in report.gpus if row.uuid}
-    found = {uuid: list(_of_gpu(report, row, known)) for uuid, row in rows.items()}
+    new_events = {uuid: list(_of_gpu(report, row, histories)) for uuid, row in rows.items()}
     read = _nodes_read(report)
-    for uuid, history in known.items():
+    for uuid, history in histories.items():
         cluster, node, _ = history.place
-        if uuid not in rows and not history.gone and (cluster, node) in read:
-            found[uuid] = [_event(report, "gone", history.place, history.name)]
-    return {uuid: events for uuid, events in found.items() if events}
+        if uuid not in rows and not history.is_gone and (cluster, node) in read:
+            new_events[uuid] = [_event(report, "gone", history.place, history.name)]
+    return {uuid: events for uuid, events in new_events.items() if events}
 
 
-def _of_gpu(report: Report, row: GpuRow, known: Mapping[str, History]) -> Iterator[Event]:
+def _of_gpu(report: Report, row: GpuRow, histories: Mapping[str, History]) -> Iterator[Event]:
     """A GPU that was moved or away has to be proven anew: its slot and cables are part of it.
 
     A level that computes nothing proves none, and ends no fault.
     """
-    history, place = known.get(row.uuid), (report.cluster, row.node, row.pci)
+    history, place = histories.get(row.uuid), (report.cluster, row.node, row.pci)
     if history is None:
-        yield _event(report, "first seen", place, row.name, _replaced(report, place, known))
+        yield _event(report, "first seen", place, row.name, _replaced(report, place, histories))
     elif history.place != place:
-        yield _event(report, "moved", place, "", f"from {_where(history.place, report.cluster)}")
-    elif history.gone:
+        yield _event(
+            report, "moved", place, "", f"from {_describe_place(history.place, report.cluster)}"
+        )
+    elif history.is_gone:
         yield _event(report, "back", place, "")
-    stayed = history is not None and history.place == place and not history.gone
+    stayed = history is not None and history.place == place and not history.is_gone
     before = history.state if history and stayed else None
     proven = row.status == "pass" and report.level != "quick"
     if proven and (before is None or before.kind != "proven"):
@@ -155,15 +157,19 @@ def _event(
     )
 
 
-def _replaced(report: Report, place: tuple[str, str, str], known: Mapping[str, History]) -> str:
+def _replaced(report: Report, place: tuple[str, str, str], histories: Mapping[str, History]) -> str:
     """The GPU that was in the same slot before, in words."""
-    there = {row.uuid for row in report.gpus}
-    before = [uuid for uuid, one in known.items() if one.place == place and uuid not in there]
-    newest = max(before, key=lambda uuid: known[uuid].events[-1].at, default="")
+    present = {row.uuid for row in report.gpus}
+    before = [
+        uuid
+        for uuid, history in histories.items()
+        if history.place == place and uuid not in present
+    ]
+    newest = max(before, key=lambda uuid: histories[uuid].events[-1].at, default="")
     return f"in the place of {newest}" if newest else ""
 
 
-def _where(place: tuple[str, str, str], cluster: str) -> str:
+def _describe_place(place: tuple[str, str, str], cluster: str) -> str:
     """A place in words, with its cluster where that is another one."""
     elsewhere = f" of {place[0]}" if place[0] != cluster else ""
     return f"{place[1]}{elsewhere}, {place[2]}"
@@ -172,12 +178,12 @@ def _where(place: tuple[str, str, str], cluster: str) -> str:
 def _nodes_read(report: Report) -> set[tuple[str, str]]:
     """Cluster and node of those whose GPUs could be listed: only of these a GPU can be missed."""
     rows = {row.node for row in report.gpus}
-    seen = {
+    listed_nodes = {
         item.node
         for item in report.findings
         if item.link == "pci" and item.status in ("pass", "fail")
     }
-    return {(report.cluster, node) for node in rows | seen if node}
+    return {(report.cluster, node) for node in rows | listed_nodes if node}
 
 
 def to_json(event: Event) -> dict[str, Any]:
@@ -209,9 +215,9 @@ def summary(history: History, last: Mapping[str, LastVerification]) -> tuple[str
     cluster, node, pci = history.place
     newest = last.get(cluster)
     state = history.state
-    word = "gone" if history.gone else state.kind if state else "not proven"
-    since = history.events[-1].at if history.gone else state.at if state else ""
-    seen = newest.at if newest and history.uuid in newest.gpus else history.events[-1].at
+    word = "gone" if history.is_gone else state.kind if state else "not proven"
+    since = history.events[-1].at if history.is_gone else state.at if state else ""
+    last_seen = newest.at if newest and history.uuid in newest.gpus else history.events[-1].at
     return (
         history.uuid,
         history.name,
@@ -219,7 +225,7 @@ def summary(history: History, last: Mapping[str, LastVerification]) -> tuple[str
         pci,
         word,
         since[:10],
-        seen[:10],
+        last_seen[:10],
         str(history.count("failed")),
         str(history.count("moved")),
     )

@@ -37,7 +37,7 @@ def folder(verify: Verify) -> Path:
 
 
 @dataclass(frozen=True)
-class Noted:
+class HistoryUpdate:
     """A history after a verification was added. new: what that added, by GPU UUID"""
 
     new: dict[str, list[Event]]
@@ -48,7 +48,7 @@ class Noted:
         return strips(self.histories, report.cluster, report.started)
 
 
-def note(report: Report, folder: Path) -> Noted:
+def note(report: Report, folder: Path) -> HistoryUpdate:
     """Add a verification to the history.
 
     + folder: made when it is not there
@@ -56,15 +56,17 @@ def note(report: Report, folder: Path) -> Noted:
     Raises `HistoryError`, and OSError.
     """
     before = read(folder)
-    found = changes(report, before)
+    new_events = changes(report, before)
     folder.mkdir(parents=True, exist_ok=True)
-    for uuid, events in found.items():
+    for uuid, events in new_events.items():
         with (folder / f"{uuid}.jsonl").open("a", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(to_json(event))}\n" for event in events)
     if not report.nodes:  # else it is the newest of some nodes, and not of the cluster
         last = asdict(last_verification(report))
         write_json(folder / f"{report.cluster}.json", last)
-    return Noted(found, before | {uuid: _longer(before, uuid, found[uuid]) for uuid in found})
+    return HistoryUpdate(
+        new_events, before | {uuid: _longer(before, uuid, new_events[uuid]) for uuid in new_events}
+    )
 
 
 def _longer(before: Mapping[str, History], uuid: str, new: Sequence[Event]) -> History:
@@ -84,13 +86,15 @@ def read(folder: Path) -> dict[str, History]:
 
 def read_last(folder: Path) -> dict[str, LastVerification]:
     """The newest verification of each cluster, by its name. Raises `HistoryError`."""
-    found = {}
+    verifications = {}
     for path in _paths(folder, "*.json"):
         try:
-            found[path.stem] = LastVerification(**json.loads(path.read_text(encoding="utf-8")))
+            verifications[path.stem] = LastVerification(
+                **json.loads(path.read_text(encoding="utf-8"))
+            )
         except (OSError, ValueError, TypeError) as error:
             raise HistoryError(f"{path}: not a verification's record: {error}") from None
-    return found
+    return verifications
 
 
 def _paths(folder: Path, pattern: str) -> list[Path]:

@@ -24,49 +24,56 @@ _WORDS = {
 class _Axis:
     def __init__(self, begin: str, end: str) -> None:
         self.begin, self.end = datetime.fromisoformat(begin), datetime.fromisoformat(end)
-        self.whole = self.end - self.begin
+        self.duration = self.end - self.begin
 
     def place(self, at: str) -> float:
-        share = (datetime.fromisoformat(at) - self.begin) / self.whole
+        share = (datetime.fromisoformat(at) - self.begin) / self.duration
         return round(100 * min(max(share, 0.0), 1.0), 2)
 
     def ticks(self) -> tuple[tuple[float, str], ...]:
-        if self.whole <= timedelta(days=_TICKS):
+        if self.duration <= timedelta(days=_TICKS):
             return (0.0, f"{self.begin:%m-%d %H:%M}"), (100.0, f"{self.end:%m-%d %H:%M}")
         shares = [step / _TICKS for step in range(_TICKS + 1)]
-        return tuple((100 * it, f"{self.begin + self.whole * it:%Y-%m-%d}") for it in shares)
+        return tuple(
+            (100 * share, f"{self.begin + self.duration * share:%Y-%m-%d}") for share in shares
+        )
 
 
-def strips(known: Mapping[str, History], cluster: str, now: str) -> Strips:
+def strips(histories: Mapping[str, History], cluster: str, now: str) -> Strips:
     """The strips of a cluster's GPUs, those to which something happened first.
 
-    + known: every GPU's history, by UUID
+    + histories: every GPU's history, by UUID
     + now: where the axis ends: UTC, ISO 8601; what came later is left out
 
     Empty where all began now: one moment has no history.
     """
-    until_now = (_until(one, now) for one in known.values())
-    here = [one for one in until_now if one.events and one.place[0] == cluster]
-    begin = min((one.events[0].at for one in here), default=now)
+    until_now = (_until(history, now) for history in histories.values())
+    cluster_histories = [
+        history for history in until_now if history.events and history.place[0] == cluster
+    ]
+    begin = min((history.events[0].at for history in cluster_histories), default=now)
     if begin >= now:
         return Strips()
     axis = _Axis(begin, now)
-    made = (_strip(one, axis, now) for one in here)
+    cluster_strips = (_strip(history, axis, now) for history in cluster_histories)
     return Strips(
-        axis.ticks(), tuple(sorted(made, key=lambda it: (not it.eventful, it.node, it.pci)))
+        axis.ticks(),
+        tuple(
+            sorted(cluster_strips, key=lambda strip: (not strip.eventful, strip.node, strip.pci))
+        ),
     )
 
 
 def _until(history: History, now: str) -> History:
-    return replace(history, events=tuple(one for one in history.events if one.at <= now))
+    return replace(history, events=tuple(event for event in history.events if event.at <= now))
 
 
 def _strip(history: History, axis: _Axis, now: str) -> Strip:
     stretches = tuple(_stretches(history.events, axis, now))
     marks = tuple(
-        Mark(axis.place(one.at), f"{one.at[:10]}: {one.kind} {one.detail}".rstrip())
-        for one in history.events
-        if one.kind in ("moved", "back") or (one.kind == "first seen" and one.detail)
+        Mark(axis.place(event.at), f"{event.at[:10]}: {event.kind} {event.detail}".rstrip())
+        for event in history.events
+        if event.kind in ("moved", "back") or (event.kind == "first seen" and event.detail)
     )
     _, node, pci = history.place
     return Strip(
@@ -77,14 +84,18 @@ def _strip(history: History, axis: _Axis, now: str) -> Strip:
         history.count("failed"),
         stretches,
         marks,
-        eventful=bool(marks) or any(one.kind in ("failed", "gone") for one in history.events),
+        eventful=bool(marks) or any(event.kind in ("failed", "gone") for event in history.events),
     )
 
 
 def _stretches(events: Iterable[Event], axis: _Axis, now: str) -> Iterable[Stretch]:
     states = [
-        (one.at, _STATUS.get(one.kind, "not_covered"), one.detail if one.kind == "failed" else "")
-        for one in events
+        (
+            event.at,
+            _STATUS.get(event.kind, "not_covered"),
+            event.detail if event.kind == "failed" else "",
+        )
+        for event in events
     ]
     states.append((now, "", ""))
     for (since, status, text), (until, _, _) in pairwise(states):
@@ -92,7 +103,7 @@ def _stretches(events: Iterable[Event], axis: _Axis, now: str) -> Iterable[Stret
         if until == now and status in ("fail", "gone"):
             left = min(left, right - _NOW)
         if right > left:
-            what = f"{_WORDS[status]}{f': {text}' if text else ''}"
+            description = f"{_WORDS[status]}{f': {text}' if text else ''}"
             yield Stretch(
-                status, left, round(right - left, 2), f"{since[:10]} to {until[:10]}: {what}"
+                status, left, round(right - left, 2), f"{since[:10]} to {until[:10]}: {description}"
             )

@@ -61,7 +61,7 @@ class Outcome:
 def from_json(text: str) -> Outcome:
     """The outcome that `to_json` wrote."""
     data = json.loads(text)
-    data["gpus"] = tuple(GpuLoad(**one) for one in data["gpus"])
+    data["gpus"] = tuple(GpuLoad(**entry) for entry in data["gpus"])
     return Outcome(**data)
 
 
@@ -69,26 +69,32 @@ def read(node: str, log: str) -> list[GpuLoad]:
     """The GPUs of which a pod's log tells, each once."""
     lines: dict[str, list[str]] = {}
     for line in log.splitlines():
-        if found := _LINE.fullmatch(line):
-            lines.setdefault(found[1], []).append(found[2])
+        if match := _LINE.fullmatch(line):
+            lines.setdefault(match[1], []).append(match[2])
     return [_of(node, uuid, own) for uuid, own in lines.items()]
 
 
 def _of(node: str, uuid: str, lines: Sequence[str]) -> GpuLoad:
     programs = [line.removeprefix("program ") for line in lines if line.startswith("program ")]
-    ended = re.fullmatch(r"exit (\d+)", lines[-1])
-    said = [line for line in lines if line.strip() and not line.startswith(("program ", "exit "))]
-    counted = [one for one in map(_counted, said) if one] if programs[-1:] == [OWN] else []
-    failed = next((line for line in reversed(said) if line.startswith("failed: ")), "")
+    exit_match = re.fullmatch(r"exit (\d+)", lines[-1])
+    output_lines = [
+        line for line in lines if line.strip() and not line.startswith(("program ", "exit "))
+    ]
+    counted = (
+        [count for count in map(_counted, output_lines) if count] if programs[-1:] == [OWN] else []
+    )
+    failed = next((line for line in reversed(output_lines) if line.startswith("failed: ")), "")
     error = ""
-    if ended and ended[1] != "0":
-        error = failed.removeprefix("failed: ") or " / ".join([*said[-2:], f"exit code {ended[1]}"])
+    if exit_match and exit_match[1] != "0":
+        error = failed.removeprefix("failed: ") or " / ".join(
+            [*output_lines[-2:], f"exit code {exit_match[1]}"]
+        )
     return GpuLoad(
         node=node,
         uuid=uuid,
         program=programs[-1] if programs else "",
-        said=said[-1] if said and not counted and not error else "",
-        ended=ended is not None,
+        said=output_lines[-1] if output_lines and not counted and not error else "",
+        ended=exit_match is not None,
         error=error,
         **(counted[-1] if counted else {}),
     )
@@ -97,8 +103,8 @@ def _of(node: str, uuid: str, lines: Sequence[str]) -> GpuLoad:
 def _counted(line: str) -> dict[str, Any]:
     """A line of gpuboot's own program; nothing for others."""
     try:
-        found = json.loads(line)
-        return {name: found[name] for name in ("launches", "seconds", "per_second", "unit")}
+        data = json.loads(line)
+        return {name: data[name] for name in ("launches", "seconds", "per_second", "unit")}
     except (ValueError, KeyError, TypeError):
         return {}
 
@@ -107,5 +113,5 @@ def rate(gpu: GpuLoad) -> str:
     """How much it did, as the program itself counted; "" where it has not said."""
     if gpu.per_second is None:
         return gpu.said
-    scale, letter = next((one for one in _SCALES if gpu.per_second >= one[0]), (1.0, ""))
+    scale, letter = next((prefix for prefix in _SCALES if gpu.per_second >= prefix[0]), (1.0, ""))
     return f"{gpu.per_second / scale:.3g} {letter}{gpu.unit}"

@@ -76,7 +76,7 @@ wait
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class LoadRequest:
     """What somebody asks for.
 
     + kind: compute, memory or transfer
@@ -109,7 +109,7 @@ def plan(
     gpu_pods: Sequence[GpuPod],
     taints: Mapping[str, str],
     settings: Settings,
-    wanted: Wanted,
+    request: LoadRequest,
 ) -> Plan:
     """One pod for the free GPUs of each node. Nothing of others is moved.
 
@@ -119,14 +119,14 @@ def plan(
 
     To get one GPU by its UUID all free ones of its node are asked for: nobody can choose.
     """
-    chosen = plan_pods(names, nodes, tuple(gpu_pods), taints)
-    gpus, left = dict[str, int](), dict(chosen.skipped_nodes)
-    for name, free in chosen.pods.items():
+    pod_plan = plan_pods(names, nodes, tuple(gpu_pods), taints)
+    gpus, left = dict[str, int](), dict(pod_plan.skipped_nodes)
+    for name, free in pod_plan.pods.items():
         count = free.get(GPU_RESOURCE, 0)
-        if why := _unfit(nodes[name], count, gpu_pods, settings):
-            left[name] = why
+        if reason := _unfit(nodes[name], count, gpu_pods, settings):
+            left[name] = reason
         else:
-            gpus[name] = min(count, wanted.gpus) if wanted.gpus and not wanted.uuid else count
+            gpus[name] = min(count, request.gpus) if request.gpus and not request.uuid else count
     return Plan(gpus, left)
 
 
@@ -140,21 +140,21 @@ def _unfit(node: KubeNode, free: int, gpu_pods: Iterable[GpuPod], settings: Sett
         return ""
     if not node.gpus:
         return "it offers no GPU"
-    held = sorted(pod.key for pod in gpu_pods if pod.node == node.name)
-    return f"its GPUs are held by {', '.join(held)}"
+    holders = sorted(pod.key for pod in gpu_pods if pod.node == node.name)
+    return f"its GPUs are held by {', '.join(holders)}"
 
 
-def pod(node: KubeNode, gpus: int, wanted: Wanted, begin_by: int, settings: Settings) -> Any:
+def pod(node: KubeNode, gpus: int, request: LoadRequest, begin_by: int, settings: Settings) -> Any:
     """The pod that keeps GPUs of a node busy. It ends itself, whatever becomes of who made it.
 
     + begin_by: seconds since 1970 after which it does nothing
     """
     arguments = (
-        wanted.kind,
-        str(wanted.seconds),
+        request.kind,
+        str(request.seconds),
         str(begin_by),
-        str(FIELDS[wanted.kind]),
-        wanted.uuid,
+        str(FIELDS[request.kind]),
+        request.uuid,
         Path(program.__file__).read_text(encoding="utf-8"),
     )
     container = {
@@ -165,12 +165,16 @@ def pod(node: KubeNode, gpus: int, wanted: Wanted, begin_by: int, settings: Sett
     }
     runtime_class = "nvidia" if settings.runtime.mode == "runtimeclass" else ""
     plain = replace(node, cordoned=False)  # by the scheduler, which knows who else wants a GPU
-    made = pod_manifest(pod_name("load", node.name), plain, settings, [container], runtime_class)
-    made["metadata"]["labels"] = dict(LABELS)
-    spec = made["spec"]
-    spec["activeDeadlineSeconds"] = START_S + wanted.seconds + GRACE_S
-    spec["tolerations"] = [one for one in spec["tolerations"] if one["key"] in TOLERATED]
-    return made
+    manifest = pod_manifest(
+        pod_name("load", node.name), plain, settings, [container], runtime_class
+    )
+    manifest["metadata"]["labels"] = dict(LABELS)
+    spec = manifest["spec"]
+    spec["activeDeadlineSeconds"] = START_S + request.seconds + GRACE_S
+    spec["tolerations"] = [
+        toleration for toleration in spec["tolerations"] if toleration["key"] in TOLERATED
+    ]
+    return manifest
 
 
 def image(settings: Settings) -> str:

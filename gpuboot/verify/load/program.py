@@ -101,9 +101,9 @@ class Gpu:
         """A function of the driver's library. Raises `LoadError` with the driver's own name."""
         code = getattr(self._cuda, name)(*arguments)
         if code:
-            said = ctypes.c_char_p()
-            self._cuda.cuGetErrorName(code, byref(said))
-            raise LoadError(f"{name}: {(said.value or b'unknown error').decode()} ({code})")
+            error_name = ctypes.c_char_p()
+            self._cuda.cuGetErrorName(code, byref(error_name))
+            raise LoadError(f"{name}: {(error_name.value or b'unknown error').decode()} ({code})")
 
     def memory(self, size: int) -> c_uint64:
         """So many bytes of the GPU's own memory."""
@@ -144,7 +144,7 @@ class Gpu:
 
     def launch(self, kernel: c_void_p, *arguments: Any) -> None:
         """Run a kernel on all of the GPU, behind those before it."""
-        addresses = (ctypes.cast(byref(one), c_void_p) for one in arguments)
+        addresses = (ctypes.cast(byref(argument), c_void_p) for argument in arguments)
         pointers = (c_void_p * len(arguments))(*addresses)
         size = (self.blocks, 1, 1, BLOCK, 1, 1, 0)
         self.call("cuLaunchKernel", kernel, *size, None, pointers, None)
@@ -193,9 +193,9 @@ class Compute(Work):
     def check(self) -> None:
         for thread in (0, self._threads - 1):
             data = self._gpu.get(self._out.value + 4 * thread, 4)
-            found = c_float.from_buffer_copy(data).value
-            if found != 32 * STEPS + 6:
-                raise LoadError(f"wrong result of thread {thread}: {found}, not {32 * STEPS + 6}")
+            result = c_float.from_buffer_copy(data).value
+            if result != 32 * STEPS + 6:
+                raise LoadError(f"wrong result of thread {thread}: {result}, not {32 * STEPS + 6}")
 
 
 class Memory(Work):
@@ -241,15 +241,15 @@ class Transfer(Work):
 
     def queue(self, launches: int) -> list[c_void_p]:
         size = c_size_t(CHUNK)
-        there, back = self._streams
+        upload, back = self._streams
         for _ in range(launches):
-            self._gpu.call("cuMemcpyHtoDAsync_v2", self._device[0], self._host[0], size, there)
+            self._gpu.call("cuMemcpyHtoDAsync_v2", self._device[0], self._host[0], size, upload)
             self._gpu.call("cuMemcpyDtoHAsync_v2", self._host[1], self._device[1], size, back)
         return [self._gpu.event(stream) for stream in self._streams]
 
     def check(self) -> None:
-        found = self._gpu.get(self._device[0].value, 16), ctypes.string_at(self._host[1], 16)
-        if found != (self._pattern, self._pattern):
+        contents = self._gpu.get(self._device[0].value, 16), ctypes.string_at(self._host[1], 16)
+        if contents != (self._pattern, self._pattern):
             raise LoadError("wrong result: what was transferred differs")
 
 
@@ -265,7 +265,7 @@ def run(gpu: Gpu, work: Work, seconds: float, say: Callable[[str], None]) -> Non
 
     The next batch is queued before the last one is done, so that the GPU never waits for us.
     """
-    begun = told = time.monotonic()
+    started = reported = time.monotonic()
     launches, size = 0, 1
     queued = [(size, work.queue(size)) for _ in range(2)]
     while queued:
@@ -275,14 +275,14 @@ def run(gpu: Gpu, work: Work, seconds: float, say: Callable[[str], None]) -> Non
             gpu.wait(event)
         launches += count
         now = time.monotonic()
-        if now - begun < seconds:
+        if now - started < seconds:
             size = min(2 * size, MOST_AT_ONCE) if now - before < BATCH_S else size
             queued.append((size, work.queue(size)))
-        if now - told >= REPORT_EVERY_S or not queued:
+        if now - reported >= REPORT_EVERY_S or not queued:
             work.check()
-            spent, told = now - begun, now
-            rate = {"per_second": launches * work.amount / spent, "unit": work.unit}
-            say(json.dumps({"launches": launches, "seconds": round(spent, 1), **rate}))
+            elapsed, reported = now - started, now
+            rate = {"per_second": launches * work.amount / elapsed, "unit": work.unit}
+            say(json.dumps({"launches": launches, "seconds": round(elapsed, 1), **rate}))
 
 
 def main(kind: str, seconds: str) -> int:

@@ -17,14 +17,14 @@ def text(outcome: Outcome, inventory: str) -> str:
 def _lines(outcome: Outcome, inventory: str) -> Iterator[str]:
     if outcome.error:
         yield outcome.error
-    ended = ", ended before its time" if outcome.stopped else ""
-    yield f"{outcome.kind}, {outcome.asked_s} s asked for{ended}"
+    suffix = ", ended before its time" if outcome.stopped else ""
+    yield f"{outcome.kind}, {outcome.asked_s} s asked for{suffix}"
     if outcome.simulated:
         yield f"SIMULATED: no real GPU is behind this. It says so itself: {outcome.simulated}"
     for gpu in outcome.gpus:
         yield f"{gpu.node} {gpu.uuid}: {_gpu(gpu)}"
-    for node, why in outcome.left.items():
-        yield f"{node}: not loaded: {why}"
+    for node, reason in outcome.left.items():
+        yield f"{node}: not loaded: {reason}"
     if not outcome.gpus:
         yield "no GPU was loaded"
         return

@@ -41,12 +41,12 @@ class Case:
     """One thing that is wrong, wherever it is wrong in the same way.
 
     + cause: what to fix first
-    + others: what else was found at the same GPU, node or link; mostly it follows from the cause
+    + later_steps: what else was found at the same GPU, node or link; mostly follows from the cause
     + places: where
     """
 
     cause: Step
-    others: tuple[Step, ...]
+    later_steps: tuple[Step, ...]
     locations: tuple[Location, ...]
 
     @property
@@ -55,7 +55,7 @@ class Case:
 
     @property
     def other_links(self) -> tuple[str, ...]:
-        return tuple(link for step in self.others for link in step.links)
+        return tuple(link for step in self.later_steps for link in step.links)
 
 
 def cases(findings: Iterable[Finding], parents: Mapping[str, str] | None = None) -> list[Case]:
@@ -65,28 +65,36 @@ def cases(findings: Iterable[Finding], parents: Mapping[str, str] | None = None)
     """
     not_passed = [item for item in findings if item.status != "pass"]
     chain = [item for item in not_passed if item.link in ROW_LINKS]
-    alike: dict[tuple[Step, ...], list[Location]] = {}
+    places_by_steps: dict[tuple[Step, ...], list[Location]] = {}
     for node, uuid, of_subject in _by_subject(chain, parents or {}):
-        alike.setdefault(_steps(of_subject), []).append(Location(node, (uuid,) if uuid else ()))
-    made = [Case(steps[0], steps[1:], _merge_locations(places)) for steps, places in alike.items()]
-    made += _cluster_cases([item for item in not_passed if item.link not in ROW_LINKS])
-    return sorted(made, key=lambda it: (_ORDER.index(it.status), _LINK[it.cause.links[0]]))
+        places_by_steps.setdefault(_steps(of_subject), []).append(
+            Location(node, (uuid,) if uuid else ())
+        )
+    result = [
+        Case(steps[0], steps[1:], _merge_locations(places))
+        for steps, places in places_by_steps.items()
+    ]
+    result += _cluster_cases([item for item in not_passed if item.link not in ROW_LINKS])
+    return sorted(result, key=lambda case: (_ORDER.index(case.status), _LINK[case.cause.links[0]]))
 
 
 def _cluster_cases(not_passed: Iterable[Finding]) -> list[Case]:
     """A link of the cluster is no step of another's: one case for all that one remedy serves."""
-    alike: dict[tuple[str, Status, str], list[Finding]] = {}
+    groups: dict[tuple[str, Status, str], list[Finding]] = {}
     for item in not_passed:
-        alike.setdefault((item.link, item.status, item.remedy), []).append(item)
+        groups.setdefault((item.link, item.status, item.remedy), []).append(item)
     return [
         Case(
-            Step((link,), status, tuple(dict.fromkeys(it.detail for it in group)), remedy),
+            Step(
+                (link,), status, tuple(dict.fromkeys(finding.detail for finding in group)), remedy
+            ),
             (),
             _merge_locations(
-                Location(it.node, (it.gpu_uuid,) if it.gpu_uuid else ()) for it in group
+                Location(finding.node, (finding.gpu_uuid,) if finding.gpu_uuid else ())
+                for finding in group
             ),
         )
-        for (link, status, remedy), group in alike.items()
+        for (link, status, remedy), group in groups.items()
     ]
 
 
@@ -108,15 +116,15 @@ def _steps(findings: Sequence[Finding]) -> tuple[Step, ...]:
     """The cause, which is the lowest of the gravest, and then the others from the bottom up."""
     status = worst(findings)
     ordered = sorted(findings, key=lambda item: (item.status != status, _LINK[item.link]))
-    cause, *others = ordered
-    alike: dict[tuple[Status, str, str], list[str]] = {
+    cause, *remaining = ordered
+    links_by_step: dict[tuple[Status, str, str], list[str]] = {
         (cause.status, cause.detail, cause.remedy): [cause.link]
     }
-    for item in sorted(others, key=lambda item: _LINK[item.link]):
-        alike.setdefault((item.status, item.detail, item.remedy), []).append(item.link)
+    for item in sorted(remaining, key=lambda item: _LINK[item.link]):
+        links_by_step.setdefault((item.status, item.detail, item.remedy), []).append(item.link)
     return tuple(
         Step(tuple(dict.fromkeys(links)), status, (detail,), remedy)
-        for (status, detail, remedy), links in alike.items()
+        for (status, detail, remedy), links in links_by_step.items()
     )
 
 

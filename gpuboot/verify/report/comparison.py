@@ -27,12 +27,12 @@ def previous(folder: Path) -> tuple[Path, Report] | None:
             before = load(path / "verify.json")
         except ReportError:
             continue  # a run without a proof, or of another schema
-        if _tried(before) == _tried(now):
+        if _scope(before) == _scope(now):
             return path, before
     return None
 
 
-def _tried(report: Report) -> tuple[str, str, set[str]]:
+def _scope(report: Report) -> tuple[str, str, set[str]]:
     return report.cluster, report.level, set(report.nodes)
 
 
@@ -78,8 +78,8 @@ def _findings(before: Report, now: Report) -> Iterator[str]:
         was = old.get(_key(item))
         if was is None or was.status == item.status:
             continue
-        whose = " ".join(part for part in (item.node, item.gpu_uuid) if part) or "the cluster"
-        yield f"{whose}: {item.check}: {was.status} -> {item.status}: {item.detail}"
+        subject = " ".join(part for part in (item.node, item.gpu_uuid) if part) or "the cluster"
+        yield f"{subject}: {item.check}: {was.status} -> {item.status}: {item.detail}"
 
 
 def _key(item: Finding) -> tuple[str, str, str, str | None]:

@@ -44,15 +44,15 @@ def html(report: Report, history: Strips | None = None) -> str:
     + history: what happened to its GPUs before
     """
     links = [link for link in ROW_LINKS if any(link in row.links for row in report.gpus)]
-    told = {row.uuid: report.firing(row.node, row.uuid) for row in report.gpus if row.uuid}
+    alerts_by_gpu = {row.uuid: report.firing(row.node, row.uuid) for row in report.gpus if row.uuid}
     rows = sorted(report.gpus, key=lambda row: GRAVITY.index(row.status))
-    open_ = [row for row in rows if row.status != "pass" or told.get(row.uuid)]
+    open_ = [row for row in rows if row.status != "pass" or alerts_by_gpu.get(row.uuid)]
     return page(
         "verify.html.j2",
         report=report,
         cases=cases(report.findings, report.parents),
         alerts=_alert_locations(report),
-        told=told,
+        alerts_by_gpu=alerts_by_gpu,
         passed=report.with_status("pass"),
         links=links,
         chain=[(link, ROW_LINKS[link], _counts(report, link)) for link in links],
@@ -84,10 +84,10 @@ def _runbook(report: Report) -> Callable[[Case], str]:
 
 def _alert_locations(report: Report) -> list[tuple[str, GpuRow | None, FiringAlert]]:
     """Each alert with where it fires: (node, GPU). The gravest first, as the report has them."""
-    known = {row.uuid: row for row in report.gpus if row.uuid}
+    rows_by_uuid = {row.uuid: row for row in report.gpus if row.uuid}
     return [
-        (known[item.gpu_uuid].node if item.gpu_uuid in known else item.node,
-         known.get(item.gpu_uuid), item)
+        (rows_by_uuid[item.gpu_uuid].node if item.gpu_uuid in rows_by_uuid else item.node,
+         rows_by_uuid.get(item.gpu_uuid), item)
         for item in report.alerts or ()
     ]  # fmt: skip
 
@@ -101,7 +101,7 @@ def _details_by_cell(report: Report) -> Callable[[GpuRow | InstanceRow, str, str
     """What was found for a GPU or MIG device at a link; where that is nothing, for its node."""
     details, parents = _details(report), report.parents
 
-    def said(row: GpuRow | InstanceRow, node: str, link: str) -> str:
+    def cell_text(row: GpuRow | InstanceRow, node: str, link: str) -> str:
         if isinstance(row, GpuRow):
             uuids = [row.uuid, *(item.uuid for item in row.instances)]
         else:
@@ -109,14 +109,14 @@ def _details_by_cell(report: Report) -> Callable[[GpuRow | InstanceRow, str, str
         of_gpu = [text for uuid in uuids if uuid for text in details.get((node, uuid, link), [])]
         return "; ".join(dict.fromkeys(of_gpu or details.get((node, "", link), [])))
 
-    return said
+    return cell_text
 
 
 def _cluster_details(report: Report, link: str) -> list[str]:
     """What was found at a link of the cluster, the gravest first, with the nodes that it is of."""
     nodes: dict[tuple[str, str], list[str]] = {}
-    found = [item for item in report.findings if item.link == link]
-    for item in sorted(found, key=lambda item: GRAVITY.index(item.status)):
+    findings = [item for item in report.findings if item.link == link]
+    for item in sorted(findings, key=lambda item: GRAVITY.index(item.status)):
         of_detail = nodes.setdefault((item.status, item.detail or item.check), [])
         if item.node and item.node not in of_detail:
             of_detail.append(item.node)
@@ -124,8 +124,8 @@ def _cluster_details(report: Report, link: str) -> list[str]:
         f"{_names(of_detail)}: {detail}" if of_detail else detail
         for (_, detail), of_detail in nodes.items()
     ]
-    more = len(texts) - _MOST_DETAILS
-    return texts if more <= 0 else [*texts[:_MOST_DETAILS], f"and {more} more"]
+    remaining = len(texts) - _MOST_DETAILS
+    return texts if remaining <= 0 else [*texts[:_MOST_DETAILS], f"and {remaining} more"]
 
 
 def _names(nodes: list[str]) -> str:

@@ -48,9 +48,9 @@ def _alerts(report: Report, node: str) -> str:
     gpus = [row.uuid for row in report.gpus if row.node == node and row.uuid] if node else []
     alerts = [item for uuid in ["", *gpus] for item in report.firing(node, uuid)]
     return "\n".join(
-        f"alert {it.name} fires ({it.severity}, gpu_action {it.action or 'none'})"
-        f"{f' for {it.gpu_uuid}' if it.gpu_uuid else ''}: {it.summary}"
-        for it in alerts
+        f"alert {alert.name} fires ({alert.severity}, gpu_action {alert.action or 'none'})"
+        f"{f' for {alert.gpu_uuid}' if alert.gpu_uuid else ''}: {alert.summary}"
+        for alert in alerts
     )
 
 
@@ -66,13 +66,13 @@ def _counts(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def _case(suite: ET.Element, item: Finding) -> None:
-    about = item.gpu_uuid or item.node or "cluster"
+    subject = item.gpu_uuid or item.node or "cluster"
     case = ET.SubElement(
         suite,
         "testcase",
         {
             "classname": f"{item.node or 'cluster'}.{item.link}",
-            "name": f"{item.check} [{about}]",
+            "name": f"{item.check} [{subject}]",
             "time": f"{item.seconds:.3f}",
         },
     )

@@ -169,12 +169,12 @@ class Report:
 
     def firing(self, node: str, uuid: str = "") -> list[FiringAlert]:
         """The alerts of one GPU; without a UUID those of the node itself, node "": of the rest."""
-        known = {row.uuid: row.node for row in self.gpus if row.uuid}
+        node_by_uuid = {row.uuid: row.node for row in self.gpus if row.uuid}
         nodes = {row.node for row in self.gpus}
 
         def place(item: FiringAlert) -> tuple[str, str]:
-            if item.gpu_uuid in known:
-                return known[item.gpu_uuid], item.gpu_uuid
+            if item.gpu_uuid in node_by_uuid:
+                return node_by_uuid[item.gpu_uuid], item.gpu_uuid
             return (item.node if item.node in nodes else ""), ""
 
         return [item for item in self.alerts or () if place(item) == (node, uuid)]
@@ -239,7 +239,7 @@ def load(path: Path) -> Report:
             # reports of earlier versions do not have them
             alerts=None
             if (alerts := data.get("alerts")) is None
-            else tuple(FiringAlert(**it) for it in alerts),
+            else tuple(FiringAlert(**alert) for alert in alerts),
             runbooks=data.get("runbooks", ""),
             level=data.get("level", "standard"),
             nodes=tuple(data.get("nodes", ())),

@@ -46,7 +46,7 @@ class Difference:
     commands_before: int | None
 
     @property
-    def more(self) -> float | None:
+    def increase(self) -> float | None:
         """Seconds that it took longer than before; None where there is nothing to compare."""
         if self.seconds is None or self.before is None:
             return None
@@ -68,13 +68,13 @@ def summary(folder: Path, run: Run) -> PastRun:
     )
 
 
-def same_kind(run: Run, others: Iterable[tuple[Path, Run]]) -> tuple[Path, Run] | None:
+def same_kind(run: Run, candidates: Iterable[tuple[Path, Run]]) -> tuple[Path, Run] | None:
     """The first of other runs that did the same.
 
     That is: by the same deploy, on the same hosts of the same cluster, it changed the same
     operations and ended the same way. Versions in their names make no difference.
     """
-    return next((item for item in others if _kind(item[1]) == _kind(run)), None)
+    return next((item for item in candidates if _kind(item[1]) == _kind(run)), None)
 
 
 def differences(run: Run, before: Run) -> list[Difference]:
@@ -82,31 +82,34 @@ def differences(run: Run, before: Run) -> list[Difference]:
 
     What a file of schema 1 does not tell is left out of both.
     """
-    now, then = {row.name: row for row in rows(run)}, {row.name: row for row in rows(before)}
-    told = timed(run) and timed(before)
-    if told:
-        now[ALL] = Row(name=ALL, seconds=run["seconds"], hosts=_sent(run))
-        then[ALL] = Row(name=ALL, seconds=before["seconds"], hosts=_sent(before))
+    now, earlier = {row.name: row for row in rows(run)}, {row.name: row for row in rows(before)}
+    has_commands = timed(run) and timed(before)
+    if has_commands:
+        now[ALL] = Row(name=ALL, seconds=run["seconds"], hosts=_shares_by_host(run))
+        earlier[ALL] = Row(name=ALL, seconds=before["seconds"], hosts=_shares_by_host(before))
     else:
-        now, then = _only_phases(now), _only_phases(then)
-    return [_difference(name, now.get(name), then.get(name), told) for name in _merged(now, then)]
+        now, earlier = _only_phases(now), _only_phases(earlier)
+    return [
+        _difference(name, now.get(name), earlier.get(name), has_commands)
+        for name in _merged(now, earlier)
+    ]
 
 
-def _merged(now: Iterable[str], then: Iterable[str]) -> list[str]:
+def _merged(now: Iterable[str], earlier: Iterable[str]) -> list[str]:
     """The names of both, in the order of both."""
     names, place = list(now), 0
-    for name in then:
+    for name in earlier:
         if name not in names:
             names.insert(place, name)
         place = names.index(name) + 1
     return names
 
 
-def _sent(run: Run) -> dict[str, Share]:
-    return {host: Share(commands=it["commands"]) for host, it in run["hosts"].items()}
+def _shares_by_host(run: Run) -> dict[str, Share]:
+    return {host: Share(commands=data["commands"]) for host, data in run["hosts"].items()}
 
 
-def lines(found: Sequence[PastRun]) -> Iterator[str]:
+def lines(runs: Sequence[PastRun]) -> Iterator[str]:
     """Runs as a table for a terminal, the newest first."""
     yield from aligned(
         [
@@ -121,13 +124,13 @@ def lines(found: Sequence[PastRun]) -> Iterator[str]:
                     str(item.exit),
                     item.folder,
                 )
-                for item in found
+                for item in runs
             ),
         ]
     )
 
 
-def difference_lines(found: Iterable[Difference]) -> Iterator[str]:
+def difference_lines(compared: Iterable[Difference]) -> Iterator[str]:
     """Differences as a table for a terminal."""
     yield from aligned(
         [
@@ -137,23 +140,23 @@ def difference_lines(found: Iterable[Difference]) -> Iterator[str]:
                     item.name,
                     _seconds(item.seconds),
                     _seconds(item.before),
-                    "" if item.more is None else f"{item.more:+.1f}",
+                    "" if item.increase is None else f"{item.increase:+.1f}",
                     _count(item.commands),
                     _count(item.commands_before),
                 )
-                for item in found
+                for item in compared
             ),
         ],
         texts=0,
     )
 
 
-def to_json(found: Sequence[PastRun], against: str, compared: Iterable[Difference]) -> Any:
+def to_json(runs: Sequence[PastRun], against: str, compared: Iterable[Difference]) -> Any:
     """All of it for programs. + against: folder of the run that the newest is compared with"""
     return {
-        "runs": [asdict(item) for item in found],
+        "runs": [asdict(item) for item in runs],
         "against": against or None,
-        "phases": [{**asdict(item), "more": item.more} for item in compared],
+        "phases": [{**asdict(item), "more": item.increase} for item in compared],
     }
 
 
@@ -168,18 +171,18 @@ def _kind(run: Run) -> tuple[Any, ...]:
     return run["cluster"], _deploy(run), sorted(run["hosts"]), run["exit"], changed_operations(run)
 
 
-def _only_phases(found: Mapping[str, Row]) -> dict[str, Row]:
-    return {name: row for name, row in found.items() if row.operations}
+def _only_phases(by_name: Mapping[str, Row]) -> dict[str, Row]:
+    return {name: row for name, row in by_name.items() if row.operations}
 
 
-def _difference(name: str, now: Row | None, then: Row | None, told: bool) -> Difference:
-    """+ told: whether both runs tell of commands"""
+def _difference(name: str, now: Row | None, earlier: Row | None, has_commands: bool) -> Difference:
+    """+ has_commands: whether both runs tell of commands"""
     return Difference(
         name=name,
         seconds=round(now.seconds, 3) if now else None,
-        before=round(then.seconds, 3) if then else None,
-        commands=now.commands if now and told else None,
-        commands_before=then.commands if then and told else None,
+        before=round(earlier.seconds, 3) if earlier else None,
+        commands=now.commands if now and has_commands else None,
+        commands_before=earlier.commands if earlier and has_commands else None,
     )
 
 

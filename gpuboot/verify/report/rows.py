@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from gpuboot.verify.evidence import Gpu, Host, Instance
+from gpuboot.verify.devices import Gpu, Host
 from gpuboot.verify.findings import PHYSICAL_LINKS, ROW_LINKS, Finding, Status, worst
 from gpuboot.verify.gaps import with_gaps
+from gpuboot.verify.mig_devices import Instance
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
 
 
@@ -17,17 +18,19 @@ def build(
     seconds: float,
     hosts: Sequence[Host],
     findings: Sequence[Finding],
-    demanded: Mapping[str, Sequence[str]],
-    **more: Any,
+    required_links: Mapping[str, Sequence[str]],
+    **report_fields: Any,
 ) -> Report:
     """A report of these findings, with one row for each GPU the hosts have.
 
-    + demanded: node -> the links that each of its GPUs has to pass before it is proven
-    + more: the other fields of `Report`
+    + required_links: node -> the links that each of its GPUs has to pass before it is proven
+    + report_fields: the other fields of `Report`
     """
-    findings = with_gaps(findings, hosts, demanded)
+    findings = with_gaps(findings, hosts, required_links)
     rows = tuple(
-        _row(host, gpu, findings, tuple(demanded[host.node])) for host in hosts for gpu in host.gpus
+        _row(host, gpu, findings, tuple(required_links[host.node]))
+        for host in hosts
+        for gpu in host.gpus
     )
     return Report(
         cluster=cluster,
@@ -35,11 +38,13 @@ def build(
         seconds=seconds,
         findings=tuple(findings),
         gpus=rows,
-        **more,
+        **report_fields,
     )
 
 
-def _row(host: Host, gpu: Gpu, findings: Sequence[Finding], demanded: tuple[str, ...]) -> GpuRow:
+def _row(
+    host: Host, gpu: Gpu, findings: Sequence[Finding], required_links: tuple[str, ...]
+) -> GpuRow:
     devices = [item.uuid for item in gpu.instances]
     links = _links(host, {gpu.uuid, *devices} - {""}, findings)
     instances = tuple(
@@ -48,7 +53,7 @@ def _row(host: Host, gpu: Gpu, findings: Sequence[Finding], demanded: tuple[str,
             profile=item.profile,
             gi=item.gi,
             ci=item.ci,
-            demanded=demanded,
+            demanded=required_links,
             links=_device_links(host, gpu, item, findings),
         )
         for item in gpu.instances
@@ -59,7 +64,7 @@ def _row(host: Host, gpu: Gpu, findings: Sequence[Finding], demanded: tuple[str,
         pci=gpu.pci,
         name=gpu.name,
         memory_mib=gpu.memory_mib,
-        demanded=demanded,
+        demanded=required_links,
         links=links,
         instances=instances,
     )
@@ -69,9 +74,11 @@ def _device_links(
     host: Host, gpu: Gpu, item: Instance, findings: Sequence[Finding]
 ) -> dict[str, Status]:
     """A MIG device's own links, above the physical ones of its GPU."""
-    below = _links(host, {gpu.uuid}, [one for one in findings if one.link in PHYSICAL_LINKS])
+    below = _links(
+        host, {gpu.uuid}, [finding for finding in findings if finding.link in PHYSICAL_LINKS]
+    )
     return below | _links(
-        host, {item.uuid}, [one for one in findings if one.link not in PHYSICAL_LINKS]
+        host, {item.uuid}, [finding for finding in findings if finding.link not in PHYSICAL_LINKS]
     )
 
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpuboot.config.exit_codes import ENDED, FAILED
+from gpuboot.config.exit_codes import COMPLETED_CODES, FAILED
 from gpuboot.plan import Change
 from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
 from gpuboot.verify.report.timeline import terminal as timeline
 from gpuboot.verify.report.timeline.chain import longest_links
-from gpuboot.verify.report.timeline.svg import pictures, what
+from gpuboot.verify.report.timeline.svg import link_name, pictures
 from gpuboot.verify.report.timeline.table import rows
 from gpuboot.verify.report.writer import write_atomically
 
@@ -44,18 +44,22 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         rows=rows(run),
         before=BEFORE,
         pictures=pictures(run),
-        longest=[(what(item), item) for item in longest_links(run, _LONGEST)],
+        longest=[(link_name(item), item) for item in longest_links(run, _LONGEST)],
         failed=list(_failed(run)),
-        done=_ended(run),
-        changed=[(host, _details(run, host)) for host, it in run["hosts"].items() if it["changed"]],
+        done=_is_finished(run),
+        changed=[
+            (host, _details(run, host))
+            for host, outcome in run["hosts"].items()
+            if outcome["changed"]
+        ],
         current=run["phases"][-1]["name"] if run["phases"] else "",
     )
 
 
-def _ended(run: Mapping[str, Any]) -> bool:
+def _is_finished(run: Mapping[str, Any]) -> bool:
     """Whether a run did all that it had to do, however well what it found is."""
     short = run["exit"] == FAILED and bool(run.get("shortfalls")) and not any(_failed(run))
-    return short or run["exit"] in ENDED
+    return short or run["exit"] in COMPLETED_CODES
 
 
 def write_page(folder: Path) -> None:
@@ -74,12 +78,14 @@ def _details(run: Mapping[str, Any], host: str) -> list[tuple[str, list[str]]]:
         " | ".join(dict.fromkeys((item["phase"], item["name"]))): item["changed"].get(host, {})
         for item in run.get("operations", ())
     }
-    found = []
+    details = []
     for name in run["hosts"][host]["changed"]:
         items = recorded.get(name, {})
-        lines = [line for it in items.get("changes", ()) for line in change_lines(_change(it))]
-        found.append((name, lines))
-    return found
+        lines = [
+            line for change in items.get("changes", ()) for line in change_lines(_change(change))
+        ]
+        details.append((name, lines))
+    return details
 
 
 def _change(recorded: Mapping[str, Any]) -> Change:
@@ -93,15 +99,15 @@ def last_lines(run: Mapping[str, Any], resume: str = "", verbose: bool = False) 
     + resume: the command that goes on; "" where it is not known, and pyinfra sums up what is done
     + verbose: tell where the time went in any case
     """
-    whole = run.get("deploy") != _PROOF_ALONE
+    is_full_run = run.get("deploy") != _PROOF_ALONE
     changed = any(host["changed"] for host in run["hosts"].values())
-    ended = _ended(run)
-    long = (changed or not ended) and run["seconds"] > _LONG_S
-    lines = list(timeline.lines(run)) if verbose or (long and whole) else []
-    if not ended:
+    is_finished = _is_finished(run)
+    long = (changed or not is_finished) and run["seconds"] > _LONG_S
+    lines = list(timeline.lines(run)) if verbose or (long and is_full_run) else []
+    if not is_finished:
         return [*lines, *verdict(run, resume)]
     lines += run.get("shortfalls", ())
-    return [*lines, summary(run)] if resume and whole else lines
+    return [*lines, summary(run)] if resume and is_full_run else lines
 
 
 def verdict(run: Mapping[str, Any], resume: str = "") -> Iterator[str]:
@@ -125,8 +131,8 @@ def verdict(run: Mapping[str, Any], resume: str = "") -> Iterator[str]:
 
 def summary(run: Mapping[str, Any]) -> str:
     """The last line of a run that ended well."""
-    changed = [host for host, found in run["hosts"].items() if found["changed"]]
-    operations = {name for found in run["hosts"].values() for name in found["changed"]}
+    changed = [host for host, outcome in run["hosts"].items() if outcome["changed"]]
+    operations = {name for outcome in run["hosts"].values() for name in outcome["changed"]}
     if not changed:
         most = f" (most of it: {timeline.longest(run)})" if run["seconds"] > _LONG_S else ""
         return f"done in {run['seconds']:.0f} s: nothing had to be changed{most}"
@@ -153,24 +159,26 @@ def _cause(message: str) -> Iterator[str]:
 
 def _extent(run: Mapping[str, Any]) -> Iterator[str]:
     """How far the run came: what was not tried, what it changed, and what it did not touch."""
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for host, found in run["hosts"].items():
-        if phases := dict.fromkeys(name.split(" | ")[0] for name in found.get("not_tried", ())):
-            alike.setdefault(tuple(phases), []).append(host)
-    for names, hosts in alike.items():
+    hosts_by_phases: dict[tuple[str, ...], list[str]] = {}
+    for host, outcome in run["hosts"].items():
+        if phases := dict.fromkeys(name.split(" | ")[0] for name in outcome.get("not_tried", ())):
+            hosts_by_phases.setdefault(tuple(phases), []).append(host)
+    for names, hosts in hosts_by_phases.items():
         yield f"not tried on {', '.join(hosts)}: the rest of {', '.join(names)}"
-    counts = {host: len(found["changed"]) for host, found in run["hosts"].items()}
+    counts = {host: len(outcome["changed"]) for host, outcome in run["hosts"].items()}
     changed = [f"{host} ({_operations(count)})" for host, count in counts.items() if count]
     yield f"changed by this run before it ended: {', '.join(changed) or 'nothing'}"
-    if untouched := [host for host, it in run["hosts"].items() if not it["changed"] + it["failed"]]:
+    if untouched := [
+        host for host, state in run["hosts"].items() if not state["changed"] + state["failed"]
+    ]:
         yield f"untouched: {', '.join(untouched)}"
 
 
 def _failed(run: Mapping[str, Any]) -> Iterator[tuple[list[str], Mapping[str, str]]]:
     """What failed, and on which hosts: told once where several hosts say the same."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for host, found in run["hosts"].items():
-        for error in found["errors"]:
-            alike.setdefault((error["operation"], error["message"]), []).append(host)
-    for (operation, message), hosts in alike.items():
+    hosts_by_error: dict[tuple[str, str], list[str]] = {}
+    for host, outcome in run["hosts"].items():
+        for error in outcome["errors"]:
+            hosts_by_error.setdefault((error["operation"], error["message"]), []).append(host)
+    for (operation, message), hosts in hosts_by_error.items():
         yield hosts, {"operation": operation, "message": message}

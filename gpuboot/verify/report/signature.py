@@ -46,11 +46,11 @@ def sign(report: Path, key: str) -> Path:
 
     Raises `SignatureError`.
     """
-    done = _ssh_keygen(report, "sign", "-f", key)
-    if done.returncode:
-        raise SignatureError(f"{report} is not signed: {_said(done)}")
+    result = _ssh_keygen(report, "sign", "-f", key)
+    if result.returncode:
+        raise SignatureError(f"{report} is not signed: {_error_text(result)}")
     target = signature_of(report)
-    write_atomically(target, done.stdout)
+    write_atomically(target, result.stdout)
     return target
 
 
@@ -68,22 +68,22 @@ def check(report: Path, signers: Path | None) -> Checked:
             raise SignatureError(f"{needed}: there is no such file")
     intact = _ssh_keygen(report, "check-novalidate", "-s", str(signature))
     if intact.returncode:
-        return Checked("bad", f"not as it was signed: {_said(intact)}")
+        return Checked("bad", f"not as it was signed: {_error_text(intact)}")
     key = intact.stdout.strip()
     if signers is None:
         return Checked("unlisted", f"{key}; whose key that is nobody said")
-    found = _ssh_keygen(report, "find-principals", "-s", str(signature), "-f", str(signers))
-    who = found.stdout.split("\n")[0].strip()
-    if found.returncode or not who:
+    principals = _ssh_keygen(report, "find-principals", "-s", str(signature), "-f", str(signers))
+    principal = principals.stdout.split("\n")[0].strip()
+    if principals.returncode or not principal:
         return Checked("bad", f"{key}, which is not in {signers}")
-    valid = _ssh_keygen(report, "verify", "-s", str(signature), "-f", str(signers), "-I", who)
+    valid = _ssh_keygen(report, "verify", "-s", str(signature), "-f", str(signers), "-I", principal)
     if valid.returncode:
-        return Checked("bad", f"{key} of {who}, which does not count: {_said(valid)}")
+        return Checked("bad", f"{key} of {principal}, which does not count: {_error_text(valid)}")
     return Checked("good", valid.stdout.strip())
 
 
-def _ssh_keygen(report: Path, what: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = ["ssh-keygen", "-Y", what, "-n", NAMESPACE, *arguments]
+def _ssh_keygen(report: Path, action: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ["ssh-keygen", "-Y", action, "-n", NAMESPACE, *arguments]
     try:
         with report.open("rb") as signed:
             return subprocess.run(
@@ -93,7 +93,7 @@ def _ssh_keygen(report: Path, what: str, *arguments: str) -> subprocess.Complete
         raise SignatureError(f"{error.filename}: there is no such file or program") from None
 
 
-def _said(done: subprocess.CompletedProcess[str]) -> str:
+def _error_text(result: subprocess.CompletedProcess[str]) -> str:
     """Why it failed, in its own words."""
-    lines = (done.stderr or done.stdout).strip().splitlines()
-    return lines[-1] if lines else f"ssh-keygen ended with exit code {done.returncode}"
+    lines = (result.stderr or result.stdout).strip().splitlines()
+    return lines[-1] if lines else f"ssh-keygen ended with exit code {result.returncode}"

@@ -87,14 +87,14 @@ def _mark(status: Status) -> Text:
 
 
 def _print_case(out: Console, case: Case) -> None:
-    where = ", ".join(place.node or "cluster" for place in case.locations)
-    line = Text().append_text(_mark(case.status)).append(f" {where}", "bold")
+    nodes = ", ".join(place.node or "cluster" for place in case.locations)
+    line = Text().append_text(_mark(case.status)).append(f" {nodes}", "bold")
     out.print(line.append(f"  {_step_text(case.cause)}"), soft_wrap=True)
     for uuid in (uuid for place in case.locations for uuid in place.uuids):
         out.print(Text(f"    {uuid}"), soft_wrap=True)
     if case.cause.remedy:
         out.print(Text(f"    remedy: {case.cause.remedy}", style="cyan"), soft_wrap=True)
-    for step in case.others:
+    for step in case.later_steps:
         out.print(Text("    also ").append_text(_mark(step.status)).append(f" {_step_text(step)}"),
                   soft_wrap=True)  # fmt: skip
         if step.remedy and step.status == "fail" and step.remedy != case.cause.remedy:
@@ -107,10 +107,10 @@ def _step_text(step: Step) -> str:
 
 def _print_alerts(out: Console, report: Report) -> None:
     """What fires, whatever the proof says: a GPU that works may have to be replaced."""
-    known = {row.uuid: row.node for row in report.gpus if row.uuid}
+    node_by_uuid = {row.uuid: row.node for row in report.gpus if row.uuid}
     for item in report.alerts or ():
-        where = known.get(item.gpu_uuid, item.node) or "cluster"
-        line = Text("! ", "bold yellow").append(where, "bold").append(f"  {item.name} fires")
+        location = node_by_uuid.get(item.gpu_uuid, item.node) or "cluster"
+        line = Text("! ", "bold yellow").append(location, "bold").append(f"  {item.name} fires")
         action = f", {item.action}" if item.action not in {"", "none"} else ""
         out.print(line.append(f" ({item.severity}{action}): {item.summary}"), soft_wrap=True)
         if item.gpu_uuid:

@@ -48,13 +48,13 @@ def make_folder(reports: Path, cluster: str, now: datetime | None = None) -> Pat
 def point(folder: Path) -> None:
     """Make `latest` lead to a run's folder, in one step. Raises OSError."""
     link = folder.with_name(LATEST)
-    fresh = link.with_name(f".{link.name}-{os.getpid()}")
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(folder.name)
+    temporary = link.with_name(f".{link.name}-{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(folder.name)
     try:
-        fresh.replace(link)
+        temporary.replace(link)
     except OSError:
-        fresh.unlink()
+        temporary.unlink()
         raise
 
 
@@ -78,10 +78,10 @@ def write_atomically(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():  # a device or a pipe stays one
         path.write_text(text, encoding="utf-8")
         return
-    fresh = path.with_name(f".{path.name}-{os.getpid()}")
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
     except OSError:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

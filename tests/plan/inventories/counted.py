@@ -22,8 +22,8 @@ def _connect(self: FakeConnector, state: Any, host: Any) -> None:
 
 
 def _tell() -> None:
-    asked = {name: connector.executed_commands for name, connector in _connected.items()}
-    Path(os.environ["PLAN_COMMANDS"]).write_text(json.dumps(asked))
+    commands = {name: connector.executed_commands for name, connector in _connected.items()}
+    Path(os.environ["PLAN_COMMANDS"]).write_text(json.dumps(commands))
 
 
 FakeConnector.__init__ = _connect  # type: ignore[method-assign]

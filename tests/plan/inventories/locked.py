@@ -20,5 +20,5 @@ open_command.begin = lambda host, command: open_command._Local(command)
 
 _responses = control_plane[0][0][1]["fake_responses"]
 _fact = next(key for key in _responses if str(key).startswith("Reads everything gpuboot"))
-_told = json.loads(os.environ.get("PLAN_LOCK_TOLD", "[]"))
-_responses[_fact] = own([*answer(_responses[_fact]).lines, *_told])
+_lock_lines = json.loads(os.environ.get("PLAN_LOCK_TOLD", "[]"))
+_responses[_fact] = own([*answer(_responses[_fact]).lines, *_lock_lines])

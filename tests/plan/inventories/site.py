@@ -16,7 +16,7 @@ REHEARSED = {
     "Rehearses an installation by apt": json.loads(os.environ.get("PLAN_REHEARSED", '["end\\tok"]'))
 }
 _FACT = "Reads everything gpuboot wants to know about a host"
-_OTHERS = {
+_OTHER_ANSWERS = {
     "How far kubeadm got on this host": ["kubeconfig\tabsent", "end\tok"],
     "What an API server answers to each path": ["error\tthere is no cluster yet", "end\tok"],
     "dockerd's configuration as it is": ["absent\tdocker-ce", "end\tok"],
@@ -70,7 +70,10 @@ def _host(number: int, name: str, gpus: int) -> tuple[str, dict[str, Any]]:
         "fake_delay_jitter": 0,
         "fake_responses": {
             "uname -s": "Linux",
-            **{part: frame(said) for part, said in {_FACT: answer, **_OTHERS}.items()},
+            **{
+                part: frame(output_lines)
+                for part, output_lines in {_FACT: answer, **_OTHER_ANSWERS}.items()
+            },
         },
     }
 

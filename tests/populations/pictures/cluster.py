@@ -61,11 +61,11 @@ def _node(name: str, of: Population) -> Iterator[Series]:
         taint = {**node, "key": "gpuboot.io/unproven", "value": "", "effect": "NoSchedule"}
         yield "kube_node_spec_taint", taint, steps((0, None), (90, 1.0))
     for resource, count in allocatable(of).items():
-        given = {**node, "resource": _safe(resource), "unit": "integer"}
-        whole = steps((0, float(count)))
+        resource_labels = {**node, "resource": _safe(resource), "unit": "integer"}
+        capacity = steps((0, float(count)))
         left = steps((0, float(count)), (CORDONED_SINCE, float(count) - UNHEALTHY.get(name, 0)))
-        yield "kube_node_status_capacity", given, whole
-        yield "kube_node_status_allocatable", given, left
+        yield "kube_node_status_capacity", resource_labels, capacity
+        yield "kube_node_status_allocatable", resource_labels, left
 
 
 def _host(name: str, load: float) -> Iterator[Series]:
@@ -89,24 +89,24 @@ def _pod(pod: Work) -> Iterator[Series]:
     resource = "nvidia.com/gpu"
     if of.instances:
         resource = of.instances[pod.devices[0]][1].resource
-    asked = {"node": pod.node, "container": "main", "resource": _safe(resource)}
-    held = steps((0, None), (pod.since, 1.0), (pod.until, None))
-    yield "kube_pod_status_phase", {**labels, "phase": "Running"}, held
+    request_labels = {"node": pod.node, "container": "main", "resource": _safe(resource)}
+    running = steps((0, None), (pod.since, 1.0), (pod.until, None))
+    yield "kube_pod_status_phase", {**labels, "phase": "Running"}, running
     yield "kube_pod_created", labels, steps((0, None), (pod.since, START + pod.since * 60))
     count = float(len(pod.devices))
     requests = steps((0, None), (pod.since, count), (pod.until, None))
-    yield "kube_pod_container_resource_requests", {**labels, **asked}, requests
+    yield "kube_pod_container_resource_requests", {**labels, **request_labels}, requests
 
 
 def _waiting() -> Iterator[Series]:
     for (namespace, pod), (gpus, minutes) in WAITING.items():
         labels, since = {"namespace": namespace, "pod": pod}, MINUTES - minutes
-        asked = {"node": "", "container": "main", "resource": "nvidia_com_gpu"}
+        request_labels = {"node": "", "container": "main", "resource": "nvidia_com_gpu"}
         waits = steps((0, None), (since, 1.0))
         yield "kube_pod_status_phase", {**labels, "phase": "Pending"}, waits
         yield "kube_pod_created", labels, steps((0, None), (since, START + since * 60))
         requests = steps((0, None), (since, float(gpus)))
-        yield "kube_pod_container_resource_requests", {**labels, **asked}, requests
+        yield "kube_pod_container_resource_requests", {**labels, **request_labels}, requests
 
 
 def _namespaces() -> Iterator[Series]:

@@ -118,12 +118,12 @@ def exporter(name: str, of: Population) -> Iterator[Series]:
     target = {"job": "nvidia-dcgm-exporter", "node": name, "instance": name}
     yield "up", target, lambda minute: float(_answers(name, minute))
     page = Page(of)
-    for card, one in page.devices:
-        device = card.instances.index(one) if one else card.index
-        labels = {**target, **page.labels(card, one)}
-        for metric in of.metrics(card, one):
+    for card, instance in page.devices:
+        device = card.instances.index(instance) if instance else card.index
+        labels = {**target, **page.labels(card, instance)}
+        for metric in of.metrics(card, instance):
             if metric != "DCGM_EXP_GPU_HEALTH_STATUS":
-                yield from _field(name, of, (card, one, device), metric, labels)
+                yield from _field(name, of, (card, instance, device), metric, labels)
     for card in of.cards:
         labels = {**target, **page.labels(card, None)}
         for watch in WATCHES[:10]:
@@ -161,8 +161,8 @@ def _field(
     labels: dict[str, str],
 ) -> Iterator[Series]:
     """A field of a GPU: one series for each pod that holds it, and one while none does."""
-    card, one, number = device
-    idle, busy = of.metrics(card, one)[metric], of.metrics(card, one, busy=True)[metric]
+    card, instance, number = device
+    idle, busy = of.metrics(card, instance)[metric], of.metrics(card, instance, busy=True)[metric]
     fault, since = FAULTS.get((node, card.index), {}).get(metric, (0.0, math.inf))
     pods = [pod for pod in PODS if pod.node == node and number in pod.devices]
 
@@ -179,8 +179,8 @@ def _field(
 
     yield metric, labels, value(None)
     for pod in pods:
-        held = {"namespace": pod.namespace, "pod": pod.pod, "container": "main"}
-        yield metric, {**labels, **held}, value(pod)
+        pod_labels = {"namespace": pod.namespace, "pod": pod.pod, "container": "main"}
+        yield metric, {**labels, **pod_labels}, value(pod)
 
 
 def _worth(

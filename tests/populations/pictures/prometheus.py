@@ -40,12 +40,12 @@ def make(data: Path) -> None:
     """Fill Prometheus' folder of data with the cluster's series, records and alerts."""
     _store(data, _samples())
     groups = rules.groups(SETTINGS, INVENTORY)
-    kept = [rule for group in groups for rule in group["rules"]]
-    for level in _levels([rule for rule in kept if "record" in rule]):
+    rule_list = [rule for group in groups for rule in group["rules"]]
+    for level in _levels([rule for rule in rule_list if "record" in rule]):
         with prometheus(data):
             _record(data, level)
     with prometheus(data):
-        alerts = list(_alerts([rule for rule in kept if "alert" in rule]))
+        alerts = list(_alerts([rule for rule in rule_list if "alert" in rule]))
     _store(data, alerts)
 
 
@@ -73,8 +73,8 @@ def _record(data: Path, records: list[Rule]) -> None:
     path = data.with_suffix(".yml")
     path.write_text(yaml.safe_dump({"groups": [{"name": "records", "rules": records}]}))
     times = (f"--start={START}", f"--end={END}", f"--eval-interval={STEP_S}s")
-    where = (f"--url=http://127.0.0.1:{PORT}", f"--output-dir={data}")
-    _run("tsdb", "create-blocks-from", "rules", *times, *where, str(path))
+    destination = (f"--url=http://127.0.0.1:{PORT}", f"--output-dir={data}")
+    _run("tsdb", "create-blocks-from", "rules", *times, *destination, str(path))
 
 
 def _run(*arguments: str) -> None:
@@ -129,12 +129,12 @@ def _alerts(alerts: list[Rule]) -> Iterator[Sample]:
         # Prometheus' own templates (what an XID asks for) are not filled in here
         texts = {key: "reset" if "{{" in text else text for key, text in rule["labels"].items()}
         for labels, points in ask(rule["expr"], False):
-            named = {**labels, **texts, "alertname": rule["alert"]}
+            alert_labels = {**labels, **texts, "alertname": rule["alert"]}
             since, before = 0.0, 0.0
             for at, _ in points:
                 since = at if at - before > 1.5 * STEP_S else since
                 before = at
                 firing = at - since >= seconds(rule.get("for", "0s"))
                 state = {"alertstate": "firing" if firing else "pending"}
-                yield "ALERTS", {**named, **state}, at, 1.0
-                yield "ALERTS_FOR_STATE", named, at, since
+                yield "ALERTS", {**alert_labels, **state}, at, 1.0
+                yield "ALERTS_FOR_STATE", alert_labels, at, since

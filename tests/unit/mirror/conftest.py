@@ -27,16 +27,16 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Home, Path]
 
 @pytest.fixture(scope="module")
 def published(keys: tuple[Home, Path]) -> dict[str, bytes]:
-    found = Upstream()
-    fill_upstream(found, keys[0])
-    return found.files
+    server = Upstream()
+    fill_upstream(server, keys[0])
+    return server.files
 
 
 @pytest.fixture
 def upstream(published: dict[str, bytes]) -> Iterator[Upstream]:
-    with running() as found:
-        found.files |= published
-        yield found
+    with running() as server:
+        server.files |= published
+        yield server
 
 
 @pytest.fixture

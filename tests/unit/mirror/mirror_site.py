@@ -39,7 +39,7 @@ def made_key(folder: Path) -> Home:
 
 def fill_upstream(upstream: Upstream, key: Home) -> None:
     def all_of(*paragraphs: str) -> dict[str, str]:
-        return {f"{number}": one for number, one in enumerate(paragraphs)}
+        return {f"{number}": paragraph for number, paragraph in enumerate(paragraphs)}
 
     docker = [
         paragraph("containerd.io", "2.3.7-1~debian.12~bookworm", depends="libc6"),
@@ -72,7 +72,7 @@ def fill_upstream(upstream: Upstream, key: Home) -> None:
         push(upstream, name, tag, architectures)
 
 
-def made_site(upstream: Upstream, keys: tuple[Home, Path], folder: Path, **more: Any) -> Site:
+def made_site(upstream: Upstream, keys: tuple[Home, Path], folder: Path, **extra: Any) -> Site:
     ring = folder / "publisher.asc"
     ring.write_bytes(keys[0].public())
     sha256 = digest(keys[0].public()).removeprefix("sha256:")
@@ -92,7 +92,7 @@ def made_site(upstream: Upstream, keys: tuple[Home, Path], folder: Path, **more:
                 name: f"{upstream.url}/v2/{name}" for name in ("nvcr.io", "quay.io")
             }},
         },
-        **more,
+        **extra,
     }  # fmt: skip
     images = {
         "dcgm_exporter": "1-2", "prometheus": "v1.0.0", "alertmanager": "v1.0.0",
@@ -112,7 +112,7 @@ def filled(site: Site, folder: Path) -> manifest.Manifest:
     return fill.fill(client(), site, folder, lambda line: None)[1]
 
 
-def wrong(made: manifest.Manifest, folder: Path) -> list[str]:
-    looked = {file.path: content.look(folder, file) for file in made.files}
-    there = {path: one for path, one in looked.items() if one}
-    return [problem.cause for problem in manifest.differences(made, there)]
+def wrong(mirror_manifest: manifest.Manifest, folder: Path) -> list[str]:
+    looked = {file.path: content.look(folder, file) for file in mirror_manifest.files}
+    present = {path: entry for path, entry in looked.items() if entry}
+    return [problem.cause for problem in manifest.differences(mirror_manifest, present)]

@@ -34,19 +34,19 @@ class Fault:
 class Upstream:
     """A web server. + files: path -> content; token: what registries ask for, "" for nothing
 
-    + asked: each request, with its Range
+    + requests: each request, with its Range
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
     faults: dict[str, Fault] = field(default_factory=dict)
     token: str = ""
     ranges: bool = True
-    asked: list[tuple[str, str]] = field(default_factory=list)
+    requests: list[tuple[str, str]] = field(default_factory=list)
     logins: list[str] = field(default_factory=list)
     url: str = ""
 
     def fetched(self, path: str) -> int:
-        return sum(one == path for one, _ in self.asked)
+        return sum(request_path == path for request_path, _ in self.requests)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -57,7 +57,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         upstream = self.upstream
         path, _, query = self.path.partition("?")
         path = unquote(path)
-        upstream.asked.append((path, self.headers.get("Range", "")))
+        upstream.requests.append((path, self.headers.get("Range", "")))
         if path == "/token":
             upstream.logins.append(f"{query} {self.headers.get('Authorization', '')}".strip())
             self._send(200, {}, json.dumps({"token": upstream.token}).encode())
@@ -85,11 +85,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             fault = None
         first = self.headers.get("Range", "").removeprefix("bytes=").rstrip("-")
         headers = {"Content-Type": MANIFEST} if "/manifests/" in path else {}
-        code, rest = 200, content
+        code, body = 200, content
         if first and upstream.ranges:
-            code, rest = 206, content[int(first) :]
+            code, body = 206, content[int(first) :]
             headers["Content-Range"] = f"bytes {first}-{len(content) - 1}/{len(content)}"
-        self._send(code, headers, rest, fault.cut if fault else None)
+        self._send(code, headers, body, fault.cut if fault else None)
 
     def _send(
         self, code: int, headers: Mapping[str, str], content: bytes, cut: int | None = None
@@ -146,20 +146,20 @@ def publish(
     text = "\n".join(packages.values()).encode()
     base = f"{folder}/dists/{suite}" if suite else folder
     name = "stable/binary-amd64/Packages" if suite else "Packages"
-    listed = {name: text, f"{name}.gz": gzip.compress(text, mtime=0)}
+    indices = {name: text, f"{name}.gz": gzip.compress(text, mtime=0)}
     fields = {"Origin": "test", "Suite": suite or "/", "Date": release.date()}
-    signed = release.text(fields, listed).encode()
+    signed = release.text(fields, indices).encode()
     files = {
-        **listed,
+        **indices,
         "InRelease": key.clearsigned(signed),
         "Release": signed,
         "Release.gpg": key.detached(signed),
     }
     upstream.files |= {f"{base}/{path}": content for path, content in files.items()}
-    for one in text.decode().split("\n\n"):
-        about = dict(line.split(": ", 1) for line in one.splitlines())
-        content = f"{about['Package']} {about['Version']}".encode()
-        upstream.files[f"{folder}/{about['Filename']}"] = content
+    for paragraph in text.decode().split("\n\n"):
+        package = dict(line.split(": ", 1) for line in paragraph.splitlines())
+        content = f"{package['Package']} {package['Version']}".encode()
+        upstream.files[f"{folder}/{package['Filename']}"] = content
 
 
 def digest(content: bytes) -> str:
@@ -171,19 +171,19 @@ def push(upstream: Upstream, repository: str, tag: str, layers: Mapping[str, lis
 
     Returns its manifest, or the index.
     """
-    manifests = {name: _manifest(upstream, repository, one) for name, one in layers.items()}
+    manifests = {name: _manifest(upstream, repository, content) for name, content in layers.items()}
     if list(manifests) == [""]:
-        whole = manifests[""]
+        index = manifests[""]
     else:
         entries = [
-            {"mediaType": MANIFEST, "digest": digest(one), "size": len(one),
+            {"mediaType": MANIFEST, "digest": digest(content), "size": len(content),
              "platform": {"os": "linux", "architecture": name}}
-            for name, one in manifests.items()
+            for name, content in manifests.items()
         ]  # fmt: skip
-        whole = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}).encode()
-    for name in (tag, digest(whole)):
-        upstream.files[f"/v2/{repository}/manifests/{name}"] = whole
-    return whole
+        index = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}).encode()
+    for name in (tag, digest(index)):
+        upstream.files[f"/v2/{repository}/manifests/{name}"] = index
+    return index
 
 
 def _manifest(upstream: Upstream, repository: str, layers: list[bytes]) -> bytes:

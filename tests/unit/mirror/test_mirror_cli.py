@@ -26,45 +26,47 @@ from tests.unit.mirror.mirror_upstream import Upstream
 
 def run(*arguments: object) -> tuple[int, str]:
     """Exit code and output, of both streams."""
-    done = CliRunner().invoke(app, ["mirror", *map(str, arguments)])
-    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.exit_code, done.output
+    result = CliRunner().invoke(app, ["mirror", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, result.output
 
 
 @pytest.fixture
-def given(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
+def configured_site(site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     """What the inventory says, without reading one."""
     monkeypatch.setattr(commands, "_site", lambda inventory, data: site)
     return site
 
 
 @pytest.fixture
-def folder(given: Site, tmp_path: Path) -> Path:
-    filled(given, tmp_path / "mirror")
+def folder(configured_site: Site, tmp_path: Path) -> Path:
+    filled(configured_site, tmp_path / "mirror")
     return tmp_path / "mirror"
 
 
-def test_a_plan_counts_by_part_what_is_there_and_what_is_not(given: Site, tmp_path: Path) -> None:
-    code, told = run("plan", "prod.py", "--folder", tmp_path / "mirror")
-    assert code == 0, told
-    rows = {line.split("  ")[0]: line.split()[-2:] for line in told.splitlines() if "  " in line}
+def test_a_plan_counts_by_part_what_is_there_and_what_is_not(
+    configured_site: Site, tmp_path: Path
+) -> None:
+    code, output = run("plan", "prod.py", "--folder", tmp_path / "mirror")
+    assert code == 0, output
+    rows = {line.split("  ")[0]: line.split()[-2:] for line in output.splitlines() if "  " in line}
     assert rows["apt debian"] != ["0", "bytes"]
-    filled(given, tmp_path / "mirror")
-    code, told = run("plan", "prod.py", "--folder", tmp_path / "mirror", "--json")
-    files = json.loads(told[told.index("{\n") :])["files"]
+    filled(configured_site, tmp_path / "mirror")
+    code, output = run("plan", "prod.py", "--folder", tmp_path / "mirror", "--json")
+    files = json.loads(output[output.index("{\n") :])["files"]
     assert all(file["there"] for file in files)
     assert len([file for file in files if file["part"] == "apt debian"]) == len(DISTRIBUTION) + 1
 
 
-def test_fill_check_and_settings_go_together(given: Site, tmp_path: Path) -> None:
+def test_fill_check_and_settings_go_together(configured_site: Site, tmp_path: Path) -> None:
     folder = tmp_path / "mirror"
-    code, told = run("fill", "prod.py", folder)
-    assert code == 0, told
-    assert f"{folder} is whole" in told
-    code, told = run("check", folder, "--inventory", "prod.py")
-    assert code == 0, told
-    code, told = run("settings", folder, "https://mirror.example/")
-    mirrors = ast.literal_eval(f"{{{told}}}")["mirrors"]
+    code, output = run("fill", "prod.py", folder)
+    assert code == 0, output
+    assert f"{folder} is whole" in output
+    code, output = run("check", folder, "--inventory", "prod.py")
+    assert code == 0, output
+    code, output = run("settings", folder, "https://mirror.example/")
+    mirrors = ast.literal_eval(f"{{{output}}}")["mirrors"]
     key = (folder / "apt/docker/linux/debian/gpg").read_bytes()
     docker = parse_settings({"mirrors": mirrors}).mirrors.apt["docker"]
     assert docker.url == "https://mirror.example/apt/docker/linux"
@@ -74,56 +76,56 @@ def test_fill_check_and_settings_go_together(given: Site, tmp_path: Path) -> Non
 def test_what_is_wrong_with_a_mirror_is_named_with_its_remedy(folder: Path) -> None:
     victim = next(folder.rglob("libc6_*.deb"))
     victim.write_bytes(b"?" * victim.stat().st_size)
-    code, told = run("check", folder)
+    code, output = run("check", folder)
     assert code == 1
     name = victim.relative_to(folder)
-    assert f"{name} was altered: its digest is another\n    remedy: run `gpuboot mirror" in told
-    code, told = run("check", folder, "--json")
-    [problem] = json.loads(told)
+    assert f"{name} was altered: its digest is another\n    remedy: run `gpuboot mirror" in output
+    code, output = run("check", folder, "--json")
+    [problem] = json.loads(output)
     assert problem["cause"] == f"{name} was altered: its digest is another"
 
 
 def test_what_cannot_be_had_ends_a_plan_with_another_exit_code(
-    given: Site, upstream: Upstream, tmp_path: Path
+    configured_site: Site, upstream: Upstream, tmp_path: Path
 ) -> None:
     path = "/v2/quay.io/prometheus/prometheus/manifests/v1.0.0"
     tree = json.loads(upstream.files[path])
     tree["manifests"] = tree["manifests"][1:]
     upstream.files[path] = json.dumps(tree).encode()
-    code, told = run("plan", "prod.py")
+    code, output = run("plan", "prod.py")
     assert code == 1
-    assert "quay.io/prometheus/prometheus:v1.0.0 has nothing for amd64\n    remedy" in told
+    assert "quay.io/prometheus/prometheus:v1.0.0 has nothing for amd64\n    remedy" in output
     del upstream.files[path]
-    code, told = run("plan", "prod.py")
+    code, output = run("plan", "prod.py")
     assert code == 2
-    assert "404" in told
-    assert "Traceback" not in told
+    assert "404" in output
+    assert "Traceback" not in output
 
 
 @pytest.mark.parametrize("command", ["check", "serve"])
 def test_a_folder_that_is_no_mirror_is_told(command: str, tmp_path: Path) -> None:
-    code, told = run(command, tmp_path)
+    code, output = run(command, tmp_path)
     assert code == 2
-    assert "is no mirror that was filled" in told
+    assert "is no mirror that was filled" in output
     (tmp_path / manifest.NAME).write_text('{"format": 7}')
-    code, told = run(command, tmp_path)
+    code, output = run(command, tmp_path)
     assert code == 2
-    assert "its format is of another version" in told
+    assert "its format is of another version" in output
 
 
 def test_a_certificate_needs_its_key(folder: Path, tmp_path: Path) -> None:
-    code, told = run("serve", folder, "--certificate", tmp_path / "x.crt")
+    code, output = run("serve", folder, "--certificate", tmp_path / "x.crt")
     assert code == 2
-    assert "go together" in told
-    code, told = run("serve", folder, "--certificate", tmp_path / "x", "--key", tmp_path / "x")
+    assert "go together" in output
+    code, output = run("serve", folder, "--certificate", tmp_path / "x", "--key", tmp_path / "x")
     assert code == 2
-    assert "remedy" in told
+    assert "remedy" in output
 
 
 def test_a_mirror_is_served_until_it_is_told_to_end(folder: Path) -> None:
     program = Path(sys.executable).parent / "gpuboot"
-    where = ["--address", "127.0.0.1", "--port", "0"]
-    command = [str(program), "mirror", "serve", str(folder), *where]
+    options = ["--address", "127.0.0.1", "--port", "0"]
+    command = [str(program), "mirror", "serve", str(folder), *options]
     to_pipe: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     server = subprocess.Popen(command, text=True, **to_pipe)
     assert server.stdout is not None
@@ -134,10 +136,10 @@ def test_a_mirror_is_served_until_it_is_told_to_end(folder: Path) -> None:
             assert answer.status == 200
     finally:
         server.terminate()  # no SIGINT: what runs in the background of a script ignores it
-        rest = server.stdout.read()
+        output = server.stdout.read()
         server.wait()
-    assert server.returncode == 0, rest
-    assert '"GET /v2/ HTTP/1.1" 200' in rest
+    assert server.returncode == 0, output
+    assert '"GET /v2/ HTTP/1.1" 200' in output
 
 
 def inventory(folder: Path, hosts: str, settings: dict[str, Any]) -> str:
@@ -153,15 +155,15 @@ CLUSTER = 'control_plane = [("cp1", {"address": "192.0.2.1"})]\nworkers = [("g",
 def test_an_inventory_is_read_without_a_host(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = inventory(tmp_path, CLUSTER, {"cluster": {"name": "x"}})
-    assert offline.main([given]) == 0
+    inventory_path = inventory(tmp_path, CLUSTER, {"cluster": {"name": "x"}})
+    assert offline.main([inventory_path]) == 0
     tree = json.loads(capsys.readouterr().out)
     assert tree["gpuboot"] == {"cluster": {"name": "x"}}
     assert [(node["name"], node["gpus"]) for node in tree["nodes"]] == [("cp1", 0), ("g", 2)]
 
 
 @pytest.mark.parametrize(
-    ("hosts", "settings", "says"),
+    ("hosts", "settings", "message"),
     [
         (CLUSTER, {"mirror": {"platforms": ["rocky9"]}}, "mirror.platforms"),
         (CLUSTER, {"mirror": {"images": ["busybox"]}}, "an image with its registry and tag"),
@@ -173,9 +175,9 @@ def test_an_inventory_is_read_without_a_host(
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_an_inventory_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], hosts: str, settings: Any, says: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], hosts: str, settings: Any, message: str
 ) -> None:
     assert offline.main([inventory(tmp_path, hosts, settings)]) == 1
-    told = capsys.readouterr().err
-    assert says in told
-    assert "remedy" in told
+    output = capsys.readouterr().err
+    assert message in output
+    assert "remedy" in output

@@ -24,9 +24,9 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 @pytest.fixture
 def upstream() -> Iterator[Upstream]:
-    with running() as found:
-        found.files["/file"] = CONTENT
-        yield found
+    with running() as server:
+        server.files["/file"] = CONTENT
+        yield server
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_a_file_whose_connection_ends_goes_on_where_it_was(
     upstream.faults["/file"] = Fault(times=1, cut=3 * PIECE + 99)
     assert fetch(client, upstream, tmp_path / "file") == (SHA256, len(CONTENT))
     assert (tmp_path / "file").read_bytes() == CONTENT
-    assert upstream.asked == [("/file", ""), ("/file", f"bytes={3 * PIECE}-")]
+    assert upstream.requests == [("/file", ""), ("/file", f"bytes={3 * PIECE}-")]
     assert waits == [1.0]
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
@@ -71,7 +71,7 @@ def test_what_an_earlier_command_left_is_gone_on_with_or_thrown_away(
     part = tmp_path / "file.part"
     part.write_bytes(CONTENT[:5000])
     fetch(client, upstream, tmp_path / "file")
-    assert upstream.asked == [("/file", "bytes=5000-")]
+    assert upstream.requests == [("/file", "bytes=5000-")]
     for left in (b"another file" * 10, CONTENT + b"more", CONTENT[:-1] + b"x"):
         part.write_bytes(left)
         fetch(client, upstream, tmp_path / "file")
@@ -81,9 +81,9 @@ def test_what_an_earlier_command_left_is_gone_on_with_or_thrown_away(
 def test_another_file_than_asked_for_is_never_put_in_place(
     client: Client, upstream: Upstream, tmp_path: Path
 ) -> None:
-    with pytest.raises(FetchError, match="is not the file that was asked for") as told:
+    with pytest.raises(FetchError, match="is not the file that was asked for") as error:
         fetch(client, upstream, tmp_path / "file", "0" * 64)
-    assert "remedy" in str(told.value)
+    assert "remedy" in str(error.value)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -129,11 +129,11 @@ def test_who_is_not_there_is_told_by_name(client: Client) -> None:
 
 
 def test_what_is_not_there_is_asked_for_once(client: Client, upstream: Upstream) -> None:
-    with pytest.raises(FetchError, match=r"404 .*\n +remedy: correct the version") as told:
+    with pytest.raises(FetchError, match=r"404 .*\n +remedy: correct the version") as error:
         client.text(f"{upstream.url}/none")
-    assert told.value.status == 404
+    assert error.value.status == 404
     assert client.exists(f"{upstream.url}/none") is None
-    assert len(upstream.asked) == 2
+    assert len(upstream.requests) == 2
 
 
 def test_a_registry_gives_a_token_which_is_asked_for_once(
@@ -152,8 +152,8 @@ def test_a_registrys_password_goes_to_who_gives_tokens(upstream: Upstream) -> No
     host = upstream.url.removeprefix("http://")
     client = Client(logins={host: Login("puller", SecretStr("geheim"))})
     client.text(f"{upstream.url}/v2/a/manifests/1")
-    [asked] = upstream.logins
-    assert asked.endswith("Basic cHVsbGVyOmdlaGVpbQ==")
+    [login] = upstream.logins
+    assert login.endswith("Basic cHVsbGVyOmdlaGVpbQ==")
     assert "geheim" not in repr(client)
 
 
@@ -199,21 +199,21 @@ def test_a_full_disk_keeps_what_is_there_and_says_so(
             fetch(client, upstream, tmp_path / "file")
     assert (tmp_path / "file.part").read_bytes() == CONTENT[:100]
     fetch(client, upstream, tmp_path / "file")
-    assert upstream.asked[-1] == ("/file", "bytes=100-")
+    assert upstream.requests[-1] == ("/file", "bytes=100-")
 
 
 def test_the_authority_of_the_settings_goes_before_the_environments(
     upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
+    authorities: list[Any] = []
     send = HTTPAdapter.send
 
-    def sent(self: HTTPAdapter, request: Any, **how: Any) -> Any:
-        asked.append(how["verify"])
-        return send(self, request, **how)
+    def fake_send(self: HTTPAdapter, request: Any, **options: Any) -> Any:
+        authorities.append(options["verify"])
+        return send(self, request, **options)
 
-    monkeypatch.setattr(HTTPAdapter, "send", sent)
+    monkeypatch.setattr(HTTPAdapter, "send", fake_send)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/environment.pem")
     Client(ca_file="/site.pem").text(f"{upstream.url}/file")
     Client().text(f"{upstream.url}/file")
-    assert asked == ["/site.pem", "/environment.pem"]
+    assert authorities == ["/site.pem", "/environment.pem"]

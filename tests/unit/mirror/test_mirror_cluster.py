@@ -18,13 +18,7 @@ import yaml
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.load import load
-from gpuboot.hosts.mirror import (
-    chart_content,
-    fill,
-    image_content,
-    manifest,
-    web,
-)
+from gpuboot.hosts.mirror import chart_content, fill, image_content, manifest, web
 from gpuboot.hosts.mirror.client import FetchError
 from gpuboot.hosts.mirror.signing import Home
 from gpuboot.hosts.mirror.wanted import Site
@@ -62,8 +56,8 @@ def kubeadm_package(folder: Path, script: str = KUBEADM) -> Path:
 
 def test_kubeadm_says_which_images_it_needs(tmp_path: Path) -> None:
     package = kubeadm_package(tmp_path)
-    found = image_content.kubeadm_images(package, tmp_path, "1.36.6")
-    assert found == ["registry.k8s.io/kube-apiserver:v1.36.6", "registry.k8s.io/etcd:3.6.8-0"]
+    images = image_content.kubeadm_images(package, tmp_path, "1.36.6")
+    assert images == ["registry.k8s.io/kube-apiserver:v1.36.6", "registry.k8s.io/etcd:3.6.8-0"]
     with pytest.raises(FetchError, match="what: config images list"):
         image_content.kubeadm_images(package, tmp_path, "1.36.7")
 
@@ -87,18 +81,18 @@ def archive_of(files: Mapping[str, bytes]) -> bytes:
 
 
 def chart(name: str, version: str, objects: str) -> bytes:
-    about = f"apiVersion: v2\nname: {name}\nversion: {version}\n"
+    metadata = f"apiVersion: v2\nname: {name}\nversion: {version}\n"
     return archive_of(
-        {f"{name}/Chart.yaml": about.encode(), f"{name}/templates/all.yaml": objects.encode()}
+        {f"{name}/Chart.yaml": metadata.encode(), f"{name}/templates/all.yaml": objects.encode()}
     )
 
 
 @pytest.fixture
 def cluster(upstream: Upstream, keys: tuple[Home, Path], tmp_path: Path) -> Site:
     """A cluster's site: beside what Docker hosts take, kubeadm, Helm and two charts."""
-    more = ("conntrack", "ethtool", "nftables", "socat")
+    packages = ("conntrack", "ethtool", "nftables", "socat")
     debian = upstream.files["/debian/dists/bookworm/stable/binary-amd64/Packages"].decode()
-    publish(upstream, "/debian", {"0": debian, **{name: paragraph(name) for name in more}},
+    publish(upstream, "/debian", {"0": debian, **{name: paragraph(name) for name in packages}},
             keys[0], "bookworm")  # fmt: skip
     content = kubeadm_package(tmp_path / "kubeadm").read_bytes()
     names = ("kubelet", "kubectl", "kubernetes-cni", "cri-tools")
@@ -115,12 +109,12 @@ def cluster(upstream: Upstream, keys: tuple[Home, Path], tmp_path: Path) -> Site
     upstream.files[f"{folder}/pool/kubeadm_1.36.6-1.1_amd64.deb"] = content
     upstream.files[f"{folder}/Release.key"] = keys[0].public()
     add_helm_and_charts(upstream)
-    named = (
+    image_names = (
         "registry.k8s.io/kube-apiserver:v1.36.6", "registry.k8s.io/etcd:3.6.8-0",
         "registry.k8s.io/pause:3.10.2", "ghcr.io/flannel-io/flannel:v0.28.10",
         "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3", "quay.io/of/chart:1",
     )  # fmt: skip
-    for name in named:
+    for name in image_names:
         repository, _, tag = name.rpartition(":")
         push(upstream, repository, tag, {"": [name.encode()]})
     return cluster_site(upstream, keys, tmp_path)
@@ -162,7 +156,7 @@ def cluster_site(upstream: Upstream, keys: tuple[Home, Path], folder: Path) -> S
     for registry in ("registry.k8s.io", "ghcr.io"):
         sources["images"][registry] = f"{upstream.url}/v2/{registry}"
     pinned = {"helm": {"sha256": {"amd64": ""}}, "charts": {"gpu-operator": {"sha256": ""}}}
-    chosen, lock = load(
+    site_settings, lock = load(
         {
             "mirror": tree,
             "monitoring": {"enabled": False},
@@ -170,15 +164,15 @@ def cluster_site(upstream: Upstream, keys: tuple[Home, Path], folder: Path) -> S
             "versions": pinned,
         }
     )
-    return Site(chosen, lock, NODES)
+    return Site(site_settings, lock, NODES)
 
 
 def test_a_clusters_mirror_has_helm_charts_and_their_images(
     cluster: Site, upstream: Upstream, tmp_path: Path
 ) -> None:
     folder = tmp_path / "mirror"
-    found, made = fill.fill(client(), cluster, folder, lambda line: None)
-    assert set(found.images) == {
+    result, mirror_manifest = fill.fill(client(), cluster, folder, lambda line: None)
+    assert set(result.images) == {
         "registry.k8s.io/pause:3.10.2",
         "ghcr.io/flannel-io/flannel:v0.28.10",
         "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3",
@@ -187,7 +181,7 @@ def test_a_clusters_mirror_has_helm_charts_and_their_images(
         "registry.k8s.io/etcd:3.6.8-0",
         "quay.io/of/chart:1",
     }
-    parts = {file.part for file in made.files}
+    parts = {file.part for file in mirror_manifest.files}
     assert parts == {
         "apt cuda", "apt debian", "apt docker", "apt kubernetes", "apt toolkit", "charts", "helm",
         "images ghcr.io", "images nvcr.io", "images quay.io", "images registry.k8s.io",
@@ -198,16 +192,16 @@ def test_a_clusters_mirror_has_helm_charts_and_their_images(
     assert entry["digest"] == digest(content).removeprefix("sha256:")
     assert (folder / "charts/nvidia" / entry["urls"][0]).read_bytes() == content
     tarball = (folder / "helm/helm-v4.3.0-linux-amd64.tar.gz").read_bytes()
-    said = (folder / "helm/helm-v4.3.0-linux-amd64.tar.gz.sha256").read_text()
-    assert said == digest(tarball).removeprefix("sha256:") + "\n"
+    checksum = (folder / "helm/helm-v4.3.0-linux-amd64.tar.gz.sha256").read_text()
+    assert checksum == digest(tarball).removeprefix("sha256:") + "\n"
 
 
 def test_a_plan_says_what_it_takes_and_leaves_nothing(cluster: Site, tmp_path: Path) -> None:
     folder, work = tmp_path / "mirror", tmp_path / "work"
-    found = fill.plan(client(), cluster, folder, work, lambda line: None)
+    plan = fill.plan(client(), cluster, folder, work, lambda line: None)
     assert not folder.exists()
-    assert found.problems == ()
-    rows = manifest.parts((item.file for item in found.items), set())
+    assert plan.problems == ()
+    rows = manifest.parts((item.file for item in plan.items), set())
     assert {row.name: row.files for row in rows}["charts"] == 1
     assert all(row.missing == row.size for row in rows)
 
@@ -252,13 +246,13 @@ def test_who_was_interrupted_gets_the_rest_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"0123456789")
     with served(tmp_path, Silent) as url:
 
-        def asked(**headers: str) -> tuple[int, bytes, str | None]:
+        def ask_range(**headers: str) -> tuple[int, bytes, str | None]:
             request = urllib.request.Request(f"{url}/file", headers=headers)
             with urllib.request.urlopen(request) as answer:
                 return answer.status, answer.read(), answer.headers["Content-Range"]
 
-        assert asked(Range="bytes=4-") == (206, b"456789", "bytes 4-9/10")
-        assert asked(Range="bytes=10-") == (200, b"0123456789", None)
-        assert asked(Range="bytes=2-3") == (200, b"0123456789", None)
+        assert ask_range(Range="bytes=4-") == (206, b"456789", "bytes 4-9/10")
+        assert ask_range(Range="bytes=10-") == (200, b"0123456789", None)
+        assert ask_range(Range="bytes=2-3") == (200, b"0123456789", None)
         other = {"Range": "bytes=4-", "If-Range": "Mon, 01 Jan 2001 00:00:00 GMT"}
-        assert asked(**other)[0] == 200
+        assert ask_range(**other)[0] == 200

@@ -13,12 +13,9 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.load import load
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import platforms, repositories
-from gpuboot.hosts.mirror import (
-    images,
-    layout,
-    wanted,
-)
-from gpuboot.hosts.mirror.closure import Wanted
+from gpuboot.hosts.mirror import images, layout
+from gpuboot.hosts.mirror import wanted as wanted
+from gpuboot.hosts.mirror.closure import PackageRequest
 from gpuboot.hosts.mirror.images import BadImageError, Reference
 from gpuboot.hosts.mirror.wanted import Site
 from tests.unit.mirror.mirror_upstream import digest
@@ -63,10 +60,10 @@ def test_images_are_found_wherever_objects_name_them() -> None:
 
 
 def test_references_are_whole_or_refused() -> None:
-    both = images.reference(f"quay.io/a/b:1@sha256:{'0' * 64}")
-    assert both == Reference("quay.io", "a/b", "1", f"sha256:{'0' * 64}")
-    assert both.wanted == both.digest
-    assert str(both) == f"quay.io/a/b:1@sha256:{'0' * 64}"
+    pinned = images.reference(f"quay.io/a/b:1@sha256:{'0' * 64}")
+    assert pinned == Reference("quay.io", "a/b", "1", f"sha256:{'0' * 64}")
+    assert pinned.manifest_name == pinned.digest
+    assert str(pinned) == f"quay.io/a/b:1@sha256:{'0' * 64}"
     for wrong in ("busybox:1", "quay.io/a/b", "quay.io/a/b@sha256:0", "quay.io/A/b:1"):
         with pytest.raises(BadImageError, match="remedy"):
             images.reference(wrong)
@@ -84,10 +81,10 @@ def test_an_answer_that_is_no_manifest_is_refused(content: bytes) -> None:
 
 
 def test_layers_that_lie_elsewhere_are_not_mirrored() -> None:
-    one, other = ({"digest": digest(text), "size": 1} for text in (b"a", b"b"))
-    tree = {"config": one, "layers": [{**other, "urls": ["https://elsewhere.example"]}]}
-    found = images.parse("x", json.dumps(tree).encode(), ["amd64"])
-    assert [blob.digest for blob in found.blobs] == [digest(b"a")]
+    layer, other = ({"digest": digest(text), "size": 1} for text in (b"a", b"b"))
+    tree = {"config": layer, "layers": [{**other, "urls": ["https://elsewhere.example"]}]}
+    parsed = images.parse("x", json.dumps(tree).encode(), ["amd64"])
+    assert [blob.digest for blob in parsed.blobs] == [digest(b"a")]
 
 
 def test_docker_hub_has_another_address_than_its_name_and_mirrors_go_before() -> None:
@@ -115,23 +112,25 @@ def test_hosts_ask_for_what_lies_there(name: str, platform: str) -> None:
 
 def test_settings_name_what_a_mirror_has_and_nothing_else() -> None:
     paths = ["v2/quay.io/a/manifests/1", "charts/nvidia/x-1.tgz", "apt/docker/linux/debian/gpg"]
-    found = layout.site_settings("https://m.example", "0" * 64, paths)
-    assert set(found) == {"apt", "images", "charts"}
-    assert set(found["apt"]) == {"docker"}
-    assert found["images"] == {"quay.io": "https://m.example/v2/quay.io"}
-    assert parse_settings({"mirrors": found}).mirrors.charts == {
+    mirrors = layout.site_settings("https://m.example", "0" * 64, paths)
+    assert set(mirrors) == {"apt", "images", "charts"}
+    assert set(mirrors["apt"]) == {"docker"}
+    assert mirrors["images"] == {"quay.io": "https://m.example/v2/quay.io"}
+    assert parse_settings({"mirrors": mirrors}).mirrors.charts == {
         "nvidia": "https://m.example/charts/nvidia"
     }
 
 
 def site_of(settings: Mapping[str, Any], nodes: tuple[Node, ...] = NODES) -> Site:
-    chosen, lock = load(settings)
-    return Site(chosen, lock, nodes)
+    site_settings, lock = load(settings)
+    return Site(site_settings, lock, nodes)
 
 
-def packages_of(settings: Mapping[str, Any], nodes: tuple[Node, ...] = NODES) -> dict[str, Wanted]:
-    found = wanted.packages(site_of(settings, nodes), wanted.platform("debian12"), "amd64")
-    return {one.name: one for one in found}
+def packages_of(
+    settings: Mapping[str, Any], nodes: tuple[Node, ...] = NODES
+) -> dict[str, PackageRequest]:
+    packages = wanted.packages(site_of(settings, nodes), wanted.platform("debian12"), "amd64")
+    return {package.name: package for package in packages}
 
 
 def test_packages_are_those_of_what_the_settings_want() -> None:
@@ -145,11 +144,11 @@ def test_packages_are_those_of_what_the_settings_want() -> None:
     without = packages_of({}, NODES[:1])
     assert not [name for name in without if "nvidia" in name or "cuda" in name]
     assert "keepalived" in packages_of({"cluster": {"virtual_ip": "192.0.2.9"}})
-    several = tuple(
+    control_planes = tuple(
         Node(name, name, f"192.0.2.{number}", "control_plane", 0, leader=number == 1)
         for number, name in enumerate(("a", "b", "c"), 1)
     )
-    assert "haproxy" in packages_of({}, (*several, NODES[1]))
+    assert "haproxy" in packages_of({}, (*control_planes, NODES[1]))
     assert "jq" in packages_of({"dcgm": "host"})
     mok = packages_of({"driver": {"secure_boot": "mok", "modules": "proprietary"}})
     assert "mokutil" in mok
@@ -158,12 +157,14 @@ def test_packages_are_those_of_what_the_settings_want() -> None:
 
 
 def test_images_of_long_tests_come_with_the_level_that_runs_them() -> None:
-    usual, deep = (wanted.images(site_of({"verify": {"level": it}})) for it in ("quick", "deep"))
+    usual, deep = (
+        wanted.images(site_of({"verify": {"level": level}})) for level in ("quick", "deep")
+    )
     assert len(set(deep) - set(usual)) == 2
     assert not [name for name in wanted.images(site_of({"monitoring": {"enabled": False}}))
                 if "local-path" in name]  # fmt: skip
 
 
 def test_the_image_of_loads_where_the_settings_name_one() -> None:
-    mine = "registry.example/python:3.13"
-    assert mine in wanted.images(site_of({"load": {"image": mine}}))
+    image = "registry.example/python:3.13"
+    assert image in wanted.images(site_of({"load": {"image": image}}))

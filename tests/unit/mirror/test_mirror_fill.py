@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gpuboot.hosts.mirror import apt_content, content, fill, manifest, signing
-from gpuboot.hosts.mirror.apt_content import Chosen
+from gpuboot.hosts.mirror.apt_content import PackageSelection
 from gpuboot.hosts.mirror.client import Client
 from gpuboot.hosts.mirror.layout import AptFolder
 from gpuboot.hosts.mirror.packages import parse
@@ -34,8 +34,8 @@ from tests.unit.mirror.mirror_upstream import Fault, Upstream, digest, paragraph
 
 
 def test_a_mirror_holds_what_hosts_install_and_nothing_else(site: Site, tmp_path: Path) -> None:
-    made = filled(site, tmp_path / "mirror")
-    debs = sorted(file.path for file in made.files if file.path.endswith(".deb"))
+    mirror_manifest = filled(site, tmp_path / "mirror")
+    debs = sorted(file.path for file in mirror_manifest.files if file.path.endswith(".deb"))
     assert debs == sorted(
         [
             "apt/cuda/debian12/x86_64/pool/" + name
@@ -61,9 +61,9 @@ def test_a_mirror_holds_what_hosts_install_and_nothing_else(site: Site, tmp_path
             for name in TOOLKIT
         ]
     )
-    assert wrong(made, tmp_path / "mirror") == []
+    assert wrong(mirror_manifest, tmp_path / "mirror") == []
     on_disk = {str(path.relative_to(tmp_path / "mirror")) for path in files(tmp_path / "mirror")}
-    assert on_disk == {file.path for file in made.files} | {manifest.NAME}
+    assert on_disk == {file.path for file in mirror_manifest.files} | {manifest.NAME}
 
 
 def files(folder: Path) -> list[Path]:
@@ -75,12 +75,12 @@ def test_a_flat_index_has_the_packages_of_all_architectures(
 ) -> None:
     folder = AptFolder("kubernetes", "apt/kubernetes", "apt/kubernetes/key")
     texts = [paragraph("kubelet"), paragraph("kubelet").replace("amd64", "arm64")]
-    chosen = [
-        Chosen(folder, architecture, tuple(parse("r", text)))
+    selections = [
+        PackageSelection(folder, architecture, tuple(parse("r", text)))
         for architecture, text in zip(("amd64", "arm64", "amd64"), [*texts, texts[0]], strict=True)
     ]
     with signing.site_key(keys[1]) as key:
-        items = {item.file.path: item.content for item in apt_content.indices(chosen, key)}
+        items = {item.file.path: item.content for item in apt_content.indices(selections, key)}
     packages = (items["apt/kubernetes/Packages"] or b"").decode()
     assert packages == "\n".join(texts)
     release = (items["apt/kubernetes/Release"] or b"").decode()
@@ -91,14 +91,14 @@ def test_a_flat_index_has_the_packages_of_all_architectures(
 def test_the_manifest_says_where_everything_came_from(
     site: Site, upstream: Upstream, tmp_path: Path
 ) -> None:
-    made = filled(site, tmp_path / "mirror")
-    assert manifest.from_json((tmp_path / "mirror" / manifest.NAME).read_text()) == made
-    sources = {file.path: file.source for file in made.files}
+    mirror_manifest = filled(site, tmp_path / "mirror")
+    assert manifest.from_json((tmp_path / "mirror" / manifest.NAME).read_text()) == mirror_manifest
+    sources = {file.path: file.source for file in mirror_manifest.files}
     deb = "libc6_1.0_amd64.deb"
     assert sources[f"apt/debian/pool/{deb}"] == f"{upstream.url}/debian/pool/{deb}"
     assert sources["apt/debian/dists/bookworm/InRelease"] == ""
-    assert made.platforms == ("debian12",)
-    assert made.versions["containerd"] == {"version": "2.3.7"}
+    assert mirror_manifest.platforms == ("debian12",)
+    assert mirror_manifest.versions["containerd"] == {"version": "2.3.7"}
 
 
 def test_indices_are_signed_by_the_sites_key(
@@ -123,9 +123,9 @@ def test_an_index_of_images_stays_and_other_architectures_are_not_fetched(
 ) -> None:
     filled(site, tmp_path / "mirror")
     repository = tmp_path / "mirror/v2/quay.io/prometheus/prometheus"
-    whole = upstream.files["/v2/quay.io/prometheus/prometheus/manifests/v1.0.0"]
-    assert (repository / "manifests/v1.0.0").read_bytes() == whole
-    assert (repository / "manifests" / digest(whole)).read_bytes() == whole
+    index = upstream.files["/v2/quay.io/prometheus/prometheus/manifests/v1.0.0"]
+    assert (repository / "manifests/v1.0.0").read_bytes() == index
+    assert (repository / "manifests" / digest(index)).read_bytes() == index
     assert len(list((repository / "manifests").iterdir())) == 3
     assert digest(b"base") in [path.name for path in (repository / "blobs").iterdir()]
     assert digest(b"arm") not in [path.name for path in (repository / "blobs").iterdir()]
@@ -134,8 +134,8 @@ def test_an_index_of_images_stays_and_other_architectures_are_not_fetched(
 def test_a_layer_that_images_share_is_fetched_once(
     site: Site, upstream: Upstream, tmp_path: Path
 ) -> None:
-    made = filled(site, tmp_path / "mirror")
-    paths = [file.path for file in made.files if file.path.endswith(digest(b"base"))]
+    mirror_manifest = filled(site, tmp_path / "mirror")
+    paths = [file.path for file in mirror_manifest.files if file.path.endswith(digest(b"base"))]
     assert len(paths) == len(IMAGES)
     assert sum(upstream.fetched(f"/{path}") for path in paths) == 1
     assert len({(tmp_path / "mirror" / path).stat().st_ino for path in paths}) == 1
@@ -145,17 +145,19 @@ def test_a_whole_mirror_is_not_fetched_again_and_what_is_not_right_is(
     site: Site, upstream: Upstream, tmp_path: Path
 ) -> None:
     folder = tmp_path / "mirror"
-    made = filled(site, folder)
+    mirror_manifest = filled(site, folder)
     bulk = [
-        file.path for file in made.files if file.path.endswith(".deb") or "/blobs/" in file.path
+        file.path
+        for file in mirror_manifest.files
+        if file.path.endswith(".deb") or "/blobs/" in file.path
     ]
     missing, altered, cut = bulk[0], bulk[5], bulk[-1]
     (folder / missing).unlink()
     for path, text in {altered: b"X", cut: b""}.items():
-        whole = (folder / path).read_bytes()
+        content = (folder / path).read_bytes()
         (folder / path).unlink()  # others may be linked to it
-        (folder / path).write_bytes(text + whole[1:])
-    assert sorted(wrong(made, folder)) == sorted(
+        (folder / path).write_bytes(text + content[1:])
+    assert sorted(wrong(mirror_manifest, folder)) == sorted(
         [
             f"{missing} is missing",
             f"{altered} was altered: its digest is another",
@@ -163,19 +165,21 @@ def test_a_whole_mirror_is_not_fetched_again_and_what_is_not_right_is(
             f"{(folder / cut).stat().st_size + 1} bytes",
         ]
     )
-    upstream.asked.clear()
-    again = filled(site, folder)
-    assert wrong(again, folder) == []
-    fetched = [path for path, _ in upstream.asked if path.endswith(".deb") or "/blobs/" in path]
+    upstream.requests.clear()
+    refilled = filled(site, folder)
+    assert wrong(refilled, folder) == []
+    fetched = [path for path, _ in upstream.requests if path.endswith(".deb") or "/blobs/" in path]
     assert len(fetched) <= 3
-    assert {file for file in again.files if file.source} == {f for f in made.files if f.source}
+    assert {file for file in refilled.files if file.source} == {
+        f for f in mirror_manifest.files if f.source
+    }
 
 
 def test_an_interruption_at_any_file_costs_that_file_alone(
     site: Site, upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = fill.plan(client(), site, tmp_path, tmp_path, lambda line: None)
-    bulk = {item.file.sha256 for item in found.items if item.content is None}
+    plan = fill.plan(client(), site, tmp_path, tmp_path, lambda line: None)
+    bulk = {item.file.sha256 for item in plan.items if item.content is None}
     folder, fetched, download = tmp_path / "mirror", 0, Client.download
     folder.mkdir()
 
@@ -192,10 +196,10 @@ def test_an_interruption_at_any_file_costs_that_file_alone(
         patch.setattr(Client, "download", interrupted)
         for _ in range(len(bulk)):
             with pytest.raises(Interrupted):
-                fill.fetch(client(), folder, found.items, lambda line: None)
-        fill.fetch(client(), folder, found.items, lambda line: None)
+                fill.fetch(client(), folder, plan.items, lambda line: None)
+        fill.fetch(client(), folder, plan.items, lambda line: None)
     assert fetched == len(bulk) > 20
-    assert all(content.is_right(folder, item.file) for item in found.items)
+    assert all(content.is_right(folder, item.file) for item in plan.items)
 
 
 def test_a_repository_without_inrelease_has_its_signature_beside(
@@ -209,11 +213,11 @@ def test_without_archives_the_distributions_packages_are_named_as_what_is_not_th
     upstream: Upstream, keys: tuple[Home, Path], tmp_path: Path
 ) -> None:
     site = made_site(upstream, keys, tmp_path, archives=[])
-    found, made = fill.fill(client(), site, tmp_path / "mirror", lambda line: None)
+    result, mirror_manifest = fill.fill(client(), site, tmp_path / "mirror", lambda line: None)
     assert (
-        "without the distribution's own packages (ca-certificates, chrony, curl" in found.notes[-1]
+        "without the distribution's own packages (ca-certificates, chrony, curl" in result.notes[-1]
     )
-    assert not [file for file in made.files if file.path.startswith("apt/debian")]
+    assert not [file for file in mirror_manifest.files if file.path.startswith("apt/debian")]
 
 
 def test_what_hosts_have_installed_is_left_out(
@@ -228,16 +232,16 @@ def test_what_hosts_have_installed_is_left_out(
 
 
 def test_a_mirror_of_another_version_is_told(site: Site, tmp_path: Path) -> None:
-    made = filled(site, tmp_path / "mirror")
+    mirror_manifest = filled(site, tmp_path / "mirror")
     versions = site.lock.model_dump(mode="json")
     needs = manifest.Needs(("debian12",), ("amd64",), versions)
-    assert manifest.wrong_versions(made, needs) == []
+    assert manifest.wrong_versions(mirror_manifest, needs) == []
     other = replace(
         needs,
         platforms=("debian12", "ubuntu24.04"),
         versions={**versions, "kubernetes": {**versions["kubernetes"], "version": "1.36.7"}},
     )
-    assert [problem.cause for problem in manifest.wrong_versions(made, other)] == [
+    assert [problem.cause for problem in manifest.wrong_versions(mirror_manifest, other)] == [
         f"versions.kubernetes.version: the mirror has {site.lock.kubernetes.version}, wanted is "
         "1.36.7",
         "the mirror was not filled for platforms: ubuntu24.04",
@@ -257,7 +261,7 @@ def test_no_agent_of_gpg_is_left_running(
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-from gpuboot.hosts.mirror import signing
+from gpuboot.mirror import signing
 with signing.site_key(Path(sys.argv[1])) as key:
     key.clearsigned(b"text")
     os.kill(os.getpid(), signal.SIGKILL)

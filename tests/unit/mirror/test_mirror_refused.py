@@ -24,7 +24,7 @@ def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=100 << 20))
     with pytest.raises(FetchError, match=r"needs .* more, and its disk has 100\.0 MiB free"):
         filled(site, tmp_path / "mirror")
-    assert not [path for path, _ in upstream.asked if path.endswith(".deb") or "/blobs/" in path]
+    assert not [path for path, _ in upstream.requests if path.endswith(".deb") or "/blobs/" in path]
 
 
 def test_a_repository_that_another_key_signed_is_refused(
@@ -69,14 +69,14 @@ def test_an_image_that_is_not_its_digest_is_refused(
 def test_what_nobody_has_is_told_with_what_needs_it(
     upstream: Upstream, keys: tuple[Home, Path], tmp_path: Path
 ) -> None:
-    lacking = made_site(
+    incomplete_site = made_site(
         upstream, keys, tmp_path, packages=["nothing"], architectures=["amd64", "arm64"]
     )
     with pytest.raises(FetchError, match="has no packages for arm64"):
-        filled(lacking, tmp_path / "mirror")
-    lacking = made_site(upstream, keys, tmp_path, packages=["nothing"])
+        filled(incomplete_site, tmp_path / "mirror")
+    incomplete_site = made_site(upstream, keys, tmp_path, packages=["nothing"])
     with pytest.raises(SettingsError, match=r"no repository has nothing, needed by every host"):
-        filled(lacking, tmp_path / "mirror")
+        filled(incomplete_site, tmp_path / "mirror")
 
 
 def test_a_site_key_that_others_may_read_is_refused(

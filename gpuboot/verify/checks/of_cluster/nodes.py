@@ -12,7 +12,7 @@ from typing import Any
 
 from gpuboot.verify.checks.cluster_check import ClusterCheck
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 
 # condition -> what it is when it is true
 _PRESSURE = {
@@ -24,17 +24,17 @@ _PRESSURE = {
 _REMEDY = "see `kubectl describe node {}`: conditions and events tell why"
 
 
-def _evaluate(answer: Any) -> Iterable[Says]:
+def _evaluate(answer: Any) -> Iterable[CheckVerdict]:
     nodes = {item["metadata"]["name"]: _wrong(item["status"]) for item in answer["items"]}
     if not nodes:
         remedy = "see `kubectl describe nodes`, then run deploys/site.py"
-        return [Says(status="fail", detail="the cluster has no node", remedy=remedy)]
+        return [CheckVerdict(status="fail", detail="the cluster has no node", remedy=remedy)]
     wrong = {name: texts for name, texts in nodes.items() if texts}
     if not wrong:
         detail = f"{len(nodes)} Ready; none is short of memory, disk or process numbers"
-        return [Says(status="pass", detail=detail)]
+        return [CheckVerdict(status="pass", detail=detail)]
     return [
-        Says(status="fail", detail="; ".join(texts), remedy=_REMEDY.format(name), node=name)
+        CheckVerdict(status="fail", detail="; ".join(texts), remedy=_REMEDY.format(name), node=name)
         for name, texts in wrong.items()
     ]
 
@@ -42,15 +42,15 @@ def _evaluate(answer: Any) -> Iterable[Says]:
 def _wrong(status: Mapping[str, Any]) -> list[str]:
     conditions = {item["type"]: item for item in status["conditions"]}
     ready = conditions["Ready"]
-    found = [] if ready["status"] == "True" else [f"is not Ready: {_why(ready)}"]
-    return found + [
-        f"{text}: {_why(conditions[name])}"
+    problems = [] if ready["status"] == "True" else [f"is not Ready: {_condition_reason(ready)}"]
+    return problems + [
+        f"{text}: {_condition_reason(conditions[name])}"
         for name, text in _PRESSURE.items()
         if name in conditions and conditions[name]["status"] == "True"
     ]
 
 
-def _why(condition: Mapping[str, Any]) -> str:
+def _condition_reason(condition: Mapping[str, Any]) -> str:
     return str(condition.get("message") or condition.get("reason") or "no reason is told")
 
 

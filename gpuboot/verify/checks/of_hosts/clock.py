@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 
 from gpuboot.hosts.clock import skew
-from gpuboot.verify.checks.host_check import HostCheck, Printed
+from gpuboot.verify.checks.host_check import CommandOutput, HostCheck
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 
 # a kubelet's report counts as missing after 40 s
 _MOST_S = 30.0
@@ -23,17 +23,17 @@ _REMEDY = (
 )
 
 
-def _evaluate(gpus: Mapping[str, str], printed: Printed) -> list[Says]:
-    found = _TIME.fullmatch(printed.text.strip())
-    if not found or not printed.answered:
-        said = f"`date` says {printed.text.strip()[:60]!r}"
-        return [Says(status="unknown", detail=said, remedy="run `date` on the node")]
-    off = skew(float(found[1]), printed.asked, printed.answered)
+def _evaluate(gpus: Mapping[str, str], output: CommandOutput) -> list[CheckVerdict]:
+    match = _TIME.fullmatch(output.text.strip())
+    if not match or not output.answered:
+        detail = f"`date` says {output.text.strip()[:60]!r}"
+        return [CheckVerdict(status="unknown", detail=detail, remedy="run `date` on the node")]
+    off = skew(float(match[1]), output.requested, output.answered)
     if abs(off) > _MOST_S:
         which = "ahead of" if off > 0 else "behind"
-        said = f"its clock is {abs(off):.0f} s {which} this machine's"
-        return [Says(status="fail", detail=said, remedy=_REMEDY)]
-    return [Says(status="pass", detail=f"within {_MOST_S:g} s")]
+        detail = f"its clock is {abs(off):.0f} s {which} this machine's"
+        return [CheckVerdict(status="fail", detail=detail, remedy=_REMEDY)]
+    return [CheckVerdict(status="pass", detail=f"within {_MOST_S:g} s")]
 
 
 CHECK = HostCheck(

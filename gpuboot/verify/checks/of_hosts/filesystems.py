@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from gpuboot.verify.checks.host_check import HostCheck, Printed
+from gpuboot.verify.checks.host_check import CommandOutput, HostCheck
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 
 _FOLDERS = ("/", "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/docker", "/var/log")
 # path, size and room in KiB, inodes and free inodes ("-": it has none), options of the mount
@@ -34,24 +34,26 @@ _COMMAND = rf"""for folder in {" ".join(_FOLDERS)}; do
 done"""
 
 
-def _evaluate(gpus: Mapping[str, str], printed: Printed) -> list[Says]:
-    lines = printed.text.strip().splitlines()
-    found = [_LINE.fullmatch(line.strip()) for line in lines]
-    if broken := [line for line, match in zip(lines, found, strict=True) if match is None]:
+def _evaluate(gpus: Mapping[str, str], output: CommandOutput) -> list[CheckVerdict]:
+    lines = output.text.strip().splitlines()
+    matches = [_LINE.fullmatch(line.strip()) for line in lines]
+    if broken := [line for line, match in zip(lines, matches, strict=True) if match is None]:
         return [_unknown(f"it printed {broken[0][:80]!r}")]
-    if not found:
+    if not matches:
         return [_unknown("it printed nothing")]
-    wrong = [said for match in found if match for said in _problems(*match.groups())]
+    wrong = [problem for match in matches if match for problem in _problems(*match.groups())]
     if not wrong:
-        folders = ", ".join(match[1] for match in found if match)
-        return [Says(status="pass", detail=f"can be written and have room: {folders}")]
-    read_only = any("read-only" in said for said in wrong)
+        folders = ", ".join(match[1] for match in matches if match)
+        return [CheckVerdict(status="pass", detail=f"can be written and have room: {folders}")]
+    read_only = any("read-only" in problem for problem in wrong)
     remedy = _READ_ONLY if read_only else _FULL
-    return [Says(status="fail", detail="; ".join(dict.fromkeys(wrong)), remedy=remedy)]
+    return [CheckVerdict(status="fail", detail="; ".join(dict.fromkeys(wrong)), remedy=remedy)]
 
 
-def _unknown(why: str) -> Says:
-    return Says(status="unknown", detail=why, remedy="see `df -h`, `df -i` and `findmnt` there")
+def _unknown(reason: str) -> CheckVerdict:
+    return CheckVerdict(
+        status="unknown", detail=reason, remedy="see `df -h`, `df -i` and `findmnt` there"
+    )
 
 
 def _problems(

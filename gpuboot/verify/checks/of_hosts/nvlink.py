@@ -12,15 +12,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuboot.verify.checks.host_check import TIMED_OUT, HostCheck, Printed
+from gpuboot.verify.checks.host_check import TIMED_OUT, CommandOutput, HostCheck
 from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import Says
+from gpuboot.verify.checks.one_file import CheckVerdict
 
 _GPU = re.compile(r"^GPU \d+: .*\(UUID: (GPU-[^)]+)\)$")
 _ACTIVE = re.compile(r"^Link \d+: [\d.]+ GB/s$")
 _REMOTE = re.compile(r"^Link \d+: Remote Device ([0-9A-F:.]+): Link \d+$", re.I)
 _ADDRESS = re.compile(r"^(GPU-[0-9a-z-]+), ([0-9A-F]{8}:[0-9A-F:.]+)$", re.I)
-_KNOWN = re.compile(
+_KNOWN_LINE = re.compile(
     r"^(Link \d+: (<inactive>|[\d.]+ GB/s)|(NVML: )?Unable to retrieve NVLink (remote )?information"
     r".*)$",
     re.I,
@@ -33,24 +33,24 @@ _REMEDY = (
 )
 
 
-def _evaluate(gpus: Mapping[str, str], printed: Printed) -> list[Says]:
-    if printed.exit == TIMED_OUT:
+def _evaluate(gpus: Mapping[str, str], output: CommandOutput) -> list[CheckVerdict]:
+    if output.exit == TIMED_OUT:
         return [_unknown("`nvidia-smi nvlink --status` did not end in time")]
-    lines = [line.strip() for line in printed.text.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.text.splitlines() if line.strip()]
     if not any(map(_GPU.match, lines)):
         return []  # a driver that has no such command, or does not answer: other links say so
     links = _links(lines)
     if not any(links.active.values()):
         return []
-    known = (_GPU, _KNOWN, _REMOTE, _ADDRESS)
-    if other := [line for line in lines if not any(one.match(line) for one in known)]:
+    patterns = (_GPU, _KNOWN_LINE, _REMOTE, _ADDRESS)
+    if other := [line for line in lines if not any(pattern.match(line) for pattern in patterns)]:
         return [_unknown(f"`nvidia-smi nvlink --status` says: {other[0][:100]}")]
     return [_of_gpu(uuid, gpus, links) for uuid in gpus]
 
 
-def _unknown(why: str, uuid: str | None = None) -> Says:
+def _unknown(reason: str, uuid: str | None = None) -> CheckVerdict:
     remedy = "run it on the node, and compare it by hand; the kernel log may tell more"
-    return Says(status="unknown", detail=why, remedy=remedy, uuid=uuid)
+    return CheckVerdict(status="unknown", detail=reason, remedy=remedy, uuid=uuid)
 
 
 @dataclass(frozen=True)
@@ -78,35 +78,35 @@ def _links(lines: Sequence[str]) -> _Links:
             addresses[match[2].upper()] = match[1]
     if not addresses:
         return _Links(active, {})
-    named = {gpu: frozenset(addresses.get(end, end) for end in all_) for gpu, all_ in ends.items()}
-    return _Links(active, named)
+    peers = {gpu: frozenset(addresses.get(end, end) for end in all_) for gpu, all_ in ends.items()}
+    return _Links(active, peers)
 
 
-def _of_gpu(uuid: str, gpus: Mapping[str, str], links: _Links) -> Says:
+def _of_gpu(uuid: str, gpus: Mapping[str, str], links: _Links) -> CheckVerdict:
     if uuid not in links.active:
         return _unknown("`nvidia-smi nvlink --status` does not list it", uuid)
     own = links.active[uuid]
-    alike = [other for other, model in gpus.items() if model == gpus[uuid]]
-    whose = "another GPU of its model beside it"
-    if _bridged(gpus[uuid], alike, links):
-        whose = "a card that is bridged with it" if links.ends else whose
-        alike = [uuid, *(other for other in links.ends.get(uuid, ()) if other in gpus)]
+    similar_gpus = [other for other, model in gpus.items() if model == gpus[uuid]]
+    reference = "another GPU of its model beside it"
+    if _bridged(gpus[uuid], similar_gpus, links):
+        reference = "a card that is bridged with it" if links.ends else reference
+        similar_gpus = [uuid, *(other for other in links.ends.get(uuid, ()) if other in gpus)]
         if own and not links.ends:  # an old driver: those that have a bridge as well
-            alike = [other for other, model in gpus.items() if model == gpus[uuid]]
-    most = max(links.active.get(other, 0) for other in alike)
+            similar_gpus = [other for other, model in gpus.items() if model == gpus[uuid]]
+    most = max(links.active.get(other, 0) for other in similar_gpus)
     if own < most:
-        why = f"{own} NVLinks are up, and {most} of {whose}"
-        return Says(status="fail", detail=why, remedy=_REMEDY, uuid=uuid)
-    said = f"{own} NVLinks are up" if own else "it has none"
-    return Says(status="pass", detail=said, uuid=uuid)
+        reason = f"{own} NVLinks are up, and {most} of {reference}"
+        return CheckVerdict(status="fail", detail=reason, remedy=_REMEDY, uuid=uuid)
+    detail = f"{own} NVLinks are up" if own else "it has none"
+    return CheckVerdict(status="pass", detail=detail, uuid=uuid)
 
 
-def _bridged(model: str, alike: Sequence[str], links: _Links) -> bool:
+def _bridged(model: str, similar_gpus: Sequence[str], links: _Links) -> bool:
     """Whether links of a model are bridges between cards, and not those of a board.
 
-    + alike: UUIDs of the GPUs of this model
+    + similar_gpus: UUIDs of the GPUs of this model
     """
-    ends = {end for uuid in alike for end in links.ends.get(uuid, ())}
+    ends = {end for uuid in similar_gpus for end in links.ends.get(uuid, ())}
     return bool(_CARDS.search(model)) and all(end in links.active for end in ends)
 
 

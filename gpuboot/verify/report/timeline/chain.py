@@ -37,19 +37,21 @@ def longest_chain(run: Mapping[str, Any]) -> list[Stretch]:
     own = [item for item in before if not item.host]
     # whatever is shorter could begin no sooner than what it is to have ended before
     items = [item for item in (*before, *of_operations(run)) if item.seconds > 2 * _SAME_S]
-    items = sorted((item for item in items if item.host), key=lambda item: item.ended)
-    ends = [item.ended for item in items]
+    items = sorted((item for item in items if item.host), key=lambda item: item.finished)
+    ends = [item.finished for item in items]
     chain: list[Stretch] = []
     moment = float(run["seconds"])
     while index := bisect_right(ends, moment + _SAME_S):
         latest = items[index - 1]
         # of those that ended together the one that took longest
-        same = (item for item in reversed(items[:index]) if item.ended >= latest.ended - _SAME_S)
-        latest = min(same, key=lambda item: item.begun)
-        if moment - latest.ended > _SAME_S:
-            chain += reversed(_pieces(own, latest.ended, moment))
+        same = (
+            item for item in reversed(items[:index]) if item.finished >= latest.finished - _SAME_S
+        )
+        latest = min(same, key=lambda item: item.started)
+        if moment - latest.finished > _SAME_S:
+            chain += reversed(_pieces(own, latest.finished, moment))
         chain.append(latest)
-        moment = latest.begun
+        moment = latest.started
     chain += reversed(_pieces(own, 0.0, moment))
     return chain[::-1]
 
@@ -57,25 +59,25 @@ def longest_chain(run: Mapping[str, Any]) -> list[Stretch]:
 def control_machine(run: Mapping[str, Any]) -> list[Stretch]:
     """What the control machine did before the first operation, one thing at a time."""
     own = [item for item in before_operations(run) if not item.host]
-    return _pieces(own, 0.0, max((item.ended for item in own), default=0.0))
+    return _pieces(own, 0.0, max((item.finished for item in own), default=0.0))
 
 
-def _pieces(own: Sequence[Stretch], begun: float, ended: float) -> list[Stretch]:
+def _pieces(own: Sequence[Stretch], started: float, finished: float) -> list[Stretch]:
     """What the control machine did in this time, in order.
 
     + own: what was noted of it; of two at one moment the one that began later is within the other
     """
-    cuts = {begun, ended, *(item.begun for item in own), *(item.ended for item in own)}
+    cuts = {started, finished, *(item.started for item in own), *(item.finished for item in own)}
     pieces = []
-    for start, end in pairwise(sorted(cut for cut in cuts if begun <= cut <= ended)):
+    for start, end in pairwise(sorted(cut for cut in cuts if started <= cut <= finished)):
         middle = (start + end) / 2
-        covering = [item for item in own if item.begun <= middle <= item.ended]
+        covering = [item for item in own if item.started <= middle <= item.finished]
         stage, waits = BETWEEN, False
         if covering:
-            inner = max(covering, key=lambda item: item.begun)
+            inner = max(covering, key=lambda item: item.started)
             stage, waits = inner.stage, bool(inner.waits)
         waited = ((start, end, stage),) if waits else ()
-        pieces.append(Stretch(stage=stage, begun=start, ended=end, waits=waited))
+        pieces.append(Stretch(stage=stage, started=start, finished=end, waits=waited))
     return pieces
 
 
@@ -89,13 +91,13 @@ def longest_links(run: Mapping[str, Any], most: int) -> list[Stretch]:
         key = (item.stage, item.label, item.host)
         before = links.get(key)
         seconds = item.seconds + (before.seconds if before else 0.0)
-        begun = before.begun if before else item.begun
+        started = before.started if before else item.started
         links[key] = Stretch(
             stage=item.stage,
             label=item.label,
             host=item.host,
-            begun=begun,
-            ended=begun + seconds,
+            started=started,
+            finished=started + seconds,
             waits=(before.waits if before else ()) + item.waits,
             parts=item.parts,
         )

@@ -57,16 +57,16 @@ def picture(run: Mapping[str, Any], width: float) -> Picture:
     stretches = [*before_operations(run), *of_operations(run)]
     chain = longest_chain(run)
     lanes = _lanes(run, stretches, chain)
-    found = Picture(width)
+    drawing = Picture(width)
     left = 0.0 if narrow else max(text_width(_short(name)) for name, _, _ in lanes) + 2 * _PAD
     stages = _stages(stretches)
     scale = _scale(stages, lanes, width - left, float(run["seconds"]), narrow)
-    _head(found, stages, left, scale)
-    placed = _place(found, lanes, left, scale, narrow)
-    _bars(found, placed, left, scale)
-    _axis(found, left, scale, float(run["seconds"]))
-    found.chain = _line(chain, placed, left, scale)
-    return found
+    _head(drawing, stages, left, scale)
+    placed = _place(drawing, lanes, left, scale, narrow)
+    _bars(drawing, placed, left, scale)
+    _axis(drawing, left, scale, float(run["seconds"]))
+    drawing.chain = _line(chain, placed, left, scale)
+    return drawing
 
 
 def _short(name: str, most: int = 24) -> str:
@@ -77,8 +77,8 @@ def _stages(stretches: Iterable[Stretch]) -> list[tuple[str, float, float]]:
     """Name, begin and end of each stage and phase, in order; prepare where nothing else is told."""
     ends: dict[str, tuple[float, float]] = {}
     for item in stretches:
-        begun, ended = ends.get(item.stage, (item.begun, item.ended))
-        ends[item.stage] = (min(begun, item.begun), max(ended, item.ended))
+        started, finished = ends.get(item.stage, (item.started, item.finished))
+        ends[item.stage] = (min(started, item.started), max(finished, item.finished))
     return sorted(((name, *times) for name, times in ends.items()), key=lambda item: item[1])
 
 
@@ -90,14 +90,16 @@ def _lanes(
     for item in stretches:
         if item.host:
             by_host.setdefault(item.host, []).append(item)
-    shown = _longest(by_host, chain)
+    shown_hosts = _longest(by_host, chain)
     lanes = [(CONTROL, "", tuple(control_machine(run)))]
     lanes += [
-        (host, _sent(run, [host]), tuple(items)) for host, items in by_host.items() if host in shown
+        (host, _command_count(run, [host]), tuple(items))
+        for host, items in by_host.items()
+        if host in shown_hosts
     ]
-    if others := [host for host in by_host if host not in shown]:
-        joined = tuple(item for host in others for item in by_host[host])
-        lanes.append((f"{len(others)} other hosts", _sent(run, others), joined))
+    if other_hosts := [host for host in by_host if host not in shown_hosts]:
+        joined = tuple(item for host in other_hosts for item in by_host[host])
+        lanes.append((f"{len(other_hosts)} other hosts", _command_count(run, other_hosts), joined))
     return lanes
 
 
@@ -113,7 +115,7 @@ def _longest(by_host: Mapping[str, Sequence[Stretch]], chain: Iterable[Stretch])
     return set(ranked[: MOST_LANES - 1])
 
 
-def _sent(run: Mapping[str, Any], hosts: Sequence[str]) -> str:
+def _command_count(run: Mapping[str, Any], hosts: Sequence[str]) -> str:
     count = sum(run["hosts"].get(host, {}).get("commands", 0) for host in hosts)
     return f"{count} {'command' if count == 1 else 'commands'}"
 
@@ -128,18 +130,18 @@ def _scale(
     """Pixels of a second, so that what stands right of the lanes has its room."""
     notes = 0.0 if narrow else max(text_width(note) for _, note, _ in lanes) + 2 * _PAD
     scale = (room - notes - _PAD) / seconds
-    for name, begun, _ in stages:  # a name begins where its stage begins
-        scale = min(scale, (room - text_width(name) - 2 * _PAD) / begun if begun else scale)
+    for name, started, _ in stages:  # a name begins where its stage begins
+        scale = min(scale, (room - text_width(name) - 2 * _PAD) / started if started else scale)
     return max(scale, room * 0.4 / seconds)
 
 
 def _head(
-    found: Picture, stages: Sequence[tuple[str, float, float]], left: float, scale: float
+    drawing: Picture, stages: Sequence[tuple[str, float, float]], left: float, scale: float
 ) -> None:
     """Names of stages in steps that go down to the right: no line to a stage meets a name."""
     tiers: list[int] = []
-    for number, (name, begun, _) in reversed(list(enumerate(stages))):
-        end = left + begun * scale + text_width(name) + _PAD
+    for number, (name, started, _) in reversed(list(enumerate(stages))):
+        end = left + started * scale + text_width(name) + _PAD
         below = [
             tiers[-(other - number)]
             for other in range(number + 1, len(stages))
@@ -147,39 +149,39 @@ def _head(
         ]
         tiers.append(max(below, default=-1) + 1)
     tiers.reverse()
-    found.top = _PAD + (max(tiers) + 1) * _LINE + _PAD
-    for number, (name, begun, ended) in enumerate(stages):
-        x, y = left + begun * scale, found.top - _PAD - tiers[number] * _LINE - 3
-        found.texts.append(Text(x + 3, y, name))
-        width = max((ended - begun) * scale, 0.5)
-        found.bands.append(Band(x, width, y - FONT * 0.8, number % 2 == 0))
+    drawing.top = _PAD + (max(tiers) + 1) * _LINE + _PAD
+    for number, (name, started, finished) in enumerate(stages):
+        x, y = left + started * scale, drawing.top - _PAD - tiers[number] * _LINE - 3
+        drawing.texts.append(Text(x + 3, y, name))
+        width = max((finished - started) * scale, 0.5)
+        drawing.bands.append(Band(x, width, y - FONT * 0.8, number % 2 == 0))
 
 
 def _place(
-    found: Picture,
+    drawing: Picture,
     lanes: Sequence[tuple[str, str, tuple[Stretch, ...]]],
     left: float,
     scale: float,
     narrow: bool,
 ) -> list[_Lane]:
-    placed, y = [], found.top + _PAD
+    placed, y = [], drawing.top + _PAD
     for name, note, items in lanes:
         if narrow:
-            found.texts.append(
+            drawing.texts.append(
                 Text(left, y + FONT, f"{_short(name)}{f' · {note}' if note else ''}")
             )
             y += _LINE + 1
         else:
-            found.texts.append(Text(left - _PAD, y + _BAR - 3, _short(name), end=True))
+            drawing.texts.append(Text(left - _PAD, y + _BAR - 3, _short(name), end=True))
             if note:
-                found.texts.append(Text(found.width, y + _BAR - 3, note, end=True))
+                drawing.texts.append(Text(drawing.width, y + _BAR - 3, note, end=True))
         placed.append(_Lane(name, note, y, items))
         y += _BAR + 2 * _PAD
-    found.bottom = y
+    drawing.bottom = y
     return placed
 
 
-def _bars(found: Picture, lanes: Iterable[_Lane], left: float, scale: float) -> None:
+def _bars(drawing: Picture, lanes: Iterable[_Lane], left: float, scale: float) -> None:
     gap = _SMALLEST / scale
     for lane in lanes:
         groups: dict[tuple[str, bool], list[Stretch]] = {}
@@ -187,42 +189,50 @@ def _bars(found: Picture, lanes: Iterable[_Lane], left: float, scale: float) -> 
             groups.setdefault((item.stage, item.changed), []).append(item)
         for (stage, changed), items in groups.items():
             kind = "changed" if changed else "work"
-            for begun, ended in union(((item.begun, item.ended) for item in items), gap):
-                names = [it.label for it in items if it.label and begun <= it.begun <= ended]
-                _bar(found, lane, (begun, ended), kind, _title(stage, names), (left, scale))
+            for started, finished in union(((item.started, item.finished) for item in items), gap):
+                names = [
+                    stretch.label
+                    for stretch in items
+                    if stretch.label and started <= stretch.started <= finished
+                ]
+                _bar(drawing, lane, (started, finished), kind, _title(stage, names), (left, scale))
         waits = [wait for item in lane.items for wait in item.waits]
-        for begun, ended in union(((begun, ended) for begun, ended, _ in waits), gap):
-            names = [f"waited for: {what}" for a, _, what in waits if begun <= a <= ended]
-            _bar(found, lane, (begun, ended), "wait", "; ".join(names[:3]), (left, scale))
+        for started, finished in union(
+            ((started, finished) for started, finished, _ in waits), gap
+        ):
+            names = [
+                f"waited for: {wait_name}" for a, _, wait_name in waits if started <= a <= finished
+            ]
+            _bar(drawing, lane, (started, finished), "wait", "; ".join(names[:3]), (left, scale))
 
 
 def _title(stage: str, names: Sequence[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    told = list(dict.fromkeys(names))[:3]
-    return f"{stage}: {', '.join(told)}{more}" if told else stage
+    suffix = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    shown_names = list(dict.fromkeys(names))[:3]
+    return f"{stage}: {', '.join(shown_names)}{suffix}" if shown_names else stage
 
 
 def _bar(
-    found: Picture,
+    drawing: Picture,
     lane: _Lane,
     times: tuple[float, float],
     kind: str,
     title: str,
     axis: tuple[float, float],
 ) -> None:
-    (begun, ended), (left, scale) = times, axis
-    width = max((ended - begun) * scale, _SMALLEST)
-    text = f"{lane.name}: {title} ({ended - begun:.1f} s)"
-    found.bars.append(Bar(left + begun * scale, lane.y, width, _BAR, kind, text))
+    (started, finished), (left, scale) = times, axis
+    width = max((finished - started) * scale, _SMALLEST)
+    text = f"{lane.name}: {title} ({finished - started:.1f} s)"
+    drawing.bars.append(Bar(left + started * scale, lane.y, width, _BAR, kind, text))
 
 
-def _axis(found: Picture, left: float, scale: float, seconds: float) -> None:
+def _axis(drawing: Picture, left: float, scale: float, seconds: float) -> None:
     step = tick_step(seconds, seconds * scale / _TICKS)
     for number in range(int(seconds / step) + 1):
         x = left + number * step * scale
-        found.ticks.append(x)
-        found.texts.append(Text(x, found.bottom + _LINE, duration(number * step)))
-    found.height = found.bottom + _LINE + _PAD
+        drawing.ticks.append(x)
+        drawing.texts.append(Text(x, drawing.bottom + _LINE, duration(number * step)))
+    drawing.height = drawing.bottom + _LINE + _PAD
 
 
 def _line(
@@ -238,9 +248,9 @@ def _line(
     end = 0.0
     for item in chain:
         y = by_name.get(item.host or CONTROL, lanes[-1].y + _BAR + 2.5)
-        begun, end = item.begun * scale, item.ended * scale
-        for number in range(int(begun / _STEP), ceil(end / _STEP)):
-            share = min(end, (number + 1) * _STEP) - max(begun, number * _STEP)
+        start, end = item.started * scale, item.finished * scale
+        for number in range(int(start / _STEP), ceil(end / _STEP)):
+            share = min(end, (number + 1) * _STEP) - max(start, number * _STEP)
             step = steps.setdefault(number, {})
             step[y] = step.get(y, 0.0) + share
     corners: list[tuple[float, float]] = []

@@ -80,5 +80,5 @@ def duration(seconds: float) -> str:
     """Seconds for a person: `0.5 s`, `20 s`, `2 min`, `3:20 min`."""
     if seconds < 60:
         return f"{seconds:g} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}:{rest:02} min" if rest else f"{minutes} min"
+    minutes, remainder = divmod(round(seconds), 60)
+    return f"{minutes}:{remainder:02} min" if remainder else f"{minutes} min"

@@ -28,8 +28,8 @@ class Stretch:
     stage: str
     label: str = ""
     host: str = ""
-    begun: float
-    ended: float
+    started: float
+    finished: float
     waits: tuple[tuple[float, float, str], ...] = ()
     changed: bool = False
     parts: tuple[tuple[str, float], ...] = ()
@@ -37,12 +37,12 @@ class Stretch:
     @property
     def seconds(self) -> float:
         """How long it took."""
-        return self.ended - self.begun
+        return self.finished - self.started
 
     @property
     def waited(self) -> float:
         """Seconds of it in which it only waited."""
-        return length((begun, ended) for begun, ended, _ in self.waits)
+        return length((started, finished) for started, finished, _ in self.waits)
 
 
 def timed(run: Mapping[str, Any]) -> bool:
@@ -56,9 +56,9 @@ def before_operations(run: Mapping[str, Any]) -> list[Stretch]:
         Stretch(
             stage=span["name"],
             host=span["host"],
-            begun=span["begun"],
-            ended=_ended(span, run),
-            waits=((span["begun"], _ended(span, run), span["name"]),) if span["wait"] else (),
+            started=span["begun"],
+            finished=_finish_time(span, run),
+            waits=((span["begun"], _finish_time(span, run), span["name"]),) if span["wait"] else (),
         )
         for span in run["spans"]
         if span["operation"] is None
@@ -70,15 +70,15 @@ def of_operations(run: Mapping[str, Any]) -> list[Stretch]:
     waits: dict[tuple[int, str], list[tuple[float, float, str]]] = {}
     for span in run["spans"]:
         if span["wait"] and span["operation"] is not None:
-            noted = (span["begun"], _ended(span, run), span["name"])
-            waits.setdefault((span["operation"], span["host"]), []).append(noted)
+            wait = (span["begun"], _finish_time(span, run), span["name"])
+            waits.setdefault((span["operation"], span["host"]), []).append(wait)
     return [
         Stretch(
             stage=item["phase"],
             label=item["name"],
             host=host,
-            begun=times["begun"],
-            ended=_ended(times, run),
+            started=times["begun"],
+            finished=_finish_time(times, run),
             waits=tuple(waits.get((number, host), ())),
             changed=host in item["changed"],
             parts=tuple(item.get("parts", {}).items()),
@@ -90,7 +90,7 @@ def of_operations(run: Mapping[str, Any]) -> list[Stretch]:
 
 def length(intervals: Iterable[Interval]) -> float:
     """Seconds that are in at least one of these intervals."""
-    return sum(ended - begun for begun, ended in union(intervals))
+    return sum(finished - started for started, finished in union(intervals))
 
 
 def union(intervals: Iterable[Interval], gap: float = 0.0) -> list[Interval]:
@@ -99,15 +99,15 @@ def union(intervals: Iterable[Interval], gap: float = 0.0) -> list[Interval]:
     + gap: shorter pauses than this, in seconds, are left out
     """
     joined: list[Interval] = []
-    for begun, ended in sorted(intervals):
-        if joined and begun - joined[-1][1] <= gap:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], ended))
+    for started, finished in sorted(intervals):
+        if joined and started - joined[-1][1] <= gap:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], finished))
         else:
-            joined.append((begun, ended))
+            joined.append((started, finished))
     return joined
 
 
-def _ended(item: Mapping[str, Any], run: Mapping[str, Any]) -> float:
+def _finish_time(item: Mapping[str, Any], run: Mapping[str, Any]) -> float:
     """What had not ended when the file was written went on until then."""
-    ended: float | None = item["ended"]
-    return float(run["seconds"]) if ended is None else ended
+    finished: float | None = item["ended"]
+    return float(run["seconds"]) if finished is None else finished

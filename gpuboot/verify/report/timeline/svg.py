@@ -29,23 +29,23 @@ def pictures(run: Mapping[str, Any]) -> list[Markup]:
 
 def svg(run: Mapping[str, Any], width: float, name: str) -> Markup:
     """The picture in this many pixels. + name: of the element; unique on the page"""
-    found = picture(run, width)
+    drawing = picture(run, width)
     return Markup(
-        page("timeline.svg.j2", p=found, name=f"timeline-{name}", description=_description(run))
+        page("timeline.svg.j2", p=drawing, name=f"timeline-{name}", description=_description(run))
     )
 
 
 def _description(run: Mapping[str, Any]) -> str:
     """The picture in words."""
     hosts = len(run["hosts"])
-    longest = "; ".join(f"{what(item)} {item.seconds:.1f} s" for item in longest_links(run, 3))
+    longest = "; ".join(f"{link_name(item)} {item.seconds:.1f} s" for item in longest_links(run, 3))
     return (
         f"{run['seconds']:.1f} s on {hosts} {'host' if hosts == 1 else 'hosts'}: time to the "
         f"right, a lane for each host. What the run waited for longest: {longest}."
     )
 
 
-def what(item: Stretch) -> str:
+def link_name(item: Stretch) -> str:
     """A link of the longest chain by its name, and where it ran."""
     name = f"{item.stage} | {item.label}" if item.label not in ("", item.stage) else item.stage
     return f"{name} on {item.host}" if item.host else name

@@ -55,8 +55,8 @@ class Row:
     @property
     def slowest(self) -> str:
         """The host that took longest; "" where no host took part."""
-        took = [name for name, share in self.hosts.items() if share.seconds > 0]
-        return max(took, key=lambda name: self.hosts[name].seconds, default="")
+        hosts = [name for name, share in self.hosts.items() if share.seconds > 0]
+        return max(hosts, key=lambda name: self.hosts[name].seconds, default="")
 
 
 def rows(run: Mapping[str, Any]) -> list[Row]:
@@ -101,18 +101,18 @@ def phases_json(run: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _stages(stretches: list[Stretch], run: Mapping[str, Any]) -> list[Row]:
     """Prepare is what is left of it without all that happens within it."""
-    found = []
+    stage_rows = []
     for name, own in _grouped(stretches).items():
-        seconds = length((item.begun, item.ended) for item in own)
+        seconds = length((item.started, item.finished) for item in own)
         if name == PREPARE:
-            begun, ended = own[0].begun, own[0].ended
-            within = [item for item in stretches if item.stage != name and item.begun >= begun]
-            seconds -= length((item.begun, min(item.ended, ended)) for item in within)
-        sent = _sent(span for span in run["spans"] if _is_stage(span, name))
+            started, finished = own[0].started, own[0].finished
+            within = [item for item in stretches if item.stage != name and item.started >= started]
+            seconds -= length((item.started, min(item.finished, finished)) for item in within)
+        commands = _commands_by_host(span for span in run["spans"] if _is_stage(span, name))
         waited = length((a, b) for item in own for a, b, _ in item.waits)
-        row = Row(name=name, seconds=seconds, waited=waited, hosts=_shares(own, sent))
-        found.append(row)
-    return found
+        row = Row(name=name, seconds=seconds, waited=waited, hosts=_shares(own, commands))
+        stage_rows.append(row)
+    return stage_rows
 
 
 def _is_stage(span: Mapping[str, Any], name: str) -> bool:
@@ -130,7 +130,7 @@ def _phases(stretches: list[Stretch], run: Mapping[str, Any]) -> list[Row]:
             seconds=sum(item["seconds"] for item in own),
             waited=length((a, b) for item in by_phase.get(name, ()) for a, b, _ in item.waits),
             operations=len(own),
-            hosts=_shares(by_phase.get(name, ()), _sent(own)),
+            hosts=_shares(by_phase.get(name, ()), _commands_by_host(own)),
         )
         for name, own in operations.items()
     ]
@@ -143,24 +143,24 @@ def _grouped(stretches: Iterable[Stretch]) -> dict[str, list[Stretch]]:
     return groups
 
 
-def _sent(items: Iterable[Mapping[str, Any]]) -> Counter[str]:
+def _commands_by_host(items: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Commands to each host: also to those that an operation of another host asks."""
-    sent: Counter[str] = Counter()
+    commands: Counter[str] = Counter()
     for item in items:
-        sent.update(item["commands"])
-    return sent
+        commands.update(item["commands"])
+    return commands
 
 
-def _shares(stretches: Iterable[Stretch], sent: Mapping[str, int]) -> dict[str, Share]:
-    by_host: dict[str, list[Stretch]] = {host: [] for host in sent}
+def _shares(stretches: Iterable[Stretch], commands: Mapping[str, int]) -> dict[str, Share]:
+    by_host: dict[str, list[Stretch]] = {host: [] for host in commands}
     for item in stretches:
         if item.host:
             by_host.setdefault(item.host, []).append(item)
     return {
         host: Share(
-            seconds=length((item.begun, item.ended) for item in own),
+            seconds=length((item.started, item.finished) for item in own),
             waited=length((a, b) for item in own for a, b, _ in item.waits),
-            commands=sent.get(host, 0),
+            commands=commands.get(host, 0),
             changes=sum(item.changed for item in own),
         )
         for host, own in by_host.items()

@@ -15,17 +15,17 @@ def lines(run: Mapping[str, Any]) -> Iterator[str]:
 
     + run: as run.json has it
     """
-    told = [row for row in rows(run) if row.seconds >= _SHORTEST_S]
+    shown_rows = [row for row in rows(run) if row.seconds >= _SHORTEST_S]
     yield "where the time went:"
     yield from aligned(
-        [("", "seconds", "waited", "commands", "changed", "slowest host"), *map(_cells, told)]
+        [("", "seconds", "waited", "commands", "changed", "slowest host"), *map(_cells, shown_rows)]
     )
 
 
 def longest(run: Mapping[str, Any], most: int = 3) -> str:
     """The rows that took longest, in one line: `Verify 8.9 s, Kubernetes 5.8 s`."""
-    found = sorted(rows(run), key=lambda row: -row.seconds)[:most]
-    return ", ".join(f"{row.name} {row.seconds:.1f} s" for row in found)
+    slowest = sorted(rows(run), key=lambda row: -row.seconds)[:most]
+    return ", ".join(f"{row.name} {row.seconds:.1f} s" for row in slowest)
 
 
 def aligned(table: Sequence[Sequence[str]], texts: int = 1) -> Iterator[str]:

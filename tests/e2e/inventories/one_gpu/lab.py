@@ -6,10 +6,10 @@ from typing import Any
 from lab import settings as _site
 
 _name = os.environ["GPUBOOT_LAB"]
-_chosen = {"gpus": 1, "cluster_gpus": ["0000:1c:00.0"]}
+_gpu_selection = {"gpus": 1, "cluster_gpus": ["0000:1c:00.0"]}
 
 control_plane = (
-    [(host, {**data, **_chosen}) for host, data in _site.hosts(_name, "control_plane")],
+    [(host, {**data, **_gpu_selection}) for host, data in _site.hosts(_name, "control_plane")],
     {"gpuboot": _site.settings(_name)},
 )
 workers: list[Any] = []
