@@ -13,8 +13,8 @@ from typing import Any
 from bench.environment import program
 from bench.settings import REPORTS_VARIABLE, settings
 from bench.site import SITE_VARIABLE, Command, Host, Outcome, Side, Site
-from gpuboot.config.load import load
-from gpuboot.kubernetes.endpoint import decided
+from gpuboot.cluster.endpoint import decided
+from gpuboot.site.load import load
 from gpuboot.verify.report.model import POINTER
 
 REPOSITORY = Path(__file__).resolve().parent.parent

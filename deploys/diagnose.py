@@ -14,7 +14,7 @@ from deploys.lib.recording import first, record
 from deploys.run.collect import denied_root
 from deploys.run.context import begin, read_leader
 from gpuboot.diagnose import UNTIL
-from gpuboot.kubernetes.components import expected
+from gpuboot.monitoring.components import expected
 
 _LEAST_S = 10.0
 

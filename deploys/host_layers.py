@@ -17,7 +17,7 @@ from deploys.phases.preflight import preflight
 from deploys.phases.runtime import runtime
 from deploys.run.context import begin, current
 from deploys.run.report import watch
-from gpuboot.kubernetes.kubeadm import configuration
+from gpuboot.cluster.kubeadm import configuration
 
 
 @phase("Kubernetes")

@@ -13,9 +13,9 @@ from pyinfra.context import host
 
 from deploys.operations import outdated as operations
 from deploys.run.context import begin, cluster_leader
-from gpuboot.charts import repository, used
 from gpuboot.config.outdated import PACKAGES, next_minor
 from gpuboot.hosts.downloads import environment
+from gpuboot.monitoring.charts import repository, used
 
 
 @deploy("Outdated")

@@ -13,7 +13,7 @@ from pyinfra.context import host
 
 from deploys.operations import query as operations
 from deploys.run.context import begin, read_leader
-from gpuboot.telemetry.questions import from_json
+from gpuboot.query.questions import from_json
 
 
 @deploy("Query")

@@ -21,10 +21,10 @@ from deploys.operations import removal as operations
 from deploys.operations.kubeadm import SOCKET, reset_commands
 from deploys.run import kinds
 from deploys.run.context import begin, read_leader
-from gpuboot.charts import remade_claims
+from gpuboot.cluster import removal
+from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.config.problems import Problem, render
-from gpuboot.kubernetes import removal
-from gpuboot.kubernetes.cluster_state import KubeadmState
+from gpuboot.monitoring.charts import remade_claims
 
 
 def remove() -> None:

@@ -20,7 +20,7 @@ from deploys.operations import (
     volumes,
 )
 from deploys.run.context import begin, cluster_leader
-from gpuboot.kubernetes.backup import METRICS_FOLDER
+from gpuboot.cluster.backup import METRICS_FOLDER
 
 settings, _, nodes = begin()
 name = settings.cluster.name

@@ -23,9 +23,9 @@ from deploys.phases.rollout import rollout
 from deploys.run import report
 from deploys.run.context import begin, cluster_leader, current
 from deploys.verify import verify
+from gpuboot.cluster import restore
+from gpuboot.cluster.kubeadm import configuration
 from gpuboot.config.problems import Problem, render
-from gpuboot.kubernetes import restore
-from gpuboot.kubernetes.kubeadm import configuration
 
 settings, lock, _ = begin()
 report.watch(state, settings)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts.connectivity import endpoints
+from gpuboot.preflight.connectivity import endpoints
 from lab.build.base import ARCHIVE_KEYRING, archives
 from lab.debian_releases import DebianRelease
 from lab.state import MIRROR_NAME, MIRROR_URL

@@ -10,7 +10,7 @@ import re
 from pyinfra.connectors.fake import FakeConnector
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
-from gpuboot.fact_output import Answer, answer
+from gpuboot.hosts.fact_output import Answer, answer
 from tests.noise import noisy, own
 
 _PART = re.compile(

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from deploys.facts.framed import Framed
-from gpuboot.kubernetes import cluster_answers as api
-from gpuboot.kubernetes import managed_objects
+from gpuboot.cluster import cluster_answers as api
+from gpuboot.cluster import managed_objects
 from tests.unit.ssh_server import HOST, Api, api_server
 
 Json = dict[str, Any]
@@ -52,7 +52,7 @@ def cluster(record: str = "", **answers: Any) -> dict[str, Any]:
     """By path, the answers of a cluster that has nothing but what is given.
 
     + record: kubeadm's ClusterConfiguration
-    + answers: by the names of `gpuboot.kubernetes.cluster_answers`
+    + answers: by the names of `gpuboot.cluster.cluster_answers`
     """
     kubeadm = make_object("kubeadm-config", "kube-system", data={"ClusterConfiguration": record})
     defaults = {

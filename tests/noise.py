@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable
 
-from gpuboot.fact_output import framed
+from gpuboot.hosts.fact_output import framed
 
 # as `echo` in ~/.bashrc and `cat /etc/motd` give it; and lines that look like answers of ours
 NOISE = [

@@ -12,7 +12,7 @@ import freezegun
 import pytest
 from pyinfra_testing.facts import make_fact_tests
 
-from gpuboot.fact_output import framed
+from gpuboot.hosts.fact_output import framed
 from tests.noise import noisy, own
 
 # The fixtures run with the time frozen. Freezing looks at every loaded module, which would make the

@@ -92,7 +92,7 @@ def _own(line: str, like: Host, host: Host) -> str:
 
 
 def _framed_anew(lines: Sequence[str]) -> Iterator[str]:
-    """The last line of each frame says how much the frame holds (gpuboot/fact_output.py)."""
+    """The last line of each frame says how much the frame holds (gpuboot/hosts/fact_output.py)."""
     count = size = 0
     for line in lines:
         if line.startswith(f"{_MARK}="):

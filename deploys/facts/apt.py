@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from deploys.facts.packages import AnyPackages, PackageState
-from gpuboot.hosts.preflight.packages import AvailableVersion
+from gpuboot.preflight.packages import AvailableVersion
 
 
 class Packages(AnyPackages):

@@ -7,10 +7,10 @@ import shlex
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import Fields
-from gpuboot.kubernetes import backup_copy
-from gpuboot.kubernetes.backup import SERVICE, Backups, parse
-from gpuboot.kubernetes.restore import LiveData, parse_living
+from gpuboot.cluster import backup_copy
+from gpuboot.cluster.backup import SERVICE, Backups, parse
+from gpuboot.cluster.restore import LiveData, parse_living
+from gpuboot.hosts.fact_output import Fields
 
 # Times in UTC: `date` does not know all abbreviations of time zones
 # a folder whose name begins with a dot is of a backup that has not ended

@@ -10,7 +10,7 @@ from importlib import resources
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 SCRIPT = resources.files("deploys.facts").joinpath("containerd.sh").read_text()
 

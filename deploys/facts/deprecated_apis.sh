@@ -1,5 +1,5 @@
 # Deprecated APIs that somebody has asked this host's API server for since it started, in Prometheus'
-# text format. Runs after api.sh. Parsed by gpuboot/kubernetes/deprecated_apis.py.
+# text format. Runs after api.sh. Parsed by gpuboot/cluster/deprecated_apis.py.
 server=https://127.0.0.1:${server##*:}
 # shellcheck disable=SC2154  # api.sh sets them
 ask "$work/metrics" /metrics

@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from deploys.lib.kubectl import ADMIN_CONF
-from gpuboot.fact_output import Fields
-from gpuboot.kubernetes import gpu_pods
+from gpuboot.cluster import gpu_pods
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.plan.model import HIDDEN
 
 _LARGEST = 262144  # bytes of a file that are read

@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from deploys.facts.packages import AnyPackages, PackageState
-from gpuboot.fact_output import Fields
-from gpuboot.hosts.preflight.packages import AvailableVersion
+from gpuboot.hosts.fact_output import Fields
+from gpuboot.preflight.packages import AvailableVersion
 
 LOCKS = "/etc/dnf/plugins/versionlock.list"
 # kubelet-0:1.36.6-150500.1.1.*

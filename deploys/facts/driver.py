@@ -9,8 +9,8 @@ from typing_extensions import override
 from deploys.facts.framed import Framed
 from deploys.facts.nvidia import BOUNDED
 from deploys.lib.cordon import CORDON_MARK
-from gpuboot.fact_output import Fields
 from gpuboot.hosts import loaded_driver
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.module_loading import CONFLICTING
 
 

@@ -11,7 +11,7 @@ from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 
 from deploys.lib.shell import warn_of_noise
-from gpuboot.fact_output import FactOutputError, answer, framed
+from gpuboot.hosts.fact_output import FactOutputError, answer, framed
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.pci import PciDevice
 
 # the file of a GPU: nv_procfs_read_gpu_info of open-gpu-kernel-modules, nv-procfs.c

@@ -11,8 +11,8 @@ from typing_extensions import override
 from deploys.facts import api
 from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
-from gpuboot.kubernetes.helm import Release, parse_released, parse_releases, release_path
-from gpuboot.kubernetes.managed_objects import Key
+from gpuboot.cluster.helm import Release, parse_released, parse_releases, release_path
+from gpuboot.cluster.managed_objects import Key
 
 
 class HelmVersion(OneLine):
@@ -32,7 +32,7 @@ class HelmReleases(Framed[dict[str, Release]]):
 
     @override
     def command(self, kubeconfig: str, paths: Iterable[str]) -> str:
-        """`paths`: as `gpuboot.kubernetes.helm.release_path` has them."""
+        """`paths`: as `gpuboot.cluster.helm.release_path` has them."""
         asking = api.command("helm.sh", kubeconfig, paths)
         return api.where_there_is_one(kubeconfig, f"names=\n{asking}")
 
@@ -52,7 +52,7 @@ class ReleasedObjects(Framed[dict[str, tuple[Key, ...] | None]]):
 
     @override
     def command(self, kubeconfig: str, paths: Iterable[str]) -> str:
-        """`paths`: as `gpuboot.kubernetes.helm.release_path` has them."""
+        """`paths`: as `gpuboot.cluster.helm.release_path` has them."""
         asking = api.command("helm.sh", kubeconfig, paths)
         return api.where_there_is_one(kubeconfig, f"names=yes\n{asking}")
 

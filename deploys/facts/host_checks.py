@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from deploys.facts.nvidia import BOUNDED
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.verify.checks.host_check import CommandOutput, HostCheck
 from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
 

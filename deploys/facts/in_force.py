@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from deploys.facts import api
 from deploys.facts.framed import Framed
-from gpuboot.kubernetes import in_force
-from gpuboot.kubernetes.open_rights import PATHS
+from gpuboot.cluster import in_force
+from gpuboot.cluster.open_rights import PATHS
 
 
 class InForce(Framed[in_force.InForce]):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 _SYSCTLS = "/proc/sys/"
 

@@ -11,23 +11,18 @@ from typing_extensions import override
 
 from deploys.facts import api, remains
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import Fields
-from gpuboot.kubernetes.cluster_answers import (
-    DNS_PODS,
-    PATHS,
-    parse_cluster,
-    parse_dns_nodes,
-)
-from gpuboot.kubernetes.cluster_state import (
+from gpuboot.cluster.cluster_answers import DNS_PODS, PATHS, parse_cluster, parse_dns_nodes
+from gpuboot.cluster.cluster_state import (
     ClusterState,
     KubeadmState,
     PodIssue,
     parse_etcd_health,
     parse_kubeadm,
 )
-from gpuboot.kubernetes.deprecated_apis import DeprecatedApis, parse_deprecated
-from gpuboot.kubernetes.pod_issues import PATHS as POD_PATHS
-from gpuboot.kubernetes.pod_issues import parse_pod_issues
+from gpuboot.cluster.deprecated_apis import DeprecatedApis, parse_deprecated
+from gpuboot.cluster.pod_issues import PATHS as POD_PATHS
+from gpuboot.cluster.pod_issues import parse_pod_issues
+from gpuboot.hosts.fact_output import Fields
 
 # etcd's own port for metrics and health, as kubeadm's manifest and ours have it
 ETCD_SCRIPT = """\

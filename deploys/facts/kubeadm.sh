@@ -1,4 +1,4 @@
-# How far kubeadm got on this host, as "key<TAB>value" lines. Parsed by gpuboot/kubernetes/cluster_state.py.
+# How far kubeadm got on this host, as "key<TAB>value" lines. Parsed by gpuboot/cluster/cluster_state.py.
 # POSIX sh, changes nothing, works before anything is installed.
 export LC_ALL=C
 put() { printf '%s\t%s\n' "$1" "$2"; }

@@ -1,5 +1,5 @@
 # What kubeadm would make in the cluster, and what there is of it. Runs after api.sh.
-# Parsed by gpuboot/kubernetes/kubeadm_objects.py. Arguments: kubeadm's configuration, then the
+# Parsed by gpuboot/cluster/kubeadm_objects.py. Arguments: kubeadm's configuration, then the
 # paths of the objects. kubeadm only prints here.
 config=$1; shift
 [ -r "$config" ] || refuse "there is no $config"

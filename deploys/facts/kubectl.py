@@ -10,7 +10,7 @@ from typing_extensions import override
 from deploys.facts import api
 from deploys.facts.framed import Framed
 from deploys.lib.kubectl import ADMIN_CONF
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 Digests = dict[str, str]  # SHA-256 of each value, by key
 

@@ -1,5 +1,5 @@
 # Objects of Helm releases and of gpuboot. Runs after api.sh. The values of Secrets stay on the host.
-# Parsed by gpuboot/kubernetes/managed_objects.py. Arguments: where Secrets are listed, then the
+# Parsed by gpuboot/cluster/managed_objects.py. Arguments: where Secrets are listed, then the
 # lists of the other kinds.
 secrets=$1; shift
 ask "$work/answers" "$@"

@@ -10,8 +10,8 @@ from typing_extensions import override
 from deploys.facts.framed import Framed
 from deploys.facts.nvidia import BOUNDED
 from gpuboot.docker import mig
-from gpuboot.fact_output import Fields
 from gpuboot.hosts import driver_mig
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.mig_profiles import Counts
 
 

@@ -8,8 +8,8 @@ from importlib import resources
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.kubernetes.kubeadm import API_PORT
-from gpuboot.kubernetes.virtual_address import Neighbour, parse_neighbour
+from gpuboot.cluster.kubeadm import API_PORT
+from gpuboot.cluster.virtual_address import Neighbour, parse_neighbour
 
 _SCRIPT = resources.files("deploys.facts").joinpath("neighbour.sh").read_text()
 

@@ -1,4 +1,4 @@
-# Who answers at an address, as "key<TAB>value" lines; parsed by gpuboot/kubernetes/virtual_address.py.
+# Who answers at an address, as "key<TAB>value" lines; parsed by gpuboot/cluster/virtual_address.py.
 # Changes nothing. bash and timeout are there on every Debian and Ubuntu, curl is not.
 # shellcheck disable=SC2154  # the fact sets address and port
 export LC_ALL=C

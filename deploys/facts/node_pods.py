@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from deploys.facts import api
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import Fields
-from gpuboot.kubernetes import drain
+from gpuboot.cluster import drain
+from gpuboot.hosts.fact_output import Fields
 
 
 class NodePods(Framed[drain.NodePods]):

@@ -14,9 +14,9 @@ from typing_extensions import override
 from deploys.facts import api
 from deploys.facts.framed import Framed
 from deploys.lib.kubectl import apply_as
-from gpuboot.kubernetes import kubeadm_objects, volumes
-from gpuboot.kubernetes.kubeadm_objects import KubeadmObjects
-from gpuboot.kubernetes.managed_objects import (
+from gpuboot.cluster import kubeadm_objects, volumes
+from gpuboot.cluster.kubeadm_objects import KubeadmObjects
+from gpuboot.cluster.managed_objects import (
     PATHS,
     SECRETS,
     Key,
@@ -26,8 +26,8 @@ from gpuboot.kubernetes.managed_objects import (
     parse_present,
     path,
 )
-from gpuboot.kubernetes.switched_off import Contents, contents_paths, parse_contents
-from gpuboot.kubernetes.volumes import Volumes, parse_volumes
+from gpuboot.cluster.switched_off import Contents, contents_paths, parse_contents
+from gpuboot.cluster.volumes import Volumes, parse_volumes
 
 
 class Managed(Framed[ManagedObjects]):

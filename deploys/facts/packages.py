@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.repository_state import RepositoryState, parse
 
 

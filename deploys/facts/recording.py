@@ -11,7 +11,7 @@ from deploys.facts.framed import Framed
 from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
-from gpuboot.fact_output import FactOutputError
+from gpuboot.hosts.fact_output import FactOutputError
 
 SCRIPT = resources.files("deploys.facts").joinpath("diagnose.sh").read_text()
 _MARK = "##gpuboot-part##"

@@ -7,7 +7,7 @@ from importlib import resources
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.secure_boot import SecureBootState, parse
 
 FUNCTION = resources.files("deploys.facts").joinpath("secure_boot.sh").read_text()

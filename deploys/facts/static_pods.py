@@ -8,7 +8,7 @@ from importlib import resources
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.kubernetes import static_pods
+from gpuboot.cluster import static_pods
 
 SCRIPT = resources.files("deploys.facts").joinpath("static_pods.sh").read_text()
 

@@ -1,5 +1,5 @@
 # The control plane's manifests here, what kubeadm would write, and what runs, as "key<TAB>value"
-# lines. Parsed by gpuboot/kubernetes/static_pods.py. POSIX sh, changes nothing. Variable: config
+# lines. Parsed by gpuboot/cluster/static_pods.py. POSIX sh, changes nothing. Variable: config
 # (kubeadm's configuration of this host).
 export LC_ALL=C
 put() { printf '%s\t%s\n' "$1" "$2"; }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 
 @dataclass(frozen=True)

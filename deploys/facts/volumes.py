@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import Fields
-from gpuboot.kubernetes.storage import expire
+from gpuboot.cluster.storage import expire
+from gpuboot.hosts.fact_output import Fields
 
 # a tree of millions of files takes minutes
 _SCRIPT = """\

@@ -23,7 +23,7 @@ from pyinfra.context import ctx_host, state
 
 from deploys.facts.batch import Batch, Request, Unanswered, parts
 from deploys.lib.current_host import current_host
-from gpuboot.kubernetes.drain_rehearsal import PlannedDrain
+from gpuboot.cluster.drain_rehearsal import PlannedDrain
 
 T = TypeVar("T")
 # answers of hosts, by what each is asked; `Unanswered` where one could not answer

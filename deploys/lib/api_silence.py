@@ -11,10 +11,10 @@ from deploys.facts.api_server import ApiServerLacks
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import remote
 from deploys.lib.kubectl import ADMIN_CONF
-from gpuboot.kubernetes.cluster_state import ClusterState
-from gpuboot.kubernetes.kubeadm import CRI_SOCKET
-from gpuboot.kubernetes.readiness import Progress
-from gpuboot.kubernetes.stuck import of_control_plane
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.kubeadm import CRI_SOCKET
+from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.stuck import of_control_plane
 
 
 def explained(look: Progress, lacks: list[tuple[str, str]], leader: Host) -> Progress:

@@ -10,7 +10,7 @@ from pyinfra.api.host import Host
 
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.remote import RemoteError, run
-from gpuboot.kubernetes.api import Cluster, ClusterError, connect
+from gpuboot.cluster.api import Cluster, ClusterError, connect
 
 
 @contextmanager

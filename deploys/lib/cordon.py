@@ -9,8 +9,8 @@ from deploys.lib.commands import failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, run
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
-from gpuboot.kubernetes.readiness import Progress
-from gpuboot.kubernetes.stuck import after_reboot
+from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.stuck import after_reboot
 
 CORDON_MARK = "/etc/gpuboot/cordoned"
 _READY_S = 300

@@ -13,8 +13,8 @@ from deploys.lib.answers import read
 from deploys.lib.commands import inform, warn
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, run
-from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue
-from gpuboot.kubernetes.pod_crashes import Crash, telling, to_restart
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue
+from gpuboot.cluster.pod_crashes import Crash, telling, to_restart
 
 _MAX_LOGGED = 3  # crashing containers of which a wait tells the log
 

@@ -13,7 +13,7 @@ from deploys.lib.commands import failure, report_failure
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.remote import RemoteError, read_fact
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
-from gpuboot.kubernetes.readiness import Progress, deployment_ready
+from gpuboot.cluster.readiness import Progress, deployment_ready
 
 
 def running(name: str, timeout_s: float) -> FunctionCommand:

@@ -15,11 +15,11 @@ from deploys.lib.commands import failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, read_fact, run
 from deploys.lib.waiting import unfinished, wait_until
-from gpuboot.kubernetes import budgets
-from gpuboot.kubernetes import drain as rules
-from gpuboot.kubernetes.budgets import Budget
-from gpuboot.kubernetes.node_upgrade import Drain
-from gpuboot.kubernetes.readiness import Progress
+from gpuboot.cluster import budgets
+from gpuboot.cluster import drain as rules
+from gpuboot.cluster.budgets import Budget
+from gpuboot.cluster.node_upgrade import Drain
+from gpuboot.cluster.readiness import Progress
 
 # kubectl waits so long at a time; in between the person hears how far it is
 _STEP_S = 10

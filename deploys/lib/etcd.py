@@ -14,10 +14,10 @@ from deploys.lib.api_silence import lacks
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.connections import unreachable
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
-from gpuboot.kubernetes.etcd_members import Member, parse
-from gpuboot.kubernetes.kubeadm import CRI_SOCKET
-from gpuboot.kubernetes.readiness import Progress
-from gpuboot.kubernetes.stuck import Stuck, of_control_plane
+from gpuboot.cluster.etcd_members import Member, parse
+from gpuboot.cluster.kubeadm import CRI_SOCKET
+from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.stuck import Stuck, of_control_plane
 
 _ETCD_S = 120
 _PKI = "/etc/kubernetes/pki/etcd"

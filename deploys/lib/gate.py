@@ -11,7 +11,7 @@ from pyinfra.api.state import State
 
 from deploys.lib.commands import report_failure
 from deploys.lib.remote import RemoteError, run
-from gpuboot.kubernetes import gate
+from gpuboot.cluster import gate
 
 # The program comes with its lines: a run that switches the gate on, or brings a newer one, upgrades
 # nodes before it installs it. Lines come first, then an empty one. `read` takes no byte too many.

@@ -17,12 +17,12 @@ from deploys.facts.kubeadm import Cluster, PodIssues
 from deploys.lib import answers, privilege, remote
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
-from gpuboot.fact_output import answer, framed
-from gpuboot.kubernetes import hooks
-from gpuboot.kubernetes.cluster_state import ClusterState
-from gpuboot.kubernetes.news import News
-from gpuboot.kubernetes.readiness import Progress
-from gpuboot.kubernetes.stuck import Patience, Stuck
+from gpuboot.cluster import hooks
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.news import News
+from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.stuck import Patience, Stuck
+from gpuboot.hosts.fact_output import answer, framed
 
 _PID = "/run/gpuboot/helm.pid"
 _LOOK_S = 3.0

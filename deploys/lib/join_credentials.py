@@ -10,7 +10,7 @@ from pyinfra.api.host import Host
 
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.remote import run
-from gpuboot.kubernetes.tokens import BootstrapToken, new_token, token_manifest
+from gpuboot.cluster.tokens import BootstrapToken, new_token, token_manifest
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyinfra.api.command import QuoteString, StringCommand
 
-from gpuboot.kubernetes import manifests
+from gpuboot.cluster import manifests
 
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
 KUBECTL = f"kubectl --kubeconfig {ADMIN_CONF}"

@@ -12,14 +12,8 @@ from pyinfra.api.state import State
 from deploys.lib import remote
 from deploys.lib.connections import reach
 from deploys.lib.kubectl import KUBECTL
-from gpuboot.fact_output import answer, framed
-from gpuboot.kubernetes.local_volumes import (
-    FORMAT,
-    Folder,
-    LocalVolume,
-    parse,
-    parse_folders,
-)
+from gpuboot.cluster.local_volumes import FORMAT, Folder, LocalVolume, parse, parse_folders
+from gpuboot.hosts.fact_output import answer, framed
 from gpuboot.templates import render
 
 _LIST = f"{KUBECTL} --request-timeout=20s get pv -o {shlex.quote(FORMAT)}"
@@ -67,7 +61,7 @@ def look(
     """What nodes have of volumes' folders: node -> path -> folder; only of those that answer.
 
     + hosts: node -> inventory name
-    + since: see `gpuboot.kubernetes.local_volumes.made_since`
+    + since: see `gpuboot.cluster.local_volumes.made_since`
     + mode: `back`: move those back that were moved aside, and make those that are gone
     """
     folders: dict[str, dict[str, Folder]] = {}

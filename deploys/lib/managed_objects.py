@@ -9,8 +9,8 @@ from deploys.lib.answers import read
 from deploys.lib.commands import executing
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.waiting import wait_until
-from gpuboot.kubernetes.managed_objects import ManagedObjects
-from gpuboot.kubernetes.readiness import Progress
+from gpuboot.cluster.managed_objects import ManagedObjects
+from gpuboot.cluster.readiness import Progress
 
 _LISTED_S = 60
 

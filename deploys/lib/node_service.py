@@ -22,9 +22,9 @@ from deploys.lib.drain import DrainRefusedError, drain
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.remote import RemoteError, run
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
-from gpuboot.kubernetes import node_upgrade
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.readiness import Progress
+from gpuboot.cluster import node_upgrade
+from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.readiness import Progress
 
 STARTED_MARK = "/etc/gpuboot/kubernetes-node-upgrade.started"
 _API_S = 120

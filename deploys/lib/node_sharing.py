@@ -23,13 +23,13 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, read_fact, run
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations.containerd import CDI_SPEC
+from gpuboot.cluster import offers
+from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.readiness import Progress, held_up
+from gpuboot.cluster.stuck import Stuck, of_pod
 from gpuboot.hosts import sharing
 from gpuboot.hosts.sharing import Offer
-from gpuboot.kubernetes import offers
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.cluster_state import ClusterState
-from gpuboot.kubernetes.readiness import Progress, held_up
-from gpuboot.kubernetes.stuck import Stuck, of_pod
 
 # names no UUIDs: a layout makes new ones
 Proof = Callable[[Sequence[str]], tuple[str, str] | None]

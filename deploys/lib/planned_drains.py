@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deploys.lib import answers
-from gpuboot.kubernetes.drain_rehearsal import PlannedDrain
+from gpuboot.cluster.drain_rehearsal import PlannedDrain
 
 _MOVES = "its pods are moved to other nodes, as PodDisruptionBudgets allow"
 # by node: pods that could not leave it when the drains were rehearsed, each with why

@@ -23,15 +23,15 @@ from deploys.lib.current_host import current_host
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.privilege import prepare_askpass
 from deploys.operations.kubeadm import SOCKET
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
+from gpuboot.config.redaction import known_secrets, masker
 from gpuboot.config.settings import Settings
 from gpuboot.diagnose import PROGRESS, reading
 from gpuboot.diagnose.absence import Members, Released
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, without_secrets
-from gpuboot.diagnose.redaction import known_secrets, masker
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.components import Expected
+from gpuboot.monitoring.components import Expected
 
 _AT_ONCE = 64
 _PART_S = 20  # for each fact of a host

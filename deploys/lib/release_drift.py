@@ -12,10 +12,10 @@ from deploys.lib import changes
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing
 from deploys.lib.kubectl import KUBECTL, apply_as, with_objects
-from gpuboot.kubernetes.helm import Release
-from gpuboot.kubernetes.managed_objects import ManagedObjects, Object, key
-from gpuboot.kubernetes.manifests import manifest
-from gpuboot.kubernetes.release_objects import Drift, confirmed, drifted, release_objects
+from gpuboot.cluster.helm import Release
+from gpuboot.cluster.managed_objects import ManagedObjects, Object, key
+from gpuboot.cluster.manifests import manifest
+from gpuboot.cluster.release_objects import Drift, confirmed, drifted, release_objects
 from gpuboot.plan import Change
 from gpuboot.plan.differences import field_change
 from gpuboot.plan.workloads import effects, label

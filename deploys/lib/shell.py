@@ -11,7 +11,7 @@ from pyinfra.api.command import StringCommand
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from gpuboot.fact_output import FactOutputError, answer, framed
+from gpuboot.hosts.fact_output import FactOutputError, answer, framed
 
 _NOISE_LENGTH = 80  # characters of the noise
 _warned_hosts: set[str] = set()

@@ -11,9 +11,9 @@ from pyinfra.api.host import Host
 
 from deploys.lib import answers
 from deploys.lib.spans import waiting
-from gpuboot.kubernetes.news import News
-from gpuboot.kubernetes.readiness import Progress
-from gpuboot.kubernetes.stuck import Patience
+from gpuboot.cluster.news import News
+from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.stuck import Patience
 
 POLL_S = 0.5
 _SLOWEST_S = 5.0

@@ -30,11 +30,11 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations.helm import HELM, VALUES
-from gpuboot.kubernetes.cluster_state import ClusterState
-from gpuboot.kubernetes.helm import Release
-from gpuboot.kubernetes.managed_objects import KINDS
-from gpuboot.kubernetes.readiness import Progress, deployment_ready
-from gpuboot.kubernetes.switched_off import (
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.helm import Release
+from gpuboot.cluster.managed_objects import KINDS
+from gpuboot.cluster.readiness import Progress, deployment_ready
+from gpuboot.cluster.switched_off import (
     REMOVING,
     Contents,
     going,

@@ -18,10 +18,10 @@ from deploys.lib.operation import operation
 from deploys.operations import etcd_backup, files
 from deploys.operations.kubeadm import SOCKET
 from deploys.operations.kubeadm_changes import CONTROL_PLANE
-from gpuboot.kubernetes import certificates
-from gpuboot.kubernetes.certificates import Certificate
-from gpuboot.kubernetes.cluster_state import KubeadmState
-from gpuboot.kubernetes.kubeadm import CRI_SOCKET
+from gpuboot.cluster import certificates
+from gpuboot.cluster.certificates import Certificate
+from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.kubeadm import CRI_SOCKET
 from gpuboot.plan import Change
 
 # processes read their certificates when they start; an API server and its clients after etcd

@@ -17,9 +17,9 @@ from deploys.lib.download_retries import with_retries
 from deploys.lib.operation import operation
 from deploys.operations.files import write
 from gpuboot.docker.compose import COMPOSE, File, Project
+from gpuboot.docker.compose_plan import project_changes
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
 from gpuboot.plan import Unknown
-from gpuboot.plan.compose import project_changes
 
 _LOGS = 20  # lines of each service's log that are shown when the project does not come up
 

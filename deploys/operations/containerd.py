@@ -14,7 +14,7 @@ from deploys.lib.answers import read
 from deploys.lib.commands import Commands, fail, inform, shell_message, warn
 from deploys.lib.operation import operation
 from deploys.operations.files import write
-from gpuboot.kubernetes import backup
+from gpuboot.cluster import backup
 from gpuboot.plan import Change, Effect, Unknown
 from gpuboot.plan.differences import text_change
 

@@ -14,9 +14,9 @@ from deploys.lib.answers import foresee, read
 from deploys.lib.commands import Commands
 from deploys.lib.operation import operation
 from deploys.operations import files, packages, units
+from gpuboot.cluster.node_upgrade import mismatched
 from gpuboot.hosts import dcgm
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes.node_upgrade import mismatched
 from gpuboot.plan import Effect
 
 _ABSENT = ("", "")

@@ -20,8 +20,8 @@ from deploys.lib.commands import Commands, failure, shell_failure, warn
 from deploys.lib.operation import operation
 from deploys.operations import files, units
 from deploys.operations.kubeadm import SOCKET
-from gpuboot.kubernetes import backup_copy
-from gpuboot.kubernetes.backup import PROGRAM, TIMER, TRACES, TRACES_OF_COPIES, of_cluster
+from gpuboot.cluster import backup_copy
+from gpuboot.cluster.backup import PROGRAM, TIMER, TRACES, TRACES_OF_COPIES, of_cluster
 from gpuboot.plan import Change
 
 _REMEDY = (
@@ -59,8 +59,8 @@ def scheduled(
     """Ensure that the program that takes backups is there, and the timer that calls it.
 
     + program: its text; "": backups are switched off, and nothing of it stays but the backups
-    + contents: its other files, as `gpuboot.kubernetes.backup.files` gives them
-    + secrets: as `gpuboot.kubernetes.backup_copy.secrets` gives them; {}: no copies off the node
+    + contents: its other files, as `gpuboot.cluster.backup.files` gives them
+    + secrets: as `gpuboot.cluster.backup_copy.secrets` gives them; {}: no copies off the node
     """
     if not program:
         yield from _removed()
@@ -128,7 +128,7 @@ def copied(folder: str, target: str) -> Commands:
     A copy that fails stops nothing: the run says so, and the proof fails.
 
     + folder: where backups are kept
-    + target: where the copies go, as `gpuboot.kubernetes.backup_copy.target` has it
+    + target: where the copies go, as `gpuboot.cluster.backup_copy.target` has it
     """
     backups = read(EtcdBackups, folder=folder)
     is_copied = backups.copied is not None and backups.copied.to == target

@@ -17,7 +17,7 @@ from deploys.lib.commands import Commands, executing
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.operations import files, units
-from gpuboot.kubernetes import gate
+from gpuboot.cluster import gate
 from gpuboot.plan import Change, Effect
 
 _ALL = (gate.PROGRAM, *gate.LEADER_FILES, gate.BOOT_PROGRAM, gate.BOOT_FILE)

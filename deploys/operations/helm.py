@@ -24,14 +24,14 @@ from deploys.lib.managed_objects import managed_objects
 from deploys.lib.operation import operation
 from deploys.lib.release_drift import MANAGER, describe, drift, put_back, record_drift
 from deploys.lib.scrape_config import SCRAPE_NOW
+from gpuboot.cluster.helm import MANAGED, Decision, Release, evaluate, needs_crds
+from gpuboot.cluster.managed_objects import undefined
+from gpuboot.cluster.release_changes import release_changes
+from gpuboot.cluster.release_objects import unknown_kinds
+from gpuboot.cluster.values import keeping
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
-from gpuboot.kubernetes.helm import MANAGED, Decision, Release, evaluate, needs_crds
-from gpuboot.kubernetes.managed_objects import undefined
-from gpuboot.kubernetes.release_objects import unknown_kinds
-from gpuboot.kubernetes.values import keeping
 from gpuboot.plan import Change, Unknown
 from gpuboot.plan.differences import safe_text
-from gpuboot.plan.releases import release_changes
 from gpuboot.plan.workloads import release_effects
 
 BINARY = "/usr/local/bin/helm"

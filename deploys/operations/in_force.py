@@ -17,12 +17,12 @@ from deploys.lib.answers import read
 from deploys.lib.commands import Commands
 from deploys.lib.operation import operation
 from deploys.operations.kubeadm import SOCKET
-from gpuboot.alerting.silences import lasting
+from gpuboot.cluster import kubelet_in_force
 from gpuboot.hosts.boot import ConfigLine
-from gpuboot.kubernetes import kubelet_in_force
 from gpuboot.plan import Decision
 from gpuboot.verify.alert_path import parse_silences
 from gpuboot.verify.evidence import Rule
+from gpuboot.verify.silences import lasting
 
 Question = Mapping[str, Any]  # arguments of the fact InForce: one question for all operations
 

@@ -31,11 +31,11 @@ from deploys.operations.kubeadm_steps import (
     remains_reset,
     unfinished_step,
 )
+from gpuboot.cluster.backup import METRICS_FOLDER
+from gpuboot.cluster.cluster_state import KubeadmState, Step, stage
+from gpuboot.cluster.kubeadm import CRI_SOCKET
+from gpuboot.cluster.manifests import DIGEST
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes.backup import METRICS_FOLDER
-from gpuboot.kubernetes.cluster_state import KubeadmState, Step, stage
-from gpuboot.kubernetes.kubeadm import CRI_SOCKET
-from gpuboot.kubernetes.manifests import DIGEST
 from gpuboot.plan import Change, Effect
 
 SOCKET = CRI_SOCKET.removeprefix("unix://")
@@ -165,7 +165,7 @@ def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
     A host that is part of a cluster keeps the versions it has: `upgraded` changes those, one
     host at a time. On such a host the kubelet runs as well, whoever has stopped it.
 
-    + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them
+    + packages: as `gpuboot.cluster.kubeadm.packages` gives them
     + manager: the program that installs them
     """
     foresee(

@@ -18,9 +18,9 @@ from deploys.lib.operation import operation
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import CONFIG, KUBELET_FILE, SOCKET, note, note_kubelet
-from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState, immutable_changes
-from gpuboot.kubernetes.kubelet_in_force import FLAGS_FILE, stray_flags, without_stray_flags
-from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
+from gpuboot.cluster.cluster_state import ClusterState, KubeadmState, immutable_changes
+from gpuboot.cluster.kubelet_in_force import FLAGS_FILE, stray_flags, without_stray_flags
+from gpuboot.cluster.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
 _RUN_ON = "running pods go on"
@@ -42,7 +42,7 @@ def immutable_settings_kept(settings: dict[str, str]) -> Commands:
     Preflight has compared them where the cluster answered; this is for one that answers only now,
     before anything is written that follows from them.
 
-    + settings: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
+    + settings: of the configuration, see `gpuboot.cluster.kubeadm.Configuration`
     """
     state = read(Cluster, kubeconfig=ADMIN_CONF)
     is_comparable = executing() or not state.error
@@ -63,7 +63,7 @@ def reconfigured(digest: str, kubelet: str = "", config: str = CONFIG) -> Comman
     The cluster's record says what was put in force last, by whichever host led then; this host's
     own says whether that was while it answered.
 
-    + digest, kubelet: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
+    + digest, kubelet: of the configuration, see `gpuboot.cluster.kubeadm.Configuration`
     """
     state = read(Cluster, kubeconfig=ADMIN_CONF)
     if state.error and not executing():

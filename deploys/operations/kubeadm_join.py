@@ -38,11 +38,11 @@ from deploys.operations.kubeadm_steps import (
     remains_reset,
     unfinished_step,
 )
+from gpuboot.cluster.cluster_state import belongs_elsewhere, stage
+from gpuboot.cluster.etcd_members import join_refused
+from gpuboot.cluster.readiness import Progress
 from gpuboot.config.inventory import Node
 from gpuboot.hosts.remains import RESET_BY_HAND
-from gpuboot.kubernetes.cluster_state import belongs_elsewhere, stage
-from gpuboot.kubernetes.etcd_members import join_refused
-from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change
 
 _REGISTERED_S = 60

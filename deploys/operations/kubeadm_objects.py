@@ -13,8 +13,8 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.release_drift import confirm, describe, put_back, record_drift
 from deploys.operations.kubeadm import CONFIG
-from gpuboot.kubernetes.kubeadm_objects import KUBELET, decisions, kubeadm_drift
-from gpuboot.kubernetes.managed_objects import key
+from gpuboot.cluster.kubeadm_objects import KUBELET, decisions, kubeadm_drift
+from gpuboot.cluster.managed_objects import key
 
 MANAGER = "kubeadm"  # in whose name it makes objects
 _PROXY = ("ConfigMap", "kube-system", "kube-proxy")

@@ -14,10 +14,10 @@ from pyinfra.api.command import FunctionCommand, StringCommand
 
 from deploys.lib.commands import Commands, fail, shell_failure, warn
 from deploys.operations import files
+from gpuboot.cluster.cluster_state import KubeadmState, Step
+from gpuboot.cluster.flannel import CNI_CONFIG, CNI_FILE
+from gpuboot.cluster.kubeadm import CRI_SOCKET
 from gpuboot.hosts.remains import TAKEN_OUT
-from gpuboot.kubernetes.cluster_state import KubeadmState, Step
-from gpuboot.kubernetes.flannel import CNI_CONFIG, CNI_FILE
-from gpuboot.kubernetes.kubeadm import CRI_SOCKET
 
 CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
 # etcd's data go where etcd is kubeadm's own: by itself `kubeadm reset` empties /var/lib/etcd of any

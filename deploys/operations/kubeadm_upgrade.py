@@ -37,10 +37,10 @@ from deploys.operations.kubeadm_changes import (
     ignored,
 )
 from deploys.operations.kubeadm_steps import marker
+from gpuboot.cluster import version_skew
+from gpuboot.cluster.cluster_state import ClusterState, KubeadmState
+from gpuboot.cluster.readiness import Progress
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes import version_skew
-from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState
-from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change
 
 UPGRADE_NODE = "kubeadm upgrade node"

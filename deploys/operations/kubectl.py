@@ -18,10 +18,10 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.lib.live_objects import record_objects
 from deploys.lib.operation import operation
 from deploys.lib.release_drift import confirm, describe, put_back, record_drift
-from gpuboot.kubernetes.managed_objects import ManagedObjects, Object, key
-from gpuboot.kubernetes.manifests import YAML_LOADER, with_digest
-from gpuboot.kubernetes.manifests import runtime_class as runtime_class_manifest
-from gpuboot.kubernetes.release_objects import drifted
+from gpuboot.cluster.managed_objects import ManagedObjects, Object, key
+from gpuboot.cluster.manifests import YAML_LOADER, with_digest
+from gpuboot.cluster.manifests import runtime_class as runtime_class_manifest
+from gpuboot.cluster.release_objects import drifted
 from gpuboot.plan import Change
 
 MANAGER = "gpuboot"  # in whose name manifests are applied

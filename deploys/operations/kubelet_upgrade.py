@@ -17,9 +17,9 @@ from deploys.operations import kubeadm_upgrade
 from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm import note_kubelet
 from deploys.operations.kubeadm_steps import marker
+from gpuboot.cluster import version_skew
+from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes import version_skew
-from gpuboot.kubernetes.cluster_state import KubeadmState
 
 # a newer kubelet may make the static pods of its control plane anew, seconds after it is Ready
 _STEADY_S = 15

@@ -20,10 +20,10 @@ from deploys.lib.commands import Commands, executing
 from deploys.lib.operation import operation
 from deploys.lib.recording import say
 from deploys.lib.remote import run
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.nvidia_smi import ACCEPT_WARNING
-from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify.load import runner
 from gpuboot.verify.load.answers import Outcome
 from gpuboot.verify.load.pods import LoadRequest

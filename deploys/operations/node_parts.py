@@ -15,9 +15,9 @@ from deploys.operations import packages as package_operations
 from deploys.operations.containerd import Configuration
 from deploys.operations.driver import other_module
 from deploys.operations.kubelet_upgrade import KubeletPart
+from gpuboot.cluster import node_upgrade as rules
+from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes import node_upgrade as rules
-from gpuboot.kubernetes.cluster_state import KubeadmState
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ from deploys.operations.kubeadm_upgrade import too_early
 from deploys.operations.kubelet_upgrade import KubeletPart
 from deploys.operations.node_parts import Parts, difference, installed, missing
 from deploys.operations.node_upgrade_costs import record
+from gpuboot.cluster import node_upgrade as rules
+from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes import node_upgrade as rules
-from gpuboot.kubernetes.cluster_state import KubeadmState
 
 _STEP = "node-upgrade"
 # inventory names of nodes whose upgrade failed in this run

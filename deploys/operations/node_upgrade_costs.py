@@ -13,9 +13,9 @@ from deploys.lib.commands import executing
 from deploys.lib.remote import read_fact
 from deploys.operations.kubeadm_changes import KUBELET
 from deploys.operations.node_parts import Parts, missing
-from gpuboot.kubernetes.node_upgrade import Difference
+from gpuboot.cluster.node_upgrade import Difference
+from gpuboot.hosts.package_changes import package_changes
 from gpuboot.plan import Change, Effect, Item
-from gpuboot.plan.packages import package_changes
 
 
 def record(

@@ -16,10 +16,11 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY, with_objects
 from deploys.lib.live_objects import record_objects
 from deploys.lib.managed_objects import managed_objects
 from deploys.lib.operation import operation
-from gpuboot.kubernetes import manifests, network_policies
-from gpuboot.kubernetes.cluster_state import ClusterState
-from gpuboot.kubernetes.managed_objects import ManagedObjects
-from gpuboot.kubernetes.set_fields import field_differences
+from gpuboot.cluster import manifests
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.managed_objects import ManagedObjects
+from gpuboot.cluster.set_fields import field_differences
+from gpuboot.monitoring import network_policies
 from gpuboot.plan import Change, Effect, KeptItem
 from gpuboot.plan.differences import field_change
 from gpuboot.plan.workloads import label

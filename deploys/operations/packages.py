@@ -20,9 +20,9 @@ from deploys.lib.commands import Commands
 from deploys.lib.download_retries import with_retries
 from deploys.lib.operation import operation
 from deploys.lib.package_downloads import COMMANDS, indices, install
+from gpuboot.hosts.package_changes import package_changes
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.plan import Change
-from gpuboot.plan.packages import package_changes
 
 _FACTS: Mapping[PackageManager, type[Framed[PackageState]]] = {
     "apt": apt_facts.Packages,

@@ -9,9 +9,9 @@ from pyinfra.context import host, inventory
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing
 from deploys.lib.operation import operation
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.telemetry.questions import Question
+from gpuboot.query.questions import Question
 from gpuboot.verify.collector import PROMETHEUS
 from gpuboot.verify.prometheus import Prometheus
 

@@ -21,16 +21,16 @@ from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing
 from deploys.lib.operation import operation
 from deploys.operations.repair import Hands, one_line
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.kubernetes.repair import STEPS, report
-from gpuboot.kubernetes.repair.controller import Controller
-from gpuboot.kubernetes.repair.controller import Hands as AnyHands
-from gpuboot.kubernetes.repair.decide import decide
-from gpuboot.kubernetes.repair.observe import observe
+from gpuboot.repair import STEPS, report
+from gpuboot.repair.controller import Controller
+from gpuboot.repair.controller import Hands as AnyHands
+from gpuboot.repair.decide import decide
+from gpuboot.repair.observe import observe
 from gpuboot.verify.lease import VerificationLock
 
 LEASE = "gpuboot-remediate"

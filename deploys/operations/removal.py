@@ -22,8 +22,8 @@ from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import SOCKET, reset_commands
-from gpuboot.kubernetes import etcd_members, removal
-from gpuboot.kubernetes.drain import NodePods as Leaving
+from gpuboot.cluster import etcd_members, removal
+from gpuboot.cluster.drain import NodePods as Leaving
 from gpuboot.plan import Change, Effect
 
 

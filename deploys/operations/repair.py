@@ -26,17 +26,17 @@ from deploys.lib.recording import record
 from deploys.lib.remote import RemoteError, run
 from deploys.operations import verify
 from deploys.operations.reboot import RebootError, RebootRefusedError, reboot
+from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.kubeadm import CRI_SOCKET
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts.run_lock import FOLDER
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.components import expected
-from gpuboot.kubernetes.kubeadm import CRI_SOCKET
-from gpuboot.kubernetes.repair.controller import UndecidedError
-from gpuboot.kubernetes.repair.handover import handed_files
-from gpuboot.kubernetes.repair.model import Repair
+from gpuboot.monitoring.components import expected
+from gpuboot.repair.controller import UndecidedError
+from gpuboot.repair.handover import handed_files
+from gpuboot.repair.model import Repair
 from gpuboot.verify import node_proof
 
 RESET = resources.files("deploys.operations").joinpath("gpu_reset.sh").read_text()
@@ -51,7 +51,7 @@ _LOOKS = {
 
 @dataclass(frozen=True)
 class Hands:
-    """Done to nodes of this inventory. See `gpuboot.kubernetes.repair.controller.Hands`.
+    """Done to nodes of this inventory. See `gpuboot.repair.controller.Hands`.
 
     + leader: the host with the administrator's credentials, connected
     + denied: what keeps a host's user from becoming root; None: nothing

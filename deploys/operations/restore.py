@@ -22,7 +22,7 @@ from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.operation import operation
 from deploys.operations import kubeadm
 from deploys.operations.restored_volumes import BackupVolumes, returned
-from gpuboot.kubernetes.restore import FILES, VOLUMES, Member, Source, initial_cluster
+from gpuboot.cluster.restore import FILES, VOLUMES, Member, Source, initial_cluster
 from gpuboot.plan import Change, Effect
 from gpuboot.templates import render
 

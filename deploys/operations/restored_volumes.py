@@ -19,8 +19,7 @@ from pyinfra.api.state import State
 from deploys.lib import ending, local_volumes
 from deploys.lib.commands import Commands, inform, warn
 from deploys.lib.operation import operation
-from gpuboot.config.exit_codes import COULD_NOT_TELL, FAILED
-from gpuboot.kubernetes.local_volumes import (
+from gpuboot.cluster.local_volumes import (
     Folder,
     LocalVolume,
     Outlook,
@@ -29,7 +28,8 @@ from gpuboot.kubernetes.local_volumes import (
     parse,
     question_lines,
 )
-from gpuboot.kubernetes.restore import VOLUMES, Source
+from gpuboot.cluster.restore import VOLUMES, Source
+from gpuboot.config.exit_codes import COULD_NOT_TELL, FAILED
 
 _REMEDY = (
     "copy the data into the folder from a backup of your own, and restart its pods; or delete the "

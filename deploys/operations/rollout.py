@@ -20,8 +20,8 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations.kubeadm import SOCKET
-from gpuboot.kubernetes import readiness
-from gpuboot.kubernetes.readiness import Part, Progress, all_of
+from gpuboot.cluster import readiness
+from gpuboot.cluster.readiness import Part, Progress, all_of
 from gpuboot.plan import Change
 
 _REMEDY = "see `journalctl -u kubelet` and `crictl ps -a` on this host, then run again"

@@ -35,7 +35,7 @@ def reloaded(namespace: str, prometheus: str, digest: str) -> Commands:
 
     + namespace: where Prometheus runs
     + prometheus: name of the Prometheus object
-    + digest: of the rules, as `gpuboot.rules.digest` tells it
+    + digest: of the rules, as `gpuboot.monitoring.rules.digest` tells it
 
     Source: prometheus-operator's labels on what it makes (pkg/prometheus/rules.go, labels.go).
     """

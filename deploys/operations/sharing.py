@@ -23,8 +23,8 @@ from deploys.lib.node_sharing import (
     tried_again,
 )
 from deploys.lib.operation import operation
-from gpuboot.kubernetes import node_upgrade, offers
-from gpuboot.kubernetes.cluster_state import NodeStatus
+from gpuboot.cluster import node_upgrade, offers
+from gpuboot.cluster.cluster_state import NodeStatus
 from gpuboot.plan import Change, Effect
 
 Labels = Mapping[str, str | None]

@@ -17,9 +17,9 @@ from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import SOCKET
-from gpuboot.kubernetes.cluster_state import KubeadmState
-from gpuboot.kubernetes.readiness import Progress
-from gpuboot.kubernetes.static_pods import FOLDER, changed, is_running, overrides
+from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.static_pods import FOLDER, changed, is_running, overrides
 from gpuboot.plan import Change, Effect
 from gpuboot.plan.differences import text_change
 

@@ -21,9 +21,9 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
-from gpuboot.fact_output import answer, framed
-from gpuboot.kubernetes import storage, volumes
-from gpuboot.kubernetes.readiness import Progress
+from gpuboot.cluster import storage, volumes
+from gpuboot.cluster.readiness import Progress
+from gpuboot.hosts.fact_output import answer, framed
 from gpuboot.plan import Change
 from gpuboot.plan.workloads import label
 

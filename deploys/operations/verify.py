@@ -20,12 +20,14 @@ from deploys.lib.operation import operation
 from deploys.operations import verify_deep
 from deploys.operations.verify_hosts import Discovery, Site, read_host, read_site, say
 from deploys.run import report as run_report
+from gpuboot.cluster import node_upgrade
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts.sharing import Offer
-from gpuboot.kubernetes import network_policies, node_upgrade
-from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.monitoring import network_policies
+from gpuboot.monitoring.stack_objects import ExpectedObjects
 from gpuboot.verify import node_proof, runner
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence
@@ -38,7 +40,6 @@ from gpuboot.verify.report.run_failures import with_run_failures
 from gpuboot.verify.report.strips import Strips
 from gpuboot.verify.report.terminal import show
 from gpuboot.verify.runner import VerificationResult, simulated
-from gpuboot.verify.stack_objects import ExpectedObjects
 from gpuboot.verify.stopped import stopped
 
 
@@ -172,7 +173,9 @@ def _expected_objects(
     monitored = settings.monitoring
     if not monitored.enabled:
         return None
-    from gpuboot import monitoring as monitoring
+    from gpuboot.monitoring import (
+        objects as monitoring,  # with its dashboards; a tenth of a second, while pods start
+    )
 
     ranges = {}
     if monitored.network_policies:

@@ -14,9 +14,9 @@ from pyinfra.context import inventory
 from deploys.lib import ending
 from deploys.lib.remote import run
 from deploys.operations.verify_hosts import say
+from gpuboot.cluster.api import Cluster
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.checks import chain
 from gpuboot.verify.deep import files, internode, load, runner, verdicts
 from gpuboot.verify.deep.answers import DeepAnswers, NodeAnswers, PairAnswer

@@ -19,11 +19,11 @@ from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError, read_fact, run
 from deploys.operations.verify import outcome, publish
 from deploys.operations.verify_hosts import Discovery, read_hosts, say
+from gpuboot.config.compose_images import mirrored
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.docker import runner
-from gpuboot.docker.compose.images import mirrored
 from gpuboot.docker.compose.services import local_url
 from gpuboot.docker.runner import MetricsCollector, NoAnswer, processes_by_gpu, workload_result
 from gpuboot.hosts.nvidia_smi import ACCEPT_WARNING

@@ -21,9 +21,9 @@ from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import files, units
 from deploys.operations import packages as package_operations
+from gpuboot.cluster.kubeadm import API_PORT, CRI_SOCKET
+from gpuboot.cluster.readiness import Progress
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes.kubeadm import API_PORT, CRI_SOCKET
-from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change, Effect
 
 CONFIG = "/etc/keepalived/keepalived.conf"

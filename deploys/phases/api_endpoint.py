@@ -5,9 +5,9 @@ from __future__ import annotations
 from deploys.operations import api_endpoint
 from deploys.operations import virtual_address as operations
 from deploys.run.context import Context
-from gpuboot.kubernetes import endpoint as api
-from gpuboot.kubernetes import virtual_address
-from gpuboot.kubernetes.kubeadm import balanced
+from gpuboot.cluster import endpoint as api
+from gpuboot.cluster import virtual_address
+from gpuboot.cluster.kubeadm import balanced
 
 _JOINED = "/etc/kubernetes/kubelet.conf"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deploys.operations import etcd_backup, packages
 from deploys.run.context import Context
-from gpuboot.kubernetes import backup, backup_copy
+from gpuboot.cluster import backup, backup_copy
 
 
 def prepared(context: Context) -> None:

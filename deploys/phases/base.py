@@ -13,7 +13,7 @@ from deploys.operations import docker_filter, files, kernel, network_manager, pa
 from deploys.run.context import Context, current
 from gpuboot.hosts import prerequisites, sysctls, time_services
 from gpuboot.hosts import proxy as proxies
-from gpuboot.hosts.preflight import firewall
+from gpuboot.preflight import firewall
 from gpuboot.templates import render
 
 # patterns of unattended-upgrades: prefixes of package names

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from deploys.operations import certificates
 from deploys.run.context import Context
+from gpuboot.cluster.kubeadm import init_config
 from gpuboot.config.inventory import led
-from gpuboot.kubernetes.kubeadm import init_config
 
 
 def renewed(context: Context, control_planes: Sequence[str]) -> None:

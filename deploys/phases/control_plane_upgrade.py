@@ -9,7 +9,7 @@ from deploys.operations import kubeadm_upgrade
 from deploys.phases import parts, runtime
 from deploys.phases.kubernetes import control_planes
 from deploys.run.context import current
-from gpuboot.kubernetes.kubeadm import packages
+from gpuboot.cluster.kubeadm import packages
 
 
 @phase("Control plane upgrade")

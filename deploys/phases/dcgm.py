@@ -12,8 +12,8 @@ from deploys.operations import packages, rollout
 from deploys.phases import dcgm_exporter, gpu_operator, parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
+from gpuboot.cluster.backup import METRICS_FOLDER
 from gpuboot.hosts import dcgm as engines
-from gpuboot.kubernetes.backup import METRICS_FOLDER
 
 _NOTICED_S = 5  # beyond its interval, until an exporter has read again
 

@@ -6,9 +6,17 @@ from deploys.lib.operation import phase
 from deploys.operations import absent, kubectl, secrets
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
-from gpuboot.charts import exporter_values, needs_runtime_class, rollout_s, secrets_needed
-from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE, EXPORTER_RELEASE
-from gpuboot.kubernetes.readiness import Part, workloads_ready
+from gpuboot.cluster.readiness import Part, workloads_ready
+from gpuboot.monitoring.charts import (
+    exporter_values,
+    needs_runtime_class,
+    rollout_s,
+    secrets_needed,
+)
+from gpuboot.monitoring.charts.scrape_annotations import (
+    EXPORTER_NAMESPACE,
+    EXPORTER_RELEASE,
+)
 
 NAMESPACE, RELEASE = EXPORTER_NAMESPACE, EXPORTER_RELEASE
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # SYS_ADMIN for profiling

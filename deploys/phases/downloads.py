@@ -7,7 +7,7 @@ from deploys.operations import packages
 from deploys.phases import parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import current
-from gpuboot.kubernetes.kubeadm import packages as kubernetes_packages
+from gpuboot.cluster.kubeadm import packages as kubernetes_packages
 
 
 @phase("Downloads")

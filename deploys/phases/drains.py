@@ -14,10 +14,10 @@ from deploys.lib import answers, planned_drains
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.spans import span
 from deploys.run import compare, context
-from gpuboot.charts import operator_values
+from gpuboot.cluster import drain_rehearsal as rules
+from gpuboot.cluster.drain import NodePods
 from gpuboot.config.problems import Problem
-from gpuboot.kubernetes import drain_rehearsal as rules
-from gpuboot.kubernetes.drain import NodePods
+from gpuboot.monitoring.charts import operator_values
 
 _AT_ONCE = 50  # nodes
 

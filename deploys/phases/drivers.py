@@ -17,8 +17,8 @@ from deploys.operations import (
 from deploys.phases import parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
+from gpuboot.cluster.backup import METRICS_FOLDER
 from gpuboot.hosts import driver_packages, fabric, kernels, nvswitch_errors
-from gpuboot.kubernetes.backup import METRICS_FOLDER
 
 NOUVEAU = """\
 # Written by gpuboot: no other driver can share a GPU with NVIDIA's

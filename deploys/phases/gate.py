@@ -7,7 +7,7 @@ from importlib.metadata import version
 from deploys.lib.operation import phase
 from deploys.operations import gate as operations
 from deploys.run.context import Context, current
-from gpuboot.kubernetes import gate as parts
+from gpuboot.cluster import gate as parts
 from gpuboot.verify.workload_pods import gate_pod
 
 

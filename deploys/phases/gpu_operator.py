@@ -13,7 +13,11 @@ from deploys.operations import kubectl, sharing, verify
 from deploys.phases.helm import deploy_chart
 from deploys.phases.kubernetes import moving
 from deploys.run.context import Context, current
-from gpuboot.charts import (
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.readiness import Part, Progress, operator_ready
+from gpuboot.config.inventory import Node
+from gpuboot.hosts.sharing import Offer
+from gpuboot.monitoring.charts import (
     PLUGIN_CONFIGS,
     expected_gpus,
     expected_operands,
@@ -21,10 +25,6 @@ from gpuboot.charts import (
     operator_values,
     rollout_s,
 )
-from gpuboot.config.inventory import Node
-from gpuboot.hosts.sharing import Offer
-from gpuboot.kubernetes.cluster_state import ClusterState
-from gpuboot.kubernetes.readiness import Part, Progress, operator_ready
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
 

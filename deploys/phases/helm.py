@@ -8,9 +8,9 @@ from typing import Any
 from deploys.lib.operation import phase
 from deploys.operations import helm as operations
 from deploys.run.context import current
-from gpuboot.charts import repository
 from gpuboot.hosts import platforms
 from gpuboot.hosts.downloads import environment, helm_url
+from gpuboot.monitoring.charts import repository
 
 
 @phase("Helm")

@@ -7,14 +7,14 @@ from typing import Any
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.operations import in_force
 from deploys.run.context import Context
-from gpuboot.alerting.silences import alert_rules
+from gpuboot.cluster import kubelet_in_force
+from gpuboot.cluster.in_force import SILENCES
+from gpuboot.cluster.kubeadm import Configuration
 from gpuboot.config.inventory import Node
 from gpuboot.hosts import boot_overrides
-from gpuboot.hosts.preflight.kubelet import lines
-from gpuboot.kubernetes import kubelet_in_force
-from gpuboot.kubernetes.in_force import SILENCES
-from gpuboot.kubernetes.kubeadm import Configuration
+from gpuboot.preflight.kubelet import lines
 from gpuboot.verify.collector import ALERTMANAGER
+from gpuboot.verify.silences import alert_rules
 
 
 def compared(context: Context, config: Configuration, kubelet: str) -> None:

@@ -20,12 +20,10 @@ from deploys.operations import (
 from deploys.phases import api_endpoint, backup, certificates, in_force
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current, members
-from gpuboot.charts import GPUS_LABEL
-from gpuboot.config.inventory import Node
-from gpuboot.kubernetes import endpoint as api
-from gpuboot.kubernetes import flannel, readiness
-from gpuboot.kubernetes.cluster_state import ClusterState
-from gpuboot.kubernetes.kubeadm import (
+from gpuboot.cluster import endpoint as api
+from gpuboot.cluster import flannel, readiness
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.kubeadm import (
     Configuration,
     configuration,
     endpoint,
@@ -37,7 +35,9 @@ from gpuboot.kubernetes.kubeadm import (
     way_to_api,
     worker_images,
 )
-from gpuboot.kubernetes.readiness import Part, Progress
+from gpuboot.cluster.readiness import Part, Progress
+from gpuboot.config.inventory import Node
+from gpuboot.monitoring.charts import GPUS_LABEL
 
 _READY_S = 600
 _REMEDY = "see `journalctl -u kubelet` on a node that is not Ready"

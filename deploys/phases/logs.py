@@ -6,8 +6,8 @@ from deploys.lib.operation import phase
 from deploys.operations import kubectl, secrets
 from deploys.phases.helm import deploy_release, fetch_chart
 from deploys.run.context import Context, current
-from gpuboot.charts import logs as chart
-from gpuboot.kubernetes.readiness import Part, workloads_ready
+from gpuboot.cluster.readiness import Part, workloads_ready
+from gpuboot.monitoring.charts import logs as chart
 
 # it reads folders of the host
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}

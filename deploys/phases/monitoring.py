@@ -9,9 +9,10 @@ from deploys.operations import kubectl, objects, rollout, rules, secrets, storag
 from deploys.phases import kubernetes
 from deploys.phases.helm import deploy_release, early_resources, fetch_chart
 from deploys.run.context import Context, current
-from gpuboot import alerting
-from gpuboot import monitoring as stack
-from gpuboot.charts import (
+from gpuboot.cluster.readiness import Part, workloads_ready
+from gpuboot.monitoring import alerting
+from gpuboot.monitoring import objects as stack
+from gpuboot.monitoring.charts import (
     GRAFANA_SECRET,
     exporter_objects,
     fullname,
@@ -19,9 +20,8 @@ from gpuboot.charts import (
     monitoring_workloads,
     remote_write,
 )
-from gpuboot.kubernetes.network_policies import exporter_namespace
-from gpuboot.kubernetes.readiness import Part, workloads_ready
-from gpuboot.rules import digest, groups
+from gpuboot.monitoring.network_policies import exporter_namespace
+from gpuboot.monitoring.rules import digest, groups
 
 _CHART = "kube-prometheus-stack"
 # what the charts of exporters make where the cluster knows it

@@ -16,10 +16,10 @@ from deploys.phases import drivers, gpu_operator, parts, runtime
 from deploys.phases.kubernetes import control_planes, moving
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
+from gpuboot.cluster.kubeadm import packages
 from gpuboot.config.settings.upgrade import batches
 from gpuboot.hosts import driver_packages, sharing
 from gpuboot.hosts.sharing import Offer
-from gpuboot.kubernetes.kubeadm import packages
 
 # Names of the operation for a title, each with whether nodes that an earlier run has begun are
 # meant. Those are away already, so no other may be begun before they are back.

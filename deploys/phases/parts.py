@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from deploys.run.context import Context
+from gpuboot.cluster.node_upgrade import mismatched
 from gpuboot.hosts import driver_packages, fabric, gpu_models, prerequisites
 from gpuboot.hosts.driver_packages import Flavour
-from gpuboot.kubernetes.node_upgrade import mismatched
 
 _JOINED = "/etc/kubernetes/kubelet.conf"
 

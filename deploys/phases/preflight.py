@@ -22,13 +22,18 @@ from deploys.lib.connections import unreachable, unreachable_problem
 from deploys.lib.findings import note, refusal
 from deploys.phases import drains, rehearsal
 from deploys.run import compare, context, existing_cluster, kinds, lock
-from gpuboot.config import inventory, local_files
+from gpuboot.cluster import virtual_address
+from gpuboot.cluster.endpoint import problems as api_checks
+from gpuboot.config import inventory
 from gpuboot.config.problems import Problem, render
-from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import connectivity, gpu_choice, kernels, mig, platforms, time_services
+from gpuboot.hosts import gpu_choice, kernels, mig, platforms, time_services
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.hosts.preflight import (
+from gpuboot.hosts.reading import Reading
+from gpuboot.hosts.transient import PAUSES_S
+from gpuboot.monitoring import network_policies
+from gpuboot.preflight import (
     boot,
+    connectivity,
     environment,
     firewall,
     kubelet,
@@ -36,15 +41,13 @@ from gpuboot.hosts.preflight import (
     repository_keys,
     software,
 )
-from gpuboot.hosts.preflight import driver as driver_checks
-from gpuboot.hosts.preflight import packages as package_checks
-from gpuboot.hosts.preflight import platform as platform_checks
-from gpuboot.hosts.preflight.checks import Check, evaluate
-from gpuboot.hosts.preflight.packages import AvailableVersion, RequiredPackage
-from gpuboot.hosts.reading import Reading
-from gpuboot.hosts.transient import PAUSES_S
-from gpuboot.kubernetes import network_policies, virtual_address
-from gpuboot.kubernetes.endpoint import problems as api_checks
+from gpuboot.preflight import driver as driver_checks
+from gpuboot.preflight import packages as package_checks
+from gpuboot.preflight import platform as platform_checks
+from gpuboot.preflight.checks import Check, evaluate
+from gpuboot.preflight.docker import checks as docker_checks
+from gpuboot.preflight.packages import AvailableVersion, RequiredPackage
+from gpuboot.site import local_files
 
 T = TypeVar("T")
 _AVAILABLE: Mapping[PackageManager, type[Framed[list[AvailableVersion]]]] = {

@@ -7,8 +7,8 @@ from deploys.operations import containerd
 from deploys.operations import rollout as operations
 from deploys.phases import dcgm_exporter, gpu_operator, kubernetes, logs, monitoring, storage
 from deploys.run.context import Context, current
+from gpuboot.cluster.storage import NAMESPACE
 from gpuboot.hosts import sharing
-from gpuboot.kubernetes.storage import NAMESPACE
 
 
 @phase("Rollout")

@@ -6,8 +6,8 @@ from deploys.lib.operation import phase
 from deploys.operations import kubectl, volumes
 from deploys.operations import storage as operations
 from deploys.run.context import Context, current
-from gpuboot.kubernetes.readiness import Part, workloads_ready
-from gpuboot.kubernetes.storage import NAMESPACE, PROVISIONER, local_path
+from gpuboot.cluster.readiness import Part, workloads_ready
+from gpuboot.cluster.storage import NAMESPACE, PROVISIONER, local_path
 
 
 @phase("Storage")

@@ -9,10 +9,16 @@ from deploys.lib.operation import phase
 from deploys.operations import absent, objects, secrets, storage
 from deploys.phases import dcgm_exporter
 from deploys.run.context import Context, current
-from gpuboot import alerting
-from gpuboot import monitoring as stack
-from gpuboot.charts import GRAFANA_SECRET, claim_names, fullname, logs, remote_write
-from gpuboot.kubernetes.storage import STORAGE_CLASS, local_path
+from gpuboot.cluster.storage import STORAGE_CLASS, local_path
+from gpuboot.monitoring import alerting
+from gpuboot.monitoring import objects as stack
+from gpuboot.monitoring.charts import (
+    GRAFANA_SECRET,
+    claim_names,
+    fullname,
+    logs,
+    remote_write,
+)
 from gpuboot.plan import KeptItem
 
 DELETE_VOLUMES = "gpuboot_delete_volumes"

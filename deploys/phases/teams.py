@@ -5,7 +5,7 @@ from __future__ import annotations
 from deploys.lib.operation import phase
 from deploys.operations import kubectl, objects
 from deploys.run.context import current
-from gpuboot.kubernetes import teams as rules
+from gpuboot.cluster import teams as rules
 
 
 @phase("Teams")

@@ -31,7 +31,7 @@ from deploys.lib.operation import Body
 from deploys.lib.planned_packages import PlannedPackages
 from deploys.lib.spans import span
 from deploys.run import order
-from gpuboot.kubernetes.drain_rehearsal import PlannedDrain
+from gpuboot.cluster.drain_rehearsal import PlannedDrain
 
 Title = tuple[str, str, int]  # phase, name, and how many of that name came before
 

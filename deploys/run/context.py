@@ -16,19 +16,19 @@ from deploys.lib.findings import refusal
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.run import topology
 from deploys.run.collect import collect, with_mig_profiles
+from gpuboot.cluster import endpoint
 from gpuboot.config.inventory import Node, led, plan
-from gpuboot.config.load import load
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import Settings, SettingsError, valid_parts
 from gpuboot.config.settings.upgrade import unknown_groups
 from gpuboot.config.versions import Lock
-from gpuboot.docker import inventory as docker_inventory
 from gpuboot.hosts import gpu_choice, platforms, sharing, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import network
 from gpuboot.hosts.rehearsal import Rehearsal
-from gpuboot.kubernetes import endpoint
+from gpuboot.preflight import docker_inventory as docker_inventory
+from gpuboot.preflight import network
+from gpuboot.site.load import load
 
 
 @dataclass(frozen=True)

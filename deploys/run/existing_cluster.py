@@ -15,11 +15,11 @@ from deploys.lib.kubectl import ADMIN_CONF
 from deploys.operations.kubeadm import SOCKET
 from deploys.phases.dcgm_exporter import NAMESPACE
 from deploys.run.context import Run
+from gpuboot.cluster import deprecated_apis, version_skew
+from gpuboot.cluster.cluster_state import ClusterState, stage
+from gpuboot.cluster.endpoint import growth_refused
 from gpuboot.config.problems import Problem
-from gpuboot.kubernetes import deprecated_apis, version_skew
-from gpuboot.kubernetes import preflight as cluster
-from gpuboot.kubernetes.cluster_state import ClusterState, stage
-from gpuboot.kubernetes.endpoint import growth_refused
+from gpuboot.preflight import existing_cluster as cluster
 
 T = TypeVar("T")
 

@@ -18,10 +18,10 @@ from pyinfra_cli.exceptions import CliError
 from deploys.run import startup, topology
 from gpuboot.config import inventory_files
 from gpuboot.config.inventory import plan
-from gpuboot.config.load import load
 from gpuboot.config.problems import render
 from gpuboot.config.settings import SettingsError
-from gpuboot.docker import inventory as docker_inventory
+from gpuboot.preflight import docker_inventory as docker_inventory
+from gpuboot.site.load import load
 
 
 def main(arguments: list[str]) -> int:

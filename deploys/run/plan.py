@@ -9,9 +9,9 @@ from pyinfra.api.state import State
 from deploys.lib import changes
 from deploys.run import compare, context
 from gpuboot.config.settings import Settings
+from gpuboot.hosts.package_changes import rehearsed_changes
 from gpuboot.plan import Decision, Plan, Step
 from gpuboot.plan.history import durations
-from gpuboot.plan.packages import rehearsed_changes
 
 
 def build(state: State, settings: Settings) -> Plan:

@@ -10,7 +10,7 @@ from pyinfra.context import state
 
 from gpuboot.config.inventory import DATA, Entry
 from gpuboot.config.problems import Problem
-from gpuboot.docker.inventory import is_of_docker_hosts
+from gpuboot.preflight.docker_inventory import is_of_docker_hosts
 
 
 def inventory() -> Inventory:

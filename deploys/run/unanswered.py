@@ -19,9 +19,9 @@ from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
 from deploys.lib.connections import unreachable
 from deploys.lib.findings import refusal
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.exit_codes import COULD_NOT_TELL
 from gpuboot.config.problems import Problem
-from gpuboot.kubernetes.api import ClusterError
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LINE = re.compile(r"^\s*\[(?P<host>[^]]+)\]\s+(?P<text>.+)$")

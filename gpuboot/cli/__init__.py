@@ -57,7 +57,7 @@ def rules() -> None:
     import yaml
 
     from gpuboot.config.settings import Settings
-    from gpuboot.rules import groups
+    from gpuboot.monitoring.rules import groups
 
     print(yaml.safe_dump({"groups": groups(Settings(), [])}, sort_keys=False, width=100), end="")
 

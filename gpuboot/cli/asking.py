@@ -12,7 +12,7 @@ import typer
 from gpuboot.cli import runs
 
 if TYPE_CHECKING:
-    from gpuboot.telemetry.questions import Answerable, Question
+    from gpuboot.query.questions import Answerable, Question
     from gpuboot.verify.prometheus import Prometheus
 
 DEPLOY = "deploys/query.py"

@@ -31,7 +31,7 @@ def drift(
 
     Exit code: 0 no drift, 1 drift, 2 could not tell.
     """
-    from gpuboot.plan import drift as of_plan
+    from gpuboot.cli import drift_report as of_plan
     from gpuboot.verify.report.writer import write_atomically
 
     for path in (junit, metrics):

@@ -13,18 +13,18 @@ from typing import NoReturn
 import typer
 
 from gpuboot.cli import runs
-from gpuboot.config import site_check as site_check
-from gpuboot.config import site_files as site_files
-from gpuboot.config import site_screen as site_screen
 from gpuboot.config import ssh_targets
 from gpuboot.config.exit_codes import NOT_WRITTEN
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.project_files import link_project
-from gpuboot.config.site import Choices, Site, default_first, inventory_names, name_problems
-from gpuboot.config.site import site as make_site
 from gpuboot.config.ssh_targets import Target, parse_all
 from gpuboot.config.unwritten import unwritten
 from gpuboot.hosts.reading import FINDINGS, Reading, from_json
+from gpuboot.site import check as site_check
+from gpuboot.site import files as site_files
+from gpuboot.site import screen as site_screen
+from gpuboot.site.draft import Choices, Site, default_first, inventory_names, name_problems
+from gpuboot.site.draft import site as make_site
 
 DEPLOY = "deploys/read_hosts.py"
 _NEW_KEY = re.compile(r"Added host key for (\S+) to known_hosts")

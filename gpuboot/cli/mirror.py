@@ -18,9 +18,9 @@ from gpuboot.config.exit_codes import FAILED, NOT_WRITTEN
 from gpuboot.config.unwritten import is_full, unwritten
 
 if TYPE_CHECKING:
-    from gpuboot.hosts.mirror.fill import Plan
-    from gpuboot.hosts.mirror.manifest import Manifest
-    from gpuboot.hosts.mirror.wanted import Site
+    from gpuboot.mirror.fill import Plan
+    from gpuboot.mirror.manifest import Manifest
+    from gpuboot.mirror.requirements import Site
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -61,7 +61,7 @@ def plan(
     """
     import tempfile
 
-    from gpuboot.hosts.mirror import fill
+    from gpuboot.mirror import fill
 
     site = _site(inventory, data)
     with _report_errors(folder), tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as work:
@@ -78,7 +78,7 @@ def fill_folder(inventory: runs.Inventory, folder: Folder, data: runs.Data = Non
 
     Exit code: 0 the mirror is whole, 2 it is not.
     """
-    from gpuboot.hosts.mirror import fill, manifest
+    from gpuboot.mirror import fill, manifest
 
     site = _site(inventory, data)
     with _report_errors(folder):
@@ -103,7 +103,7 @@ def check(
     from dataclasses import asdict
 
     from gpuboot.config.problems import render
-    from gpuboot.hosts.mirror import content, manifest
+    from gpuboot.mirror import content, manifest
 
     mirror_manifest = _manifest(folder)
     looked = {file.path: content.look(folder, file) for file in mirror_manifest.files}
@@ -142,7 +142,7 @@ def serve(
 
     Each request is a line on stdout. For more than a small site let a web server do it.
     """
-    from gpuboot.hosts.mirror import web
+    from gpuboot.mirror import web
 
     mirror_manifest = _manifest(folder)
     if (certificate is None) != (key is None):
@@ -165,8 +165,8 @@ def serve(
 @app.command()
 def settings(folder: Folder, url: Url) -> None:
     """Print the settings of a site whose hosts reach the mirror at URL, for its group_data."""
-    from gpuboot.config.site_files import literal
-    from gpuboot.hosts.mirror import layout
+    from gpuboot.mirror import layout
+    from gpuboot.site.files import literal
 
     mirror_manifest = _manifest(folder)
     paths = [file.path for file in mirror_manifest.files]
@@ -175,7 +175,7 @@ def settings(folder: Folder, url: Url) -> None:
 
 
 def _manifest(folder: Path) -> Manifest:
-    from gpuboot.hosts.mirror import manifest
+    from gpuboot.mirror import manifest
 
     path = folder / manifest.NAME
     remedy = f"gpuboot mirror fill INVENTORY {folder}"
@@ -190,8 +190,8 @@ def _manifest(folder: Path) -> Manifest:
 def _site(inventory: str, data: list[str] | None) -> Site:
     """The settings and hosts of an inventory; no host is connected to."""
     from gpuboot.config.inventory import Node
-    from gpuboot.config.load import load
-    from gpuboot.hosts.mirror.wanted import Site
+    from gpuboot.mirror.requirements import Site
+    from gpuboot.site.load import load
 
     if not Path("deploys/site.py").is_file():
         runs.stop(runs.wrong_folder("deploys/site.py"))
@@ -209,8 +209,8 @@ def _site(inventory: str, data: list[str] | None) -> Site:
 def _report_errors(folder: Path | None) -> Iterator[None]:
     """What goes wrong while fetching, told in words. + folder: of the mirror"""
     from gpuboot.config.settings import SettingsError
-    from gpuboot.hosts.mirror.client import FetchError
-    from gpuboot.hosts.mirror.signing import SigningError
+    from gpuboot.mirror.client import FetchError
+    from gpuboot.mirror.signing import SigningError
 
     try:
         yield
@@ -228,7 +228,7 @@ def _say(line: str) -> None:
 
 
 def _right(folder: Path | None, mirror_plan: Plan) -> set[str]:
-    from gpuboot.hosts.mirror.content import is_right
+    from gpuboot.mirror.content import is_right
 
     if folder is None:
         return set()
@@ -251,7 +251,7 @@ def _json(mirror_plan: Plan, present: set[str]) -> str:
 
 def _text(mirror_plan: Plan, present: set[str]) -> str:
     from gpuboot.config.problems import render
-    from gpuboot.hosts.mirror.manifest import parts, size_text
+    from gpuboot.mirror.manifest import parts, size_text
 
     rows = parts((item.file for item in mirror_plan.items), present)
     lines = [f"{'':<28}{'files':>8}{'size':>12}{'to fetch':>12}"]

@@ -54,8 +54,8 @@ def profile(
 
     Exit code: 0 the class of every GPU is known, 2 at least one is not.
     """
-    from gpuboot.telemetry.profile.answer import ProfileQuestion
-    from gpuboot.telemetry.profile.text import is_known
+    from gpuboot.query.profile.answer import ProfileQuestion
+    from gpuboot.query.profile.text import is_known
 
     place = namespace if subject in (SubjectKind.pod, SubjectKind.job) else ""
     question = ProfileQuestion(subject.value, name, place, window * 60)
@@ -72,7 +72,7 @@ def profile(
 
 def _show(answer: dict[str, Any], as_json: bool, watch: bool) -> None:
     """With --watch and --json one answer is one line."""
-    from gpuboot.telemetry.profile.text import text
+    from gpuboot.query.profile.text import text
 
     if as_json:
         print(json.dumps(answer, indent=None if watch else 1), flush=True)

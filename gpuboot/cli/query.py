@@ -56,8 +56,8 @@ def query(
 
     Exit code: 0 all numbers asked for are known, 2 at least one is not.
     """
-    from gpuboot.telemetry.usage import METRICS
-    from gpuboot.telemetry.usage_query import UsageQuery, text
+    from gpuboot.query.usage import METRICS
+    from gpuboot.query.usage_query import UsageQuery, text
 
     metrics = tuple(metric or METRICS)
     if wrong := [item for item in metrics if item not in METRICS]:

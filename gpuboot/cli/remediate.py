@@ -29,7 +29,7 @@ def remediate(
     Changes nothing without --act; with it, stdout gets one line of JSON for each step as it is
     taken. Exit code: 0 none, 1 there are nodes to look at, 2 could not tell.
     """
-    from gpuboot.kubernetes.repair import report
+    from gpuboot.repair import report
 
     if yes and not act:
         runs.stop("-y goes with --act\n    remedy: leave it out, or add --act")

@@ -19,7 +19,7 @@ import typer
 from gpuboot.config.exit_codes import BY_SIGNAL
 from gpuboot.config.exit_codes import COULD_NOT_TELL as COULD_NOT_TELL
 from gpuboot.diagnose import PROGRESS
-from gpuboot.kubernetes.repair import STEPS
+from gpuboot.repair import STEPS
 
 # deploys that a command starts leave what it needs to know in the file that this names
 ANSWER = "GPUBOOT_ANSWER"

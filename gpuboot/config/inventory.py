@@ -15,7 +15,7 @@ from gpuboot.config.problems import Problem
 Role = Literal["control_plane", "worker", "docker"]
 
 ROLES: Mapping[str, Role] = {"control_plane": "control_plane", "workers": "worker"}
-API_NAME = "gpuboot-api"  # every node's name for the API server (`gpuboot.kubernetes.endpoint`)
+API_NAME = "gpuboot-api"  # every node's name for the API server (`gpuboot.cluster.endpoint`)
 # what a host's data may say of it, beside pyinfra's own
 DATA = ("node_name", "address", "gpus", "cluster_gpus", "ssh_hostname")
 # RFC 1123 subdomain: what Kubernetes takes as a node's name

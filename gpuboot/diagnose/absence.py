@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
 
+from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.managed_objects import KINDS, Key
 from gpuboot.diagnose import paths
-from gpuboot.kubernetes import components
-from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.kubernetes.managed_objects import KINDS, Key
+from gpuboot.monitoring import components
 
 Released = Mapping[str, Sequence[Key] | None]
 # how the API server tells lists without what the objects hold

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpuboot.diagnose import redaction, report
+from gpuboot.config import redaction
+from gpuboot.diagnose import report
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Finding
 from gpuboot.diagnose.recording import Recording

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuboot.diagnose import lines
 from gpuboot.diagnose.lines import Line
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 
 @dataclass(frozen=True)

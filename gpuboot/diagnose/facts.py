@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from gpuboot.cluster.cluster_state import KubeadmState, parse_kubeadm
+from gpuboot.cluster.open_rights import OpenRight, open_rights
 from gpuboot.diagnose import details, lines, objects, paths, workloads
 from gpuboot.diagnose.details import Details
 from gpuboot.diagnose.lines import Line
@@ -15,9 +17,7 @@ from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recordin
 from gpuboot.diagnose.workloads import Workload
 from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.kubernetes.cluster_state import KubeadmState, parse_kubeadm
-from gpuboot.kubernetes.components import Missing
-from gpuboot.kubernetes.open_rights import OpenRight, open_rights
+from gpuboot.monitoring.components import Missing
 from gpuboot.verify import gpu_state
 from gpuboot.verify.gpu_state import GpuState
 

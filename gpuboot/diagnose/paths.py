@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpuboot.cluster import cluster_answers, open_rights
 from gpuboot.diagnose import trim
-from gpuboot.kubernetes import cluster_answers, open_rights
 
 NODES = cluster_answers.NODES
 PODS = cluster_answers.PODS
@@ -15,7 +15,7 @@ EVENTS = "/api/v1/events?fieldSelector=type%21%3DNormal"
 CLAIMS = "/api/v1/persistentvolumeclaims"
 MONITORS = "/apis/monitoring.coreos.com/v1/servicemonitors"
 PROMETHEUSES = "/apis/monitoring.coreos.com/v1/prometheuses"
-# not a path: what of the cluster is missing, as `gpuboot.kubernetes.components.Missing`
+# not a path: what of the cluster is missing, as `gpuboot.monitoring.components.Missing`
 MISSING = "missing"
 # not a path: digests of the exporters' collectors, by `namespace/name/key` of their ConfigMaps
 COLLECTORS = "collectors"

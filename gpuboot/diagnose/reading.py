@@ -12,11 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any, TypeVar
 
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.diagnose import absence, objects, paths, trim
 from gpuboot.diagnose.absence import Members
 from gpuboot.diagnose.objects import Container, Pod
 from gpuboot.diagnose.recording import ClusterRecording
-from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.telemetry.collectors import digest
 from gpuboot.verify.collector import PROMETHEUS
 

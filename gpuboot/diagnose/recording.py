@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from gpuboot.diagnose.redaction import masked
+from gpuboot.config.redaction import masked
 from gpuboot.hosts.clock import skew
 
 Json = dict[str, Any]
@@ -92,7 +92,7 @@ def from_json(text: str) -> Recording:
 
 
 def without_secrets(recording: Recording, mask: Callable[[str], str]) -> Recording:
-    """The same with all texts masked. + mask: of `gpuboot.diagnose.redaction`"""
+    """The same with all texts masked. + mask: of `gpuboot.config.redaction`"""
     plain = masked(_adapter().dump_python(recording, mode="json"), mask)
     return _adapter().validate_python(plain)
 

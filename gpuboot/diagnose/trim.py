@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuboot.kubernetes.open_rights import INTENT_ANNOTATION
+from gpuboot.cluster.open_rights import INTENT_ANNOTATION
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 
 # field -> fields below it; {}: all that is below

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpuboot.kubernetes.values import merge
+from gpuboot.cluster.values import merge
 
 Object = dict[str, Any]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE
-from gpuboot.charts.service_monitors import server_name
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
+from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
+from gpuboot.monitoring.charts.service_monitors import server_name
 from gpuboot.telemetry import (
     FIELDS,
     Family,

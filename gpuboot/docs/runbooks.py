@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
-from gpuboot import rules
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import XidClass
-from gpuboot.rules.alert import Action, Alert, number
-from gpuboot.rules.xid import REMEDIES, Xid, table
+from gpuboot.monitoring import rules
+from gpuboot.monitoring.rules.alert import Action, Alert, number
+from gpuboot.monitoring.rules.xid import REMEDIES, Xid, table
 
 INDEX = "README.md"
 XIDS = "XID.md"
@@ -46,7 +46,7 @@ _CAPITALS = "(In capitals: labels of the alert, and INVENTORY: your pyinfra inve
 _INDEX_TEXT = """# Runbooks
 
 One page for each alert, made by `gpuboot docs runbooks docs/runbooks` from the tables in
-`gpuboot/rules/` and `gpuboot/rules/xid.toml`. Every alert's `runbook_url`
+`gpuboot/monitoring/rules/` and `gpuboot/monitoring/rules/xid.toml`. Every alert's `runbook_url`
 leads to its page;
 publish this folder anywhere and say where by the setting `alerts.runbooks`.
 
@@ -65,7 +65,7 @@ Any alert can be switched off or changed in the settings:
 """
 _XID_TEXT = """# XIDs
 
-What each XID of the NVIDIA driver asks for, made from `gpuboot/rules/xid.toml`.
+What each XID of the NVIDIA driver asks for, made from `gpuboot/monitoring/rules/xid.toml`.
 The classes are
 NVIDIA's catalog's (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html); where
 others decide differently, it is noted. Another class for a code:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 _STATUS = re.compile(
     r"(?P<module>[^\s,/]+)(/|, )(?P<version>[^\s,:]+)(, (?P<kernel>[^\s,]+), [^\s:]+)?: ?"

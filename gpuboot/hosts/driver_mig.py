@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from gpuboot.fact_output import Fields
 from gpuboot.hosts import mig_profiles
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.mig_profiles import Counts
 
 # PCI device id -> profiles, as the driver has them; {}: MIG cannot divide it

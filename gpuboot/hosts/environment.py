@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 # What every command of ours runs with, instead of what /etc/environment and sudo put there: kubeadm
 # copies each variable that ends in _proxy and has a value into the control plane's pods

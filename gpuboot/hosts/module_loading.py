@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 # names the GPUs that are not the cluster's (`gpuboot.hosts.gpu_choice`)
 OWN_FILE = "/etc/modprobe.d/gpuboot-gpus.conf"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuboot.fact_output import FactOutputError, Fields
 from gpuboot.hosts import (
     boot,
     dkms,
@@ -26,6 +25,7 @@ from gpuboot.hosts.boot import BootState
 from gpuboot.hosts.dkms import DkmsState
 from gpuboot.hosts.driver_mig import DriverProfiles
 from gpuboot.hosts.environment import ProxyVariable
+from gpuboot.hosts.fact_output import FactOutputError, Fields
 from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.module_loading import ModuleLoading
 from gpuboot.hosts.packet_rules import PacketFilter

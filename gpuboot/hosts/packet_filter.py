@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuboot.fact_output import Fields
 from gpuboot.hosts import iptables_rules, nft_rules
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.packet_rules import PacketFilter
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpuboot.config.problems import Problem
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 # Remv moby-engine [24.0.9]     Purg x [1] [y:amd64 on z:amd64]
 _REMOVED = re.compile(r"(?:Remv|Purg) (?P<name>\S+) \[(?P<version>[^\]]*)\]")

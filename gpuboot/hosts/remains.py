@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from cryptography import x509
 
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 POD = "pod"  # the unit of a process in a pod
 # a person's decision: kubeadm asks before it deletes anything, and leaves etcd's data this way

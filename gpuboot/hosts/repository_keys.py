@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 
 @dataclass(frozen=True)

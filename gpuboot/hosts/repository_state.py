@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from gpuboot.fact_output import Fields
 from gpuboot.hosts.apt_sources import Entry, Part
+from gpuboot.hosts.fact_output import Fields
 
 NEAR_END_S = 30 * 86400  # deploys/facts/repository.sh has the same: then a later key is asked for
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 SECURE_BOOT = "Secure Boot"
 Standing = Literal["off", "signed", "enrolled", "pending", "unknown"]

@@ -168,7 +168,7 @@ def _lacks_in_file(layout: str, state: NodeState, settings: Settings) -> Iterato
     """A layout of the MIG manager's own that gpuboot cannot write down for a GPU.
 
     With layouts of the settings the MIG manager reads a file that has all layouts, and asks the
-    driver for none (`gpuboot.charts.sharing.mig_manager`).
+    driver for none (`gpuboot.monitoring.charts.sharing.mig_manager`).
     """
     names = {share.mig for share in settings.sharing.values() if share.mig}
     names &= set(settings.mig_layouts)

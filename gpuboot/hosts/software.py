@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from gpuboot.charts import fullname
+from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.values import Values
-from gpuboot.rules.promql import quoted
+from gpuboot.monitoring.charts import fullname
+from gpuboot.monitoring.rules.promql import quoted
 
 Object = dict[str, Any]
 

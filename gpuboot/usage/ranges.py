@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import ClusterError
 from gpuboot.usage.series import (
     History,
     SeriesError,

@@ -16,11 +16,11 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Protocol
 
-from gpuboot.alerting.receivers import NONE, receiver_of
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import Alertmanager
 from gpuboot.config.settings.alerting import Severity
 from gpuboot.config.settings.base import seconds
-from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.monitoring.alerting.receivers import NONE, receiver_of
 from gpuboot.verify.alert_path import (
     REFUSALS_WINDOW,
     AlertDelivery,
@@ -117,7 +117,7 @@ def _by_integration(samples: list[Sample], name: str) -> dict[str, float]:
 
 
 class _Api(Protocol):
-    """What a test alert needs of `gpuboot.kubernetes.api.Cluster`."""
+    """What a test alert needs of `gpuboot.cluster.api.Cluster`."""
 
     def get(self, path: str) -> bytes: ...
     def send(self, method: str, path: str, body: Any) -> Any: ...

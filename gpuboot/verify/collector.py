@@ -6,13 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
-from gpuboot.charts import grafana_name
-from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE
-from gpuboot.charts.service_monitors import is_protected
+from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
-from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.kubernetes.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
+from gpuboot.monitoring.charts import grafana_name
+from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
+from gpuboot.monitoring.charts.service_monitors import is_protected
+from gpuboot.monitoring.stack_objects import Claim, ObservedObjects
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 from gpuboot.verify import alert_probe
 from gpuboot.verify.alert_path import AlertDelivery
@@ -29,7 +30,6 @@ from gpuboot.verify.prometheus import (
     health_values,
     parse_exposition,
 )
-from gpuboot.verify.stack_objects import Claim, ObservedObjects
 
 T = TypeVar("T")
 EXPORTER_PORT = 9400

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpuboot.kubernetes.backup import Backups
-from gpuboot.kubernetes.certificates import Certificate
+from gpuboot.cluster.backup import Backups
+from gpuboot.cluster.certificates import Certificate
 
 
 @dataclass(frozen=True, kw_only=True)

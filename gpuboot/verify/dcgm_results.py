@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuboot.fact_output import Fields
 from gpuboot.hosts.dcgm import CHECKS, DIAG_STALE_H, HEALTH_STALE_MIN
+from gpuboot.hosts.fact_output import Fields
 
 FAILS = 20  # 10 is a warning, 0 is well
 _STALE_S = {"health": HEALTH_STALE_MIN * 60, "diag": DIAG_STALE_H * 3600}

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gpuboot.hosts.mig_devices import Instance
 from gpuboot.verify.checks.host_check import CommandOutput
 from gpuboot.verify.dcgm_results import DcgmAnswer
-from gpuboot.verify.mig_devices import Instance
 
 MigStrategy = Literal["none", "single", "mixed"]
 Sensor = Literal["temperature", "power", "memory"]

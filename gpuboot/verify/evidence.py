@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpuboot.monitoring.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.telemetry.requested_fields import RequestedFields
 from gpuboot.verify.alert_path import AlertDelivery, AlertPath
 from gpuboot.verify.checks.cluster_check import Answer
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import GPU_RESOURCE, Host, SeriesKey
 from gpuboot.verify.firing_alerts import FiringAlert
-from gpuboot.verify.stack_objects import ExpectedObjects, ObservedObjects
 
 VERIFY_PREFIX = "gpuboot-verify-"  # of the namespaces of verifications' pods
 

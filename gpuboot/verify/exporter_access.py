@@ -11,10 +11,10 @@ from typing import Any
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE
-from gpuboot.charts.service_monitors import server_name
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import Exporter
-from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
+from gpuboot.monitoring.charts.service_monitors import server_name
 
 _TIMEOUT = urllib3.Timeout(connect=10, read=20)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuboot.config.inventory import Node
-from gpuboot.fact_output import Fields
-from gpuboot.hosts import fabric
+from gpuboot.hosts import fabric, mig_devices
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.verify import dcgm_results, mig_devices
+from gpuboot.verify import dcgm_results
 from gpuboot.verify.dcgm_results import DcgmAnswer
 from gpuboot.verify.devices import Gpu, Host, Sensor
 

@@ -1,4 +1,4 @@
-"""Kubelets that report, as a verification watches them; see `gpuboot.kubernetes.node_reports`."""
+"""Kubelets that report, as a verification watches them; see `gpuboot.cluster.node_reports`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
-from gpuboot.kubernetes.api import Cluster
-from gpuboot.kubernetes.node_reports import LEASES, SILENT_S
+from gpuboot.cluster.api import Cluster
+from gpuboot.cluster.node_reports import LEASES, SILENT_S
 
 _RENEWAL_S = 15.0  # within which one comes from a kubelet that runs
 _POLL_S = 2.0

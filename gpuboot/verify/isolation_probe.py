@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify import kube_objects
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import IsolationResult, KubeNode

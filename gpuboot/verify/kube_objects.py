@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpuboot.hosts.mig_devices import MIG_PREFIX
 from gpuboot.verify.evidence import GpuPod, KubeNode
-from gpuboot.verify.mig_devices import MIG_PREFIX
 
 Json = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.cluster.api import Cluster, ClusterError
 
 NAMESPACE = "kube-system"
 NAME = "gpuboot-verify"

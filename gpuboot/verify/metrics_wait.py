@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
+from gpuboot.cluster.news import News
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
-from gpuboot.kubernetes.news import News
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.workload import Progress
 

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from gpuboot.cluster.api import Cluster
+from gpuboot.cluster.news import News
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import Cluster
-from gpuboot.kubernetes.news import News
 from gpuboot.verify import kube_objects
 from gpuboot.verify.checks import chain, kubernetes, operating_system
 from gpuboot.verify.devices import Host

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
+from gpuboot.config.compose_images import mirrored
 from gpuboot.config.settings import Settings
-from gpuboot.docker.compose.images import mirrored
 
 _HUB = "docker.io"  # what an image without a registry comes from
 _QUERY_ID = b"gb"

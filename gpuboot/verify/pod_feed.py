@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from threading import Event, Thread
 from typing import Any
 
-from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.kubernetes.lines import Lines
+from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.lines import Lines
 from gpuboot.verify.kube_objects import TELLS_BY_MESSAGE, Json, container_state
 
 _WATCHED_S = 240  # then the API server ends a watch, and it is begun again

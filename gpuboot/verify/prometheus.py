@@ -28,7 +28,7 @@ _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 
 
 class JsonReader(Protocol):
-    """What can read JSON below a path: `gpuboot.kubernetes.api.Cluster`."""
+    """What can read JSON below a path: `gpuboot.cluster.api.Cluster`."""
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any: ...
 

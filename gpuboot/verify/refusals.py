@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.kubernetes.refusals import Kind, refusal
+from gpuboot.cluster.refusals import Kind, refusal
 
 _REMEDIES: dict[Kind, str] = {
     "webhook": (

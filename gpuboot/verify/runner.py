@@ -8,10 +8,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.news import News
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
-from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.kubernetes.news import News
+from gpuboot.monitoring.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.telemetry.collectors import requested_fields
 from gpuboot.verify import kube_objects
 from gpuboot.verify.alert_path import AlertDelivery
@@ -26,7 +27,6 @@ from gpuboot.verify.isolation_probe import IsolationProbe
 from gpuboot.verify.metrics_wait import settle_s, wait_for_metrics
 from gpuboot.verify.service_probe import ServiceProbe
 from gpuboot.verify.session import Session
-from gpuboot.verify.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.verify.workload import Progress, Workload
 from gpuboot.verify.workload_pods import TOLERATED_TAINTS, PodPlan, plan_pods
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import kube_objects, outside_name
 from gpuboot.verify.evidence import KubeNode, ServiceProbeResult
 from gpuboot.verify.session import Session, pod_name

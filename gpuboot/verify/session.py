@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from gpuboot.kubernetes import stuck
-from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.kubernetes.cluster_state import ClusterState
-from gpuboot.kubernetes.pod_issues import issues_of
+from gpuboot.cluster import stuck
+from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.pod_issues import issues_of
 from gpuboot.verify.concurrently import concurrently
 from gpuboot.verify.evidence import VERIFY_PREFIX
 from gpuboot.verify.kube_objects import Json, PodIssue, pod_issue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify import refusals
 from gpuboot.verify.checks import chain, control_plane, hosts, operating_system
 from gpuboot.verify.evidence import Evidence

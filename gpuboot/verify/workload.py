@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
+from gpuboot.cluster.node_reports import SILENT_S
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.node_reports import SILENT_S
 from gpuboot.verify import kube_objects
 from gpuboot.verify.evidence import KubeNode, WorkloadResult
 from gpuboot.verify.heartbeat import Heartbeats

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuboot.cluster import gate
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes import gate
+from gpuboot.hosts.mig_devices import uses_mig
 from gpuboot.verify.checks.kubernetes import effective_strategy
 from gpuboot.verify.devices import GPU_RESOURCE
 from gpuboot.verify.evidence import GpuPod, KubeNode
-from gpuboot.verify.mig_devices import uses_mig
 from gpuboot.verify.session import LABELS, pod_name
 
 TOLERATED_TAINTS = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane", gate.KEY)

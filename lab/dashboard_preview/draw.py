@@ -13,7 +13,7 @@ from typing import Any
 import requests
 
 from gpuboot.config.settings import Settings
-from gpuboot.dashboards import dashboards
+from gpuboot.monitoring.dashboards import dashboards
 from lab.dashboard_preview.page import UNIT, WIDTH, page
 from lab.dashboard_preview.panels import Query, TimeRange, defaults, panels, query_panel
 

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpuboot.charts.monitoring import fullname
 from gpuboot.config.settings import parse_settings
+from gpuboot.monitoring.charts.monitoring import fullname
 from lab import machines
 from lab.dashboard_preview.draw import draw
 from lab.settings import settings as lab_settings

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gpuboot.hosts.mirror import release
+from gpuboot.mirror import release
 from lab.host import write_atomically
 from lab.mirror.keys import SigningKey
 from lab.state import LabError

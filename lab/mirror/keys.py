@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from gpuboot.hosts.mirror.signing import Home
+from gpuboot.mirror.signing import Home
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import sys
 import threading
 from pathlib import Path
 
-from gpuboot.hosts.mirror import web
-from gpuboot.hosts.mirror.web import Server, headers_for, locate
+from gpuboot.mirror import web
+from gpuboot.mirror.web import Server, headers_for, locate
 from lab.mirror import name_server
 
 __all__ = ["Handler", "Server", "headers_for", "locate", "make_server"]

@@ -10,7 +10,7 @@ from bench.growth import curve, recording
 from bench.growth.curve import Curve, Line
 from bench.growth.recording import NOW, Host, Recording
 from bench.growth.servers import Counted, count
-from gpuboot.fact_output import answer
+from gpuboot.hosts.fact_output import answer
 
 LEADER = Host("node47", "10.77.1.57", "127.77.0.1")
 WORKER = Host("node48", "10.77.1.58", "127.77.0.2")

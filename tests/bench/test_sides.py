@@ -18,12 +18,12 @@ from bench import sides
 from deploys.operations import kernel, kubeadm
 from deploys.phases import base, drivers
 from deploys.run.context import Context
+from gpuboot.cluster.endpoint import decided
+from gpuboot.cluster.kubeadm import init_config, packages
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node, Role
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import prerequisites, proxy, registries, sysctls
-from gpuboot.kubernetes.endpoint import decided
-from gpuboot.kubernetes.kubeadm import init_config, packages
 from gpuboot.templates import render
 
 ANSIBLE = Path(sides.__file__).with_name("ansible")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.kubernetes.backup import PROGRAM, SERVICE, TIMER
+from gpuboot.cluster.backup import PROGRAM, SERVICE, TIMER
 from tests.e2e.conftest import Lab, Run, assert_refused, fresh_lab, until
 from tests.e2e.workloads import database
 

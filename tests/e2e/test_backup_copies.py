@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.backup import COPY_METRIC, METRIC, PROGRAM
-from gpuboot.kubernetes.backup_copy import SECRETS, SERVICE
+from gpuboot.cluster.backup import COPY_METRIC, METRIC, PROGRAM
+from gpuboot.cluster.backup_copy import SECRETS, SERVICE
 from tests.e2e.conftest import Lab, fresh_lab, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.backup import PROGRAM, TIMER
-from gpuboot.kubernetes.kubeadm import CRI_SOCKET
+from gpuboot.cluster.backup import PROGRAM, TIMER
+from gpuboot.cluster.kubeadm import CRI_SOCKET
 from tests.e2e.conftest import Lab, assert_refused, until
 from tests.e2e.test_backup import FOLDER, INVENTORY, SHORT
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.dashboards import dashboards
+from gpuboot.monitoring.dashboards import dashboards
 from lab import state
 from lab.dashboard_preview.draw import prometheus_query
 from lab.dashboard_preview.panels import Query, TimeRange, defaults, interpolate, panels

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes import gate
+from gpuboot.cluster import gate
 from tests.e2e.conftest import Lab, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]

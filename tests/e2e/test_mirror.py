@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot.hosts.mirror import manifest
-from gpuboot.hosts.mirror.signing import Home
+from gpuboot.mirror import manifest
+from gpuboot.mirror.signing import Home
 from lab import state
 from lab.mirror.keys import SigningKey
 from lab.settings import CA_ON_MACHINES, REPOSITORIES, home

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes import node_upgrade
+from gpuboot.cluster import node_upgrade
 from lab.settings import home
 from tests.e2e.conftest import Lab, assert_refused, fresh_lab
 from tests.e2e.test_upgrade_kubernetes import SERVED

@@ -14,9 +14,9 @@ import pytest
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts.preflight import exporter as preflight_exporter
-from gpuboot.hosts.preflight import packages as checks
-from gpuboot.hosts.preflight.packages import AvailableVersion
+from gpuboot.preflight import exporter as preflight_exporter
+from gpuboot.preflight import packages as checks
+from gpuboot.preflight.packages import AvailableVersion
 from tests.unit.test_preflight import CLEAN, WORKER
 
 HOST = replace(CLEAN, os_id="debian", os_version="12", arch="x86_64")

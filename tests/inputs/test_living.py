@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.cluster_answers import parse_cluster
+from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
+from gpuboot.cluster.kubeadm import configuration
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes import preflight as checks
-from gpuboot.kubernetes.cluster_answers import parse_cluster
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
-from gpuboot.kubernetes.kubeadm import configuration
+from gpuboot.preflight import existing_cluster as checks
 from tests.cluster_answers import cluster, item_list, make_object, packed
 from tests.inputs.command_line import ROOT, project, pyinfra
 from tests.inputs.test_command_line import SITE, answer

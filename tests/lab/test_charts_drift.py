@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuboot.kubernetes.helm import Release
-from gpuboot.kubernetes.managed_objects import KINDS, ManagedObjects, ManagedSecret
-from gpuboot.kubernetes.release_objects import drifted, release_objects
+from gpuboot.cluster.helm import Release
+from gpuboot.cluster.managed_objects import KINDS, ManagedObjects, ManagedSecret
+from gpuboot.cluster.release_objects import drifted, release_objects
 from lab.charts import assemble as charts
 from lab.charts.render import Object, helm_binary, render
 

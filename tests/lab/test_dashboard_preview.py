@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.dashboards import dashboards
+from gpuboot.monitoring.dashboards import dashboards
 from lab.dashboard_preview.graph import lines, states
 from lab.dashboard_preview.page import page
 from lab.dashboard_preview.panels import Series, TimeRange, defaults, panels, query_panel, table

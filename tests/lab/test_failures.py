@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.hosts.mirror.signing import SigningError
+from gpuboot.mirror.signing import SigningError
 from lab import cli, failures, machines, preflight, processes, publishers, state
 from lab import up as lab_up
 from lab.alert_receivers import service as alerts

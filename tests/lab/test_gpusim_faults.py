@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuboot.config.settings import Settings
-from gpuboot.rules import all_alerts
+from gpuboot.monitoring.rules import all_alerts
 from lab.gpusim import builds
 from lab.gpusim.pci_devices import STATE_DIR
 from tests.lab.gpusim_machine import GPU_SIM, VERSION, Machine, make_machine

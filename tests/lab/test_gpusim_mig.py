@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.hosts import mig_profiles
-from gpuboot.verify import mig_devices
-from gpuboot.verify.mig_devices import Instance
+from gpuboot.hosts import mig_devices, mig_profiles
+from gpuboot.hosts.mig_devices import Instance
 from lab.gpusim.pci_devices import gpu_uuid
 from lab.state import cache_dir
 from tests.lab.simulated_driver import SEED, SimulatedMachine

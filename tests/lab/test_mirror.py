@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.hosts.mirror import release
+from gpuboot.mirror import release
 from lab import state
 from lab.build.debs import Deb, build_deb
 from lab.debian_releases import BOOKWORM

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuboot.config.inventory import Node
-from gpuboot.config.load import load
 from gpuboot.config.versions import lock as pinned
-from gpuboot.hosts.connectivity import endpoints
+from gpuboot.preflight.connectivity import endpoints
+from gpuboot.site.load import load
 from lab import network, preflight, publishers, settings, state
 from lab.build.debs import Deb, build_deb
 from lab.cli import app

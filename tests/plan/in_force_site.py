@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from gpuboot.cluster import kubelet_in_force, open_rights
 from gpuboot.config.inventory import Node
-from gpuboot.kubernetes import kubelet_in_force, open_rights
 from tests.cluster_answers import item_list, make_object, packed
 
 _MANIFEST = json.dumps(

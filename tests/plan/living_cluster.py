@@ -11,9 +11,18 @@ from typing import Any
 
 import yaml
 
-from gpuboot import alerting
-from gpuboot import monitoring as monitoring
-from gpuboot.charts import (
+from gpuboot.cluster import cluster_answers as api
+from gpuboot.cluster import flannel, helm, kubeadm, managed_objects, manifests, storage, volumes
+from gpuboot.cluster.helm import Release
+from gpuboot.cluster.kubeadm import Configuration
+from gpuboot.cluster.release_objects import release_objects
+from gpuboot.cluster.switched_off import contents_paths
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings, parse_settings
+from gpuboot.config.versions import Lock
+from gpuboot.monitoring import alerting
+from gpuboot.monitoring import objects as monitoring
+from gpuboot.monitoring.charts import (
     GPUS_LABEL,
     expected_operands,
     logs,
@@ -23,23 +32,6 @@ from gpuboot.charts import (
     operator_values,
     remote_write,
 )
-from gpuboot.config.inventory import Node
-from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.config.versions import Lock
-from gpuboot.kubernetes import cluster_answers as api
-from gpuboot.kubernetes import (
-    flannel,
-    helm,
-    kubeadm,
-    managed_objects,
-    manifests,
-    storage,
-    volumes,
-)
-from gpuboot.kubernetes.helm import Release
-from gpuboot.kubernetes.kubeadm import Configuration
-from gpuboot.kubernetes.release_objects import release_objects
-from gpuboot.kubernetes.switched_off import contents_paths
 from tests.cluster_answers import (
     cluster,
     item_list,

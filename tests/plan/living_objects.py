@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
+from gpuboot.cluster import flannel, kubeadm, manifests, storage
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.kubernetes import flannel, kubeadm, manifests, storage
 from tests.cluster_answers import packed
 from tests.plan import in_force_site
 from tests.unit.recordings import kubeadm_objects

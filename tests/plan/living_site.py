@@ -31,14 +31,14 @@ from deploys.operations.virtual_address import CONFIG, UNIT_FILE
 from deploys.phases import base
 from deploys.phases.drivers import NOUVEAU
 from deploys.run.context import Context
+from gpuboot.cluster import backup, endpoint, kubeadm
+from gpuboot.cluster.virtual_address import unit_file
 from gpuboot.config.inventory import API_NAME, Entry, Node, plan
-from gpuboot.config.load import load
-from gpuboot.fact_output import answer
 from gpuboot.hosts import prerequisites, sysctls
+from gpuboot.hosts.fact_output import answer
 from gpuboot.hosts.platforms import PLATFORMS
 from gpuboot.hosts.repositories import repository
-from gpuboot.kubernetes import backup, endpoint, kubeadm
-from gpuboot.kubernetes.virtual_address import unit_file
+from gpuboot.site.load import load
 from gpuboot.templates import render
 from tests.noise import own
 from tests.plan import living_objects, virtual_site

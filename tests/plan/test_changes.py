@@ -13,9 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gpuboot.cluster import gate
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes import gate
 
 ROOT = Path(__file__).resolve().parents[2]
 MORE_SETTINGS = {
@@ -42,7 +42,7 @@ def call(
 def run_living(
     *arguments: str, settings: dict[str, Any] | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    command = ["pyinfra", "tests/plan/inventories/living.py", "deploys/site.py", *arguments]
+    command = ["pyinfra", "tests/plan/inventories/existing.py", "deploys/site.py", *arguments]
     return call(command, settings, **environment)
 
 
@@ -183,7 +183,7 @@ def test_groups_of_workers_follow_one_another(tmp_path: Path) -> None:
 
 
 def test_the_plan_for_programs_is_json_alone() -> None:
-    command = ["gpuboot", "plan", "tests/plan/inventories/living.py"]
+    command = ["gpuboot", "plan", "tests/plan/inventories/existing.py"]
     result = call([*command, "--detailed-exitcode"], MORE_SETTINGS)
     assert result.returncode == 2
     plan = json.loads(result.stdout)
@@ -207,7 +207,7 @@ def test_the_plan_for_programs_is_json_alone() -> None:
 
 def test_drift_is_listed_for_people_ci_systems_and_prometheus(tmp_path: Path) -> None:
     junit, metrics = tmp_path / "drift.xml", tmp_path / "gpuboot.prom"
-    command = ["gpuboot", "drift", "tests/plan/inventories/living.py"]
+    command = ["gpuboot", "drift", "tests/plan/inventories/existing.py"]
     result = call([*command, "--junit", str(junit), "--metrics", str(metrics)], MORE_SETTINGS)
     assert (result.returncode, result.stderr) == (1, "")
     assert "@fake/cp1: Monitoring | Deploy kube-prometheus-stack" in result.stdout
@@ -241,7 +241,7 @@ def test_after_a_failure_on_the_leader_the_last_screen_is_the_verdict(tmp_path: 
     )
     assert verdict[4].startswith("changed by this run before it ended: @fake/gpu1 (")
     assert verdict[5] == (
-        "go on with: pyinfra tests/plan/inventories/living.py deploys/site.py --data note=... -y"
+        "go on with: pyinfra tests/plan/inventories/existing.py deploys/site.py --data note=... -y"
     )
     assert verdict[6].startswith("report: ")
     assert len(verdict) == 7

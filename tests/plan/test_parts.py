@@ -48,7 +48,7 @@ def test_the_operator_goes_before_another_exporter_comes() -> None:
 
 
 def test_another_worker_changes_itself_and_the_cluster_and_no_other_host() -> None:
-    command = ["gpuboot", "plan", "tests/plan/inventories/living.py"]
+    command = ["gpuboot", "plan", "tests/plan/inventories/existing.py"]
     result = call(command, PLAN_NEW="1")
     assert result.returncode == 0, result.stderr
     phases: dict[str, list[str]] = {}

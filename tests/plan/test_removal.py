@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.kubernetes import drain
+from gpuboot.cluster import drain
 from tests.cluster_answers import item_list, make_object, packed
 from tests.plan.test_changes import call
 

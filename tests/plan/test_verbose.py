@@ -38,7 +38,7 @@ def test_with_v_everything_is_as_pyinfra_prints_it(verbose: str) -> None:
 
 
 def test_secrets_are_shown_nowhere(verbose: str, secret_settings: dict[str, Any]) -> None:
-    result = call(["gpuboot", "plan", "tests/plan/inventories/living.py"], secret_settings)
+    result = call(["gpuboot", "plan", "tests/plan/inventories/existing.py"], secret_settings)
     assert result.returncode == 0, result.stderr
     for output in (verbose, result.stdout + result.stderr):
         assert "prometheus.token" in output

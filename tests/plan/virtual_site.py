@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from gpuboot.cluster import virtual_address
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Cluster
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.kubernetes import virtual_address
 
 
 def keepalived(cluster: Cluster, nodes: Sequence[Node]) -> str:

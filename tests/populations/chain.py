@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from gpuboot.cluster.api import Cluster as RealCluster
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.api import Cluster as RealCluster
 from gpuboot.verify import runner
 from gpuboot.verify.findings import Finding
 from tests.populations.cluster import Cluster

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpuboot.kubernetes.node_reports import LEASES
+from gpuboot.cluster.node_reports import LEASES
 from gpuboot.telemetry.expressions import metric_names
 from gpuboot.verify.prometheus import parse_exposition
 from tests.populations.model import Card, Instance, Population

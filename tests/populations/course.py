@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from gpuboot import rules
 from gpuboot.config import settings
+from gpuboot.monitoring import rules
 from gpuboot.telemetry import BY_NAME
 from gpuboot.telemetry.expressions import metric_names
 from tests.populations.machine import Machine

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpuboot import rules
-from gpuboot.rules.catalogue import loaded_alerts
+from gpuboot.monitoring import rules
+from gpuboot.monitoring.rules.catalogue import loaded_alerts
 from gpuboot.telemetry.expressions import metric_names
 from gpuboot.verify.checks.health import METRICS
 from tests.populations.course import SETTINGS

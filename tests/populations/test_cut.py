@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from gpuboot.fact_output import FactOutputError
 from gpuboot.hosts import node_state
+from gpuboot.hosts.fact_output import FactOutputError
 from gpuboot.verify import gpu_state
 from gpuboot.verify.checks import operating_system
 from gpuboot.verify.findings import verdict

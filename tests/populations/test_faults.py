@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpuboot.config.settings.base import seconds
-from gpuboot.rules import all_alerts
+from gpuboot.monitoring.rules import all_alerts
 from tests.populations.chain import clock, format_findings, verify_machine
 from tests.populations.cluster import Cluster
 from tests.populations.course import SETTINGS, Course, Time, first_fired

@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from gpuboot import alerting
 from gpuboot.config import settings
+from gpuboot.monitoring import alerting
 from tests import tools
 
 URL_FILE = (0, 26)  # the first Alertmanager that reads a webhook's address from a file

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gpuboot import alerting, rules
-from gpuboot.alerting import inhibitions
 from gpuboot.config import settings
+from gpuboot.monitoring import alerting, rules
+from gpuboot.monitoring.alerting import inhibitions
 from tests.routing import programs
 
 FILE = {"file": "/run/secrets/x"}

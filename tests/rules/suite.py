@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from gpuboot import rules
 from gpuboot.config import settings
 from gpuboot.config.inventory import Node
+from gpuboot.monitoring import rules
 from gpuboot.telemetry.expressions import metric_names
 from tests.rules.model import Case
 from tests.tools import promtool

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot import rules
+from gpuboot.monitoring import rules
 from tests.rules import (
     cases_cluster,
     cases_dcgm,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuboot.rules.recording_xid import UNREPAIRED
+from gpuboot.monitoring.rules.recording_xid import UNREPAIRED
 from gpuboot.telemetry import metric_names
 from tests.rules.model import HOLDER, dcgm
 from tests.rules.suite import all_rules, run, write_rules

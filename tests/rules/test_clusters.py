@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuboot.rules.clusters import kept_apart
+from gpuboot.monitoring.rules.clusters import kept_apart
 from tests.rules.model import Case
 from tests.rules.suite import NODES, all_rules, closure, run, write_rules
 from tests.rules.test_alerts import ALERTS, CASES, FIRST

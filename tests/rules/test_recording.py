@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot import rules
+from gpuboot.monitoring import rules
 from gpuboot.telemetry import metric_names
 from tests.rules.model import series
 from tests.rules.suite import NODES, SETTINGS, all_rules, run, write_rules

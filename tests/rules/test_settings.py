@@ -8,12 +8,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from gpuboot import rules
 from gpuboot.cli import app
 from gpuboot.config import settings
-from gpuboot.config.load import load
 from gpuboot.docs import runbooks
-from gpuboot.rules.promql import quoted
+from gpuboot.monitoring import rules
+from gpuboot.monitoring.rules.promql import quoted
+from gpuboot.site.load import load
 from tests.rules.suite import NODES
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.dashboards import gpu_hours
+from gpuboot.monitoring.dashboards import gpu_hours
 from gpuboot.usage.cost.queries import EACH_MINUTE
 from lab.dashboard_preview.panels import ALL, interpolate
 from tests.rules.model import series

@@ -7,13 +7,13 @@ from typing import get_args
 
 import pytest
 
-from gpuboot import rules
-from gpuboot.alerting import inhibitions
 from gpuboot.config import settings
 from gpuboot.config.settings.alerting import Severity, XidClass
 from gpuboot.docs import runbooks
-from gpuboot.rules import xid
-from gpuboot.rules.alert import Action
+from gpuboot.monitoring import rules
+from gpuboot.monitoring.alerting import inhibitions
+from gpuboot.monitoring.rules import xid
+from gpuboot.monitoring.rules.alert import Action
 from gpuboot.telemetry import FIELDS
 from gpuboot.telemetry.expressions import metric_names
 from tests.rules.suite import NODES, SETTINGS, all_rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuboot import rules
+from gpuboot.monitoring import rules
 from tests.rules.model import G0, G1, HOLDER, dcgm, series, up, values
 
 _TEMP = "DCGM_FI_DEV_GPU_TEMP"

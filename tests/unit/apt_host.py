@@ -14,7 +14,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from gpuboot.hosts.mirror import release
+from gpuboot.mirror import release
 
 HAS_APT = shutil.which("apt-get") is not None and shutil.which("gpg") is not None
 REASON = "there is no apt here, or no gpg"

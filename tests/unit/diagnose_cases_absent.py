@@ -8,7 +8,7 @@ from typing import Any
 from gpuboot.diagnose import objects
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.workloads import Workload
-from gpuboot.kubernetes.components import Missing
+from gpuboot.monitoring.components import Missing
 from tests.unit.diagnose_site import COREDNS, Case, cluster, control, event, site
 
 # Kubernetes 1.36.3, a webhook for */* whose service does not exist

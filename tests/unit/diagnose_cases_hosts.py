@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from gpuboot.cluster.certificates import Certificate
+from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.hosts.dkms import DkmsState
 from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.secure_boot import SecureBootState
-from gpuboot.kubernetes.certificates import Certificate
-from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.verify.gpu_state import GpuState
 from tests.unit.diagnose_site import (
     ANSWERS,

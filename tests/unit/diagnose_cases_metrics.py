@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuboot.kubernetes.open_rights import CLUSTER_BINDINGS, open_rights
+from gpuboot.cluster.open_rights import CLUSTER_BINDINGS, open_rights
 from tests.unit.diagnose_site import (
     COREDNS,
     EXPORTER,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.diagnose import details
 from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import Cluster, Facts, Host
@@ -17,12 +18,11 @@ from gpuboot.diagnose.lines import parse as parse_line
 from gpuboot.diagnose.model import Finding, diagnose
 from gpuboot.diagnose.objects import Container, Event, KubeNode, Pod, Termination
 from gpuboot.diagnose.workloads import Workload
-from gpuboot.fact_output import Fields
 from gpuboot.hosts import packet_filter
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.packet_rules import PacketFilter
 from gpuboot.hosts.pci import PciDevice
-from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.verify.devices import Gpu
 from gpuboot.verify.gpu_state import GpuState
 

@@ -12,22 +12,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from gpuboot.alerting.silences import alert_rules, lasting
+from gpuboot.cluster import in_force, kubelet_in_force, static_pods
+from gpuboot.cluster.open_rights import BINDINGS, CLUSTER_BINDINGS, PATHS, RBAC, open_rights
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import boot_overrides
 from gpuboot.hosts.boot import BootState, ConfigLine
 from gpuboot.hosts.module_loading import ModuleLoading
-from gpuboot.kubernetes import in_force, kubelet_in_force, static_pods
-from gpuboot.kubernetes.open_rights import (
-    BINDINGS,
-    CLUSTER_BINDINGS,
-    PATHS,
-    RBAC,
-    open_rights,
-)
 from gpuboot.plan import Decision
 from gpuboot.plan.differences import text_change
 from gpuboot.verify.alert_path import Matcher, Silence
+from gpuboot.verify.silences import alert_rules, lasting
 from tests.unit.recordings import in_force as recorded
 from tests.unit.test_preflight import CLEAN
 

@@ -6,21 +6,15 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from gpuboot.kubernetes import kubelet_in_force, manifests
-from gpuboot.kubernetes.kubeadm_objects import (
-    COREFILE,
-    DNS,
-    KUBELET,
-    decisions,
-    kubeadm_drift,
-)
-from gpuboot.kubernetes.managed_objects import Key, ManagedObjects, Object
-from gpuboot.kubernetes.release_objects import Drift, drifted
+from gpuboot.cluster import kubelet_in_force, manifests
+from gpuboot.cluster.kubeadm_objects import COREFILE, DNS, KUBELET, decisions, kubeadm_drift
+from gpuboot.cluster.managed_objects import Key, ManagedObjects, Object
+from gpuboot.cluster.release_objects import Drift, drifted
+from gpuboot.monitoring.stack_objects import ExpectedObjects
 from gpuboot.plan.workloads import label
 from gpuboot.verify.checks import node_metrics
 from gpuboot.verify.checks.cluster_check import Answer
 from gpuboot.verify.evidence import Target
-from gpuboot.verify.stack_objects import ExpectedObjects
 from tests.unit.drift_plants import Row
 from tests.unit.evidence import evidence, metrics
 from tests.unit.test_added_fields import drift_of

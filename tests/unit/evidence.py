@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpuboot.kubernetes.backup import Backup, Backups
-from gpuboot.kubernetes.certificates import DAY_S, Certificate
+from gpuboot.cluster.backup import Backup, Backups
+from gpuboot.cluster.certificates import DAY_S, Certificate
 from gpuboot.verify.alert_path import AlertPath, HeartbeatAlert
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import Gpu, Host

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote
 
+from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.node_reports import LEASES
 from gpuboot.config.settings import Exporter
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.node_reports import LEASES
 from gpuboot.telemetry.collectors import collectors_annotation
 from gpuboot.verify.lease import PATH as LEASE_PATH
 from gpuboot.verify.service_probe import SERVICE

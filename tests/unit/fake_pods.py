@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuboot.kubernetes.api import ClusterError
+from gpuboot.cluster.api import ClusterError
 from gpuboot.verify.kube_objects import TELLS_BY_MESSAGE
 from tests.unit.evidence import SIZES, uuid
 

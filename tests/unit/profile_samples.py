@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuboot.config.settings.profile import thresholds
-from gpuboot.telemetry.profile.counters import GAUGES, TIMES, collect
-from gpuboot.telemetry.profile.window import Profile as DeviceProfile
-from gpuboot.telemetry.profile.window import Span, profile
+from gpuboot.query.profile.counters import GAUGES, TIMES, collect
+from gpuboot.query.profile.window import Profile as DeviceProfile
+from gpuboot.query.profile.window import Span, profile
 from gpuboot.verify.prometheus import Series
 
 LIMITS = thresholds()

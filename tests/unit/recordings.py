@@ -12,8 +12,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from gpuboot.hosts.mig_devices import Instance
 from gpuboot.verify.devices import Gpu, Sensor
-from gpuboot.verify.mig_devices import Instance
 
 ALL: tuple[Sensor, ...] = ("temperature", "power", "memory")
 

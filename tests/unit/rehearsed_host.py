@@ -12,8 +12,8 @@ from typing import Any
 
 from deploys.facts.rehearsal import AptRehearsal
 from gpuboot.hosts import rehearsal
-from gpuboot.hosts.mirror import release
 from gpuboot.hosts.rehearsal import Rehearsal
+from gpuboot.mirror import release
 from tests.unit import apt_host
 from tests.unit.apt_host import Host, Key
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.repair_keys import TAINT_KEY
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.repair.controller import Controller, UndecidedError
-from gpuboot.kubernetes.repair.decide import decide
-from gpuboot.kubernetes.repair.model import GpuNode, Repair
-from gpuboot.kubernetes.repair.observe import NODES, observe, parse_node
-from gpuboot.kubernetes.repair.writing import EVENTS
-from gpuboot.kubernetes.repair_keys import TAINT_KEY
+from gpuboot.repair.controller import Controller, UndecidedError
+from gpuboot.repair.decide import decide
+from gpuboot.repair.model import GpuNode, Repair
+from gpuboot.repair.observe import NODES, observe, parse_node
+from gpuboot.repair.writing import EVENTS
 
 START = 1_763_800_000.0
 XID_79 = {"alertname": "GPUXidFatal", "xid": "79"}

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.added_fields import added_fields, text, without
-from gpuboot.kubernetes.managed_objects import ManagedObjects
-from gpuboot.kubernetes.release_objects import Drift, confirmed, drifted
-from gpuboot.kubernetes.set_fields import field_differences
+from gpuboot.cluster.added_fields import added_fields, text, without
+from gpuboot.cluster.managed_objects import ManagedObjects
+from gpuboot.cluster.release_objects import Drift, confirmed, drifted
+from gpuboot.cluster.set_fields import field_differences
 
 RECORDED = json.loads(
     gzip.decompress(Path(__file__).with_name("recorded_added_fields.json.gz").read_bytes())

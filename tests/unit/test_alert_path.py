@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import Alertmanager
-from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify import alert_probe
 from gpuboot.verify.alert_path import (
     AlertPath,

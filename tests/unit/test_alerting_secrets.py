@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from deploys.operations import secrets as operations
-from gpuboot import alerting
-from gpuboot.config import local_files, settings
+from gpuboot.config import settings
 from gpuboot.config.settings import Settings, SettingsError
+from gpuboot.monitoring import alerting
+from gpuboot.site import local_files
 
 CONTENTS = {
     "pagerduty-routing-key": "R0123456789",

@@ -20,7 +20,7 @@ from deploys.facts.connectivity import UnreachableEndpoints
 from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
 from deploys.lib import privilege, shell
-from gpuboot.fact_output import FactOutputError, answer, framed
+from gpuboot.hosts.fact_output import FactOutputError, answer, framed
 from tests.noise import NOISE, noisy, own
 
 

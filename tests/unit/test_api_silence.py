@@ -13,9 +13,9 @@ import pytest
 from deploys.facts.api_server import SCRIPT
 from deploys.facts.recording import SCRIPT as DIAGNOSE
 from deploys.lib.api_silence import explained
-from gpuboot.fact_output import Fields
-from gpuboot.kubernetes.readiness import Progress
-from gpuboot.kubernetes.stuck import CERTAIN_S, UNCERTAIN_S, WHILE_OTHERS_START_S
+from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.stuck import CERTAIN_S, UNCERTAIN_S, WHILE_OTHERS_START_S
+from gpuboot.hosts.fact_output import Fields
 
 CP1: Any = SimpleNamespace(name="cp1")
 API = "    - --etcd-servers=https://127.0.0.1:2379\n"

@@ -12,7 +12,7 @@ import pytest
 from deploys.lib import apt
 from gpuboot.hosts import transient
 from gpuboot.hosts.install_failures import explain
-from gpuboot.hosts.mirror import release
+from gpuboot.mirror import release
 from tests.unit import apt_host
 from tests.unit.apt_host import Host, Key, Repository
 

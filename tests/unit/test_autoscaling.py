@@ -11,10 +11,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from gpuboot import rules
 from gpuboot.cli import app
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings import parse_settings as load_settings
+from gpuboot.monitoring import rules
 from gpuboot.usage.autoscaling import (
     METRIC,
     SERIES,

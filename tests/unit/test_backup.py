@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from deploys.operations.etcd_backup import before
+from gpuboot.cluster import backup, backup_copy
+from gpuboot.cluster.backup import Backup, Backups
+from gpuboot.cluster.local_volumes import FORMAT
+from gpuboot.cluster.restore import FILES, VOLUMES
 from gpuboot.config.settings import SettingsError, parse_settings
-from gpuboot.kubernetes import backup, backup_copy
-from gpuboot.kubernetes.backup import Backup, Backups
-from gpuboot.kubernetes.local_volumes import FORMAT
-from gpuboot.kubernetes.restore import FILES, VOLUMES
 from gpuboot.templates import render
 
 MANIFEST = """\

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.config import local_files
+from gpuboot.cluster import backup, backup_copy
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
-from gpuboot.kubernetes import backup, backup_copy
+from gpuboot.site import local_files
 from tests.unit.test_backup import Machine
 
 STORE = "backup@store.example:/srv/etcd"

@@ -18,7 +18,7 @@ from deploys.facts.files import Files, FileState
 from deploys.facts.framed import Framed
 from deploys.facts.kernel import Kernel
 from deploys.facts.text import OneLine
-from gpuboot.fact_output import answer
+from gpuboot.hosts.fact_output import answer
 
 
 class EchoFact(OneLine):

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.fact_output import Fields
 from gpuboot.hosts.boot import BootState, parse
+from gpuboot.hosts.fact_output import Fields
 
 FUNCTION = resources.files("deploys.facts").joinpath("boot.sh").read_text()
 SHELLS = (["dash"], ["busybox", "ash"])

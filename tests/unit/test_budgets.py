@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes import budgets
-from gpuboot.kubernetes.budgets import Budget
+from gpuboot.cluster import budgets
+from gpuboot.cluster.budgets import Budget
 from tests.cluster_answers import make_object
 
 Json = dict[str, Any]

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.api import ClusterError
+from gpuboot.config import redaction
 from gpuboot.config.settings import parse_settings
-from gpuboot.diagnose import bundle, facts, model, paths, reading, redaction
+from gpuboot.diagnose import bundle, facts, model, paths, reading
 from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.recording import (
     ClusterRecording,
@@ -19,7 +21,6 @@ from gpuboot.diagnose.recording import (
     Recording,
     without_secrets,
 )
-from gpuboot.kubernetes.api import ClusterError
 
 MARK = "pLaNtEd"
 JWT = f"eyJhbGciOiJSUzI1NiIsImtpZCI6I.eyJpc3MiOiJr{MARK}ZXRlcy9zZXJ.c2ln{MARK}bmF0dXJl"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.telemetry.questions import from_json
+from gpuboot.cluster.api import ClusterError
+from gpuboot.query.questions import from_json
 from gpuboot.usage.capacity.fit import Fit, Shape, fit, sizes
 from gpuboot.usage.capacity.question import CapacityQuestion, answered
 from gpuboot.usage.capacity.report import Capacity, text

@@ -22,12 +22,12 @@ from deploys.lib.kubectl import ADMIN_CONF
 from deploys.phases import certificates as phase
 from deploys.phases.kubernetes import control_planes
 from deploys.run.context import Context
+from gpuboot.cluster import certificates
+from gpuboot.cluster.backup import Backup, Backups, Copied
+from gpuboot.cluster.certificates import DAY_S, Certificate
+from gpuboot.cluster.cluster_state import parse_kubeadm
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes import certificates
-from gpuboot.kubernetes.backup import Backup, Backups, Copied
-from gpuboot.kubernetes.certificates import DAY_S, Certificate
-from gpuboot.kubernetes.cluster_state import parse_kubeadm
 from gpuboot.verify.checks import control_plane as checks
 from gpuboot.verify.findings import Finding
 from tests.unit.evidence import NOW, control_plane, evidence

@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from deploys.phases.runtime import MODES
-from gpuboot import charts
+from gpuboot.cluster.values import changed_keys
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes.values import changed_keys
+from gpuboot.monitoring import charts
 from gpuboot.telemetry import parse_collectors
 from lab.charts.schema import json_schema
 

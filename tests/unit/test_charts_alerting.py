@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot import alerting, charts
 from gpuboot.config import settings
+from gpuboot.monitoring import alerting, charts
 from lab.charts import assemble
 from lab.charts.render import Object, find, helm_binary, render
 from tests.routing.programs import amtool

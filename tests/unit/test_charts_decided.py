@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from gpuboot.charts import operator_values
-from gpuboot.charts.exporter import tolerations
-from gpuboot.config.load import load
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import SettingsError
+from gpuboot.monitoring.charts import operator_values
+from gpuboot.monitoring.charts.exporter import tolerations
+from gpuboot.site.load import load
 
 HALF = {"half": [{"instances": {"3g.40gb": 2}}]}
 

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from gpuboot import dashboards
-from gpuboot.charts import grafana_name, monitoring_values
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.monitoring import dashboards
+from gpuboot.monitoring.charts import grafana_name, monitoring_values
 from gpuboot.verify.collector import MetricsCollector
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, render

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from gpuboot.charts import fluent_bit, logs, used
-from gpuboot.config import local_files, versions
+from gpuboot.config import versions
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
+from gpuboot.monitoring.charts import fluent_bit, logs, used
+from gpuboot.site import local_files
 from lab.charts.render import render
 from lab.charts.schema import json_schema
 

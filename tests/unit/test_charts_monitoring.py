@@ -8,11 +8,17 @@ from typing import Any
 
 import pytest
 
-from gpuboot.charts import monitoring_values
-from gpuboot.charts.remote_write import contents, existing, files, recorded, user_names
-from gpuboot.charts.volumes import retention_size
+from gpuboot.cluster.values import Values
 from gpuboot.config.settings import SettingsError, parse_settings
-from gpuboot.kubernetes.values import Values
+from gpuboot.monitoring.charts import monitoring_values
+from gpuboot.monitoring.charts.remote_write import (
+    contents,
+    existing,
+    files,
+    recorded,
+    user_names,
+)
+from gpuboot.monitoring.charts.volumes import retention_size
 from lab.charts.schema import json_schema
 from tests.unit.test_charts import unknown
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpuboot import charts as values
 from gpuboot import telemetry
 from gpuboot.config import settings, versions
+from gpuboot.monitoring import charts as values
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, names, render

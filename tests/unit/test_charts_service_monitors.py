@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot import charts
-from gpuboot import monitoring as monitoring
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.config.versions import lock
+from gpuboot.monitoring import charts
+from gpuboot.monitoring import objects as monitoring
 from lab.build.golang import module_dir
 from lab.charts import assemble
 from lab.charts.schema import json_schema

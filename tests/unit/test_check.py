@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from gpuboot.cli import app
 from gpuboot.config.problems import Problem
 from gpuboot.hosts.reading import Reading
-from tests.unit.pretended import FakePyinfra, fake_pyinfra
+from tests.unit.fake_pyinfra import FakePyinfra, fake_pyinfra
 
 __all__ = ["fake_pyinfra"]
 runner = CliRunner()

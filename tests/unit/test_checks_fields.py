@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from gpuboot import charts
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
+from gpuboot.monitoring import charts
 from gpuboot.telemetry import collected
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION, digest, requested_fields
 from gpuboot.telemetry.requested_fields import RequestedFields

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot import rules
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
+from gpuboot.monitoring import rules
+from gpuboot.monitoring.stack_objects import Claim, ExpectedObjects, ObservedObjects
 from gpuboot.verify.checks import monitoring_objects
 from gpuboot.verify.evidence import Evidence, Rule, Target
 from gpuboot.verify.findings import Finding
-from gpuboot.verify.stack_objects import Claim, ExpectedObjects, ObservedObjects
 from tests.unit.evidence import evidence, metrics, of, only
 
 NODES = (

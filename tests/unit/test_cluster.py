@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from gpuboot.kubernetes.api import Cluster, ClusterError, connect, read_kubeconfig, tls
+from gpuboot.cluster.api import Cluster, ClusterError, connect, read_kubeconfig, tls
 from tests.unit.ssh_server import HOST, Api, api_server, ssh_transport
 
 UNDER_GEVENT = """
@@ -92,7 +92,7 @@ def test_the_silence_of_a_pod_is_waited_for_once(
         get(api)
 
     monkeypatch.setattr(Api, "do_GET", silent)
-    monkeypatch.setattr("gpuboot.kubernetes.api._TIMEOUT", urllib3.Timeout(connect=10, read=0.2))
+    monkeypatch.setattr("gpuboot.cluster.api._TIMEOUT", urllib3.Timeout(connect=10, read=0.2))
     with (
         api_server(tmp_path) as kubeconfig,
         ssh_transport() as transport,

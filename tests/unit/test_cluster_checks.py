@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify.checks import cluster
 from gpuboot.verify.checks.cluster_check import Answer, ClusterCheck
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS

@@ -13,8 +13,8 @@ import pytest
 from deploys.facts.helm import HelmRelease
 from deploys.facts.kubeadm import Cluster, PodIssues
 from deploys.facts.objects import Managed
-from gpuboot.kubernetes import cluster_answers as api
-from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue
+from gpuboot.cluster import cluster_answers as api
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue
 from tests.cluster_answers import CLOCK, cluster, item_list, lease, make_object, packed, served
 
 RECORD = "kubernetesVersion: v1.36.3\nnetworking:\n  podSubnet: 10.244.0.0/16\n"

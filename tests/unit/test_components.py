@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gpuboot.cluster.managed_objects import KINDS, Key
 from gpuboot.config.inventory import Node
-from gpuboot.config.load import load
-from gpuboot.kubernetes.components import Expected, Names, expected, missing
-from gpuboot.kubernetes.managed_objects import KINDS, Key
+from gpuboot.monitoring.components import Expected, Names, expected, missing
+from gpuboot.site.load import load
 
 DNS: Key = ("Deployment", "kube-system", "coredns")
 POLICY: Key = ("ClusterPolicy", "", "cluster-policy")

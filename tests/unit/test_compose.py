@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
+from gpuboot.config import compose_images as images
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.docker.compose import images as images
 from gpuboot.docker.compose import project, prometheus
 from gpuboot.docker.compose.files import Project
 from lab.build import recipe, software_docker

@@ -13,8 +13,8 @@ from deploys.run.context import Run
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts.connectivity import endpoints, problems
 from gpuboot.hosts.transient import PAUSES_S
+from gpuboot.preflight.connectivity import endpoints, problems
 
 Site = tuple[Callable[..., list[Problem]], list[int], list[str]]
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from gpuboot import charts as values
+from gpuboot.cluster.values import Values
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes.values import Values
+from gpuboot.monitoring import charts as values
 from lab.charts import assemble
 from lab.charts.render import Object, find, helm_binary, render
 

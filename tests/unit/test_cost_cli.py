@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from gpuboot.cli import app, runs
 from gpuboot.config.settings import parse_settings
-from gpuboot.telemetry import questions
+from gpuboot.query import questions
 from gpuboot.usage.cost.errors import CostError
 from gpuboot.usage.cost.queries import queries
 from gpuboot.usage.cost.question import CostQuestion

@@ -16,8 +16,8 @@ from typing import cast
 
 import pytest
 
+from gpuboot.cluster.api import Access, Cluster, ClusterError
 from gpuboot.config.settings.gpu import Exporter
-from gpuboot.kubernetes.api import Access, Cluster, ClusterError
 from gpuboot.verify.exporter_access import ExporterClient
 from tests.populations.page import Page
 from tests.populations.table import POPULATIONS

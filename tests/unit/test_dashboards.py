@@ -14,9 +14,9 @@ import yaml
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.dashboards import boards, dashboards
-from gpuboot.dashboards.build import WIDTH
-from gpuboot.rules import recordings
+from gpuboot.monitoring.dashboards import boards, dashboards
+from gpuboot.monitoring.dashboards.build import WIDTH
+from gpuboot.monitoring.rules import recordings
 from gpuboot.telemetry import BY_NAME, choose
 from gpuboot.telemetry.expressions import metric_names
 from lab.dashboard_preview.panels import (

@@ -10,8 +10,14 @@ from typing import Any
 import pytest
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.dashboards import cluster, dashboards, gpu_hours, node_states, profile
-from gpuboot.dashboards.variables import VARIABLES
+from gpuboot.monitoring.dashboards import (
+    cluster,
+    dashboards,
+    gpu_hours,
+    node_states,
+    profile,
+)
+from gpuboot.monitoring.dashboards.variables import VARIABLES
 from lab.dashboard_preview.page import WIDTH
 from lab.dashboard_preview.panels import panels
 from tests.populations.model import Population

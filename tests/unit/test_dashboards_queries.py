@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.dashboards import classify, cluster, gpu_hours, node
-from gpuboot.dashboards.spec import State
+from gpuboot.monitoring.dashboards import classify, cluster, gpu_hours, node
+from gpuboot.monitoring.dashboards.spec import State
 from gpuboot.usage import shares as of_gpus
 from lab.dashboard_preview.panels import ALL, interpolate
 from tests.tools import promtool

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.dashboards import config_maps, dashboards
-from gpuboot.rules import ON_DOCKER_HOSTS
+from gpuboot.monitoring.dashboards import config_maps, dashboards
+from gpuboot.monitoring.rules import ON_DOCKER_HOSTS
 from gpuboot.telemetry.expressions import metric_names
 from lab.dashboard_preview.panels import TimeRange, defaults, names, panels
 

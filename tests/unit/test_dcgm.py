@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from gpuboot import charts, rules
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.docker.compose import services
 from gpuboot.hosts import dcgm, platforms
 from gpuboot.hosts.node_state import parse
-from gpuboot.hosts.preflight.packages import required
-from gpuboot.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement
+from gpuboot.monitoring import charts, rules
+from gpuboot.monitoring.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement
+from gpuboot.preflight.packages import required
 from tests.unit.test_node_state import ANSWER
 
 STATE = replace(parse(ANSWER), packages={}, ports={}, driver_loaded="595.91.07")

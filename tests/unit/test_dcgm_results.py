@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.verify import dcgm_results
 from gpuboot.verify.dcgm_results import DcgmVerdict
 from tests.unit.evidence import uuid

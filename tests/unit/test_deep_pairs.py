@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_ssh_private_key,
 )
 
+from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.deep import files, internode, pairs, runner
 from gpuboot.verify.deep.answers import EXIT, Answer, DeepAnswers, PairAnswer
 from gpuboot.verify.deep.plan import CONTAINER, START_S, Plan

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.deep import files, plan, runner
 from gpuboot.verify.deep.answers import EXIT, Answer, DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.deep.verdicts import evaluate

@@ -12,8 +12,8 @@ from pyinfra.api.state import State
 
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import deployments, waiting
-from gpuboot.kubernetes import stuck
-from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue, Workload
+from gpuboot.cluster import stuck
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
 
 OPERATOR = Workload("Deployment", "mon", "op", 1, 1, True, "")
 OTHER = replace(OPERATOR, name="op-two", ready=0)

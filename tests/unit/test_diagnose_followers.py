@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot.kubernetes.components import Missing
+from gpuboot.monitoring.components import Missing
 from tests.unit import diagnose_cases_absent
 from tests.unit.diagnose_site import findings
 

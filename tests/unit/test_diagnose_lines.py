@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from gpuboot.diagnose import lines, redaction
+from gpuboot.config import redaction
+from gpuboot.diagnose import lines
 from gpuboot.diagnose.facts import Host
 from tests.unit.diagnose_site import NOW, at, cluster, gpu_host, pod
 

@@ -19,7 +19,7 @@ from gpuboot.hosts.dkms import DkmsState
 from gpuboot.hosts.install_failures import explain
 from gpuboot.hosts.module_loading import ModuleLoading
 from gpuboot.hosts.node_state import parse
-from gpuboot.hosts.preflight.checks import evaluate
+from gpuboot.preflight.checks import evaluate
 from tests.unit import diagnose_cases_hosts
 from tests.unit.diagnose_site import gpu_host, site, state
 from tests.unit.test_node_state import ANSWER

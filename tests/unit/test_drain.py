@@ -12,9 +12,9 @@ from deploys.facts.node_pods import NodePods as NodePodsFact
 from deploys.lib import drain as moving
 from deploys.lib import waiting
 from deploys.lib.remote import RemoteError
-from gpuboot.kubernetes import drain, gpu_pods
-from gpuboot.kubernetes.budgets import Budget
-from gpuboot.kubernetes.drain import NodePods, Pod
+from gpuboot.cluster import drain, gpu_pods
+from gpuboot.cluster.budgets import Budget
+from gpuboot.cluster.drain import NodePods, Pod
 from tests.cluster_answers import item_list, make_object, packed
 
 Json = dict[str, Any]

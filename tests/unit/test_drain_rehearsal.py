@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from deploys.facts.node_pods import PodsOfNodes
-from gpuboot.kubernetes import drain
-from gpuboot.kubernetes import drain_rehearsal as rehearsal
-from gpuboot.kubernetes.drain import NodePods
-from gpuboot.kubernetes.drain_rehearsal import PlannedDrain
+from gpuboot.cluster import drain
+from gpuboot.cluster import drain_rehearsal as rehearsal
+from gpuboot.cluster.drain import NodePods
+from gpuboot.cluster.drain_rehearsal import PlannedDrain
 from tests.cluster_answers import item_list, make_object, packed
 from tests.unit.test_drain import owner, pod
 

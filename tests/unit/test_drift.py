@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gpuboot.cli.drift_report import Drift, from_plan, junit, metrics, text
 from gpuboot.plan import Change, Decision, Effect, Plan, Step
-from gpuboot.plan.drift import Drift, from_plan, junit, metrics, text
 
 HOSTS = ("cp1", "gpu1", "gpu2")
 

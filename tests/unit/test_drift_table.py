@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot.alerting.silences import alert_rules, lasting
+from gpuboot.cluster import in_force, kubelet_in_force, static_pods
+from gpuboot.cluster.open_rights import CLUSTER_BINDINGS, INTENT_ANNOTATION
 from gpuboot.config.settings import Settings
-from gpuboot.fact_output import Fields
 from gpuboot.hosts import boot, boot_overrides, module_loading
-from gpuboot.kubernetes import in_force, kubelet_in_force, static_pods
-from gpuboot.kubernetes.open_rights import CLUSTER_BINDINGS, INTENT_ANNOTATION
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.verify.alert_path import Matcher, parse_silences
+from gpuboot.verify.silences import alert_rules, lasting
 from tests.unit import drift_plants
 from tests.unit.drift_plants import Row
 from tests.unit.drift_rows import ROWS

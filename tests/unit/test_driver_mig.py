@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster import offers
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.hosts import driver_mig, sharing, sharing_checks
 from gpuboot.hosts.driver_mig import DriverProfiles
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.sharing import Offer
-from gpuboot.kubernetes import offers
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_offers import node_status
 from tests.unit.test_sharing import NODE

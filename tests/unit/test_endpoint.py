@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from gpuboot.cluster import endpoint, etcd_members, flannel, kubeadm
+from gpuboot.cluster.cluster_answers import DNS_PODS, parse_dns_nodes
+from gpuboot.cluster.etcd_members import Member
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.fact_output import FactOutputError
+from gpuboot.hosts.fact_output import FactOutputError
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.kubernetes import endpoint, etcd_members, flannel, kubeadm
-from gpuboot.kubernetes.cluster_answers import DNS_PODS, parse_dns_nodes
-from gpuboot.kubernetes.etcd_members import Member
 from tests.cluster_answers import item_list, make_object, packed
 
 CP1, CP2, CP3 = (

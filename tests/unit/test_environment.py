@@ -11,9 +11,9 @@ from pyinfra.connectors.util import make_unix_command
 
 from deploys.facts import node
 from gpuboot.config.settings import parse_settings
-from gpuboot.fact_output import Fields
 from gpuboot.hosts.environment import WITHOUT_PROXIES, ProxyVariable, parse
-from gpuboot.hosts.preflight import environment
+from gpuboot.hosts.fact_output import Fields
+from gpuboot.preflight import environment
 from group_data import all as defaults
 from tests.unit.test_preflight import CLEAN, LEADER
 

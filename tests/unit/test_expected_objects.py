@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from gpuboot import monitoring as monitoring
-from gpuboot import rules
+from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.manifests import as_owned
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.kubernetes.manifests import as_owned
+from gpuboot.monitoring import objects as monitoring
+from gpuboot.monitoring import rules
+from gpuboot.monitoring.stack_objects import Claim, ExpectedObjects
 from gpuboot.verify.collector import MetricsCollector
-from gpuboot.verify.stack_objects import Claim, ExpectedObjects
 from tests.unit.test_checks_monitoring_objects import NODES, RULE, VOLUME
 
 

@@ -18,9 +18,9 @@ from typing import Any, cast
 
 import pytest
 
-from gpuboot.charts import secrets_needed, server_name
+from gpuboot.cluster.api import Cluster, ClusterError, route
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.kubernetes.api import Cluster, ClusterError, route
+from gpuboot.monitoring.charts import secrets_needed, server_name
 from gpuboot.verify import collector
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.exporter_access import ExporterClient

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuboot.fact_output import FactOutputError, Fields
+from gpuboot.hosts.fact_output import FactOutputError, Fields
 
 LINES = [
     "name\t a b ",

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.packet_filter import parse
 from gpuboot.hosts.packet_rules import PacketFilter
-from gpuboot.hosts.preflight import firewall
+from gpuboot.preflight import firewall
 from tests.unit.test_preflight import CLEAN, LEADER, WORKER
 
 FOLDER = Path(__file__).with_name("packet_filters")

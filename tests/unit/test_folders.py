@@ -13,9 +13,9 @@ import pytest
 from deploys.facts import node
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.folders import Folders, parse
-from gpuboot.hosts.preflight import folders
+from gpuboot.preflight import folders
 from tests.unit.test_preflight import CLEAN, LEADER, WORKER
 
 RECORDS = {

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.charts import monitoring_values, operator_values
-from gpuboot.charts.exporter import exporter_values
+from gpuboot.cluster import gate, kubeadm, storage
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes import gate, kubeadm, storage
+from gpuboot.monitoring.charts import monitoring_values, operator_values
+from gpuboot.monitoring.charts.exporter import exporter_values
 from gpuboot.verify import gate as rules
 from gpuboot.verify.findings import Finding, FindingBuilder
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.kubernetes import gate
+from gpuboot.cluster import gate
 from tests.unit.test_gate_scripts import Site, ago, closed, proven, site
 
 __all__ = ["site"]  # pytest finds the fixture here

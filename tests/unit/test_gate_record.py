@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deploys.lib import gate as sender
-from gpuboot.kubernetes import gate
+from gpuboot.cluster import gate
 
 SHELLS = ["dash", "bash"]
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster import gate
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes import gate
 from gpuboot.verify.workload_pods import gate_pod
 
 ON = parse_settings({"gate": {"enabled": True}})

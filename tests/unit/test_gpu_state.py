@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuboot.config.inventory import Node
-from gpuboot.fact_output import FactOutputError
+from gpuboot.hosts.fact_output import FactOutputError
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.pci import PciDevice
 from gpuboot.verify.devices import Gpu

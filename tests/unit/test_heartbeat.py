@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify.heartbeat import Heartbeats
 from tests.unit.evidence import of, only
 from tests.unit.fake_cluster import FakeCluster

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuboot.cluster.helm import Release, evaluate, needs_crds
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.hosts import downloads
-from gpuboot.kubernetes.helm import Release, evaluate, needs_crds
 
 DEPLOYED = Release("web", "v1.0.0", "deployed", 3, {"a": {"b": 1}})
 

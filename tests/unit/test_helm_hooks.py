@@ -14,8 +14,8 @@ from pyinfra.api.command import StringCommand
 
 from deploys.lib import commands, helm_hooks, privilege, remote
 from deploys.lib.helm_hooks import watched
-from gpuboot.kubernetes.readiness import Progress
-from gpuboot.kubernetes.stuck import Stuck
+from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.stuck import Stuck
 
 REASON = Stuck("gpu-operator/upgrade-crd-x", "ErrImagePull in crds: not found", 0.0, "pull it")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deploys.facts.host_checks import HostChecks
-from gpuboot.fact_output import answer
+from gpuboot.hosts.fact_output import answer
 from gpuboot.verify.checks import hosts
 from gpuboot.verify.checks.host_check import TIMED_OUT, CommandOutput, HostCheck
 from gpuboot.verify.checks.one_file_checks import HOST_CHECKS

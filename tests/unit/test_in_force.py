@@ -11,9 +11,9 @@ import pytest
 
 from deploys.facts.in_force import InForce
 from deploys.facts.static_pods import StaticPods
-from gpuboot.kubernetes import static_pods
-from gpuboot.kubernetes.in_force import InForce as State
-from gpuboot.kubernetes.open_rights import CLUSTER_BINDINGS, PATHS, ROLES
+from gpuboot.cluster import static_pods
+from gpuboot.cluster.in_force import InForce as State
+from gpuboot.cluster.open_rights import CLUSTER_BINDINGS, PATHS, ROLES
 from tests.cluster_answers import item_list, make_object, served
 
 SILENCES = "/api/v1/namespaces/m/services/a:9093/proxy/api/v2/silences"

@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 from kubernetes.client import V1Pod
 
+from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify import isolation_probe
 from gpuboot.verify.checks import isolation, kubernetes
 from gpuboot.verify.evidence import IsolationResult

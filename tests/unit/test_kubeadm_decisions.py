@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.kubeadm_objects import COREFILE, DNS, decisions, kubeadm_drift
+from gpuboot.cluster.kubeadm_objects import COREFILE, DNS, decisions, kubeadm_drift
 from tests.unit.test_kubeadm_objects import Change, replaced, site
 
 

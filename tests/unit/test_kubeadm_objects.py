@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.kubeadm_objects import (
+from gpuboot.cluster.kubeadm_objects import (
     COREFILE,
     DNS,
     KUBELET,
@@ -21,7 +21,7 @@ from gpuboot.kubernetes.kubeadm_objects import (
     parse,
     paths,
 )
-from gpuboot.kubernetes.managed_objects import Key, key, path
+from gpuboot.cluster.managed_objects import Key, key, path
 from tests.unit import recordings
 
 RECORDED = recordings.kubeadm_objects()

@@ -17,7 +17,7 @@ from deploys.facts.kubeadm import HOST_SCRIPT
 from deploys.lib import changes
 from deploys.operations import kubeadm, kubeadm_steps
 from deploys.operations.kubeadm_steps import RESET
-from gpuboot.kubernetes.cluster_state import KubeadmState, Stage, Step, parse_kubeadm, stage
+from gpuboot.cluster.cluster_state import KubeadmState, Stage, Step, parse_kubeadm, stage
 
 KUBEADM = """\
 #!/bin/sh

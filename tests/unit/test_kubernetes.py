@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from gpuboot.cluster import flannel, kubeadm, manifests, tokens
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes import flannel, kubeadm, manifests, tokens
 
 CP = Node("host1", "cp1", "10.0.0.1", "control_plane", 0, True)
 CP2 = Node("host2", "cp2", "10.0.0.2", "control_plane", 0, False)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify import lease, workload
 from gpuboot.verify.evidence import VERIFY_PREFIX
 from gpuboot.verify.findings import verdict

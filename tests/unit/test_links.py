@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.backup import Backups
+from gpuboot.cluster.certificates import Certificate
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker import checks as docker_checks
 from gpuboot.docs.checks import checks_markdown
-from gpuboot.kubernetes.backup import Backups
-from gpuboot.kubernetes.certificates import Certificate
+from gpuboot.monitoring.stack_objects import Claim
 from gpuboot.verify.alert_path import AlertPath
 from gpuboot.verify.checks import chain, hosts
 from gpuboot.verify.checks.cluster_check import Answer as Answered
@@ -29,7 +30,6 @@ from gpuboot.verify.evidence import (
     Target,
 )
 from gpuboot.verify.findings import CLUSTER_LINKS, DEEP_LINKS, GPU_LINKS, LINKS, PHYSICAL_LINKS
-from gpuboot.verify.stack_objects import Claim
 from tests.unit import deep_outputs as printed
 from tests.unit import test_checks_monitoring_objects as stack
 from tests.unit.evidence import (

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from kubernetes.client import V1Pod
 
+from gpuboot.cluster import gate
+from gpuboot.cluster.repair_keys import TAINT_KEY
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.kubernetes import gate
-from gpuboot.kubernetes.repair_keys import TAINT_KEY
 from gpuboot.verify import kube_objects
 from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.load import pods, program

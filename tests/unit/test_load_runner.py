@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify.load import runner
 from gpuboot.verify.load.answers import Outcome
 from gpuboot.verify.load.pods import CONTAINER, START_S, LoadRequest

@@ -12,7 +12,7 @@ import pytest
 from pyinfra.api.host import Host
 
 from deploys.lib import local_volumes, remote
-from gpuboot.fact_output import framed
+from gpuboot.hosts.fact_output import framed
 
 LEADER, GPU_HOST = (cast(Host, SimpleNamespace(name=name)) for name in ("cp1", "gpu1"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deploys.facts.objects import Managed
-from gpuboot.kubernetes.managed_objects import PATHS, SECRETS, ManagedSecret, key, undefined
+from gpuboot.cluster.managed_objects import PATHS, SECRETS, ManagedSecret, key, undefined
 from tests.cluster_answers import item_list, make_object, managed, served
 
 

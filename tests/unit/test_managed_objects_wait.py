@@ -8,7 +8,7 @@ import pytest
 
 from deploys.lib import answers as answers_module
 from deploys.lib import managed_objects, waiting
-from gpuboot.kubernetes.managed_objects import ManagedObjects
+from gpuboot.cluster.managed_objects import ManagedObjects
 
 BUSY = ManagedObjects("podmonitors: storage is (re)initializing")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.manifests import as_owned, difference, manifest
+from gpuboot.cluster.manifests import as_owned, difference, manifest
 
 
 def config_map(name: str = "a", namespace: str = "mon", **data: str) -> dict[str, Any]:

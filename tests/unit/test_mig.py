@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from gpuboot.charts import operator_values
+from gpuboot.cluster import readiness
+from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.hosts import mig
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.sharing import Offer
-from gpuboot.kubernetes import readiness
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
+from gpuboot.monitoring.charts import operator_values
 from tests.unit.test_node_state import ANSWER
 
 NODE = Node("h1", "gpu1", "10.0.0.2", "worker", 1, False)

@@ -10,10 +10,10 @@ import pytest
 
 from deploys.facts.driver import Driver
 from deploys.facts.nvidia import SCRIPT
-from gpuboot.verify import mig_devices
+from gpuboot.hosts import mig_devices
+from gpuboot.hosts.mig_devices import Instance
 from gpuboot.verify.devices import Device
 from gpuboot.verify.gpu_state import parse
-from gpuboot.verify.mig_devices import Instance
 from tests.unit import recordings as seen
 
 

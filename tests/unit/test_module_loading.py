@@ -18,13 +18,13 @@ from deploys.facts.driver import DriverState
 from deploys.facts.node import SCRIPT
 from deploys.operations.driver import other_module, reboot_reason
 from deploys.phases.drivers import NOUVEAU
+from gpuboot.cluster.node_upgrade import Difference
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
-from gpuboot.fact_output import Fields
 from gpuboot.hosts import module_loading
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.module_loading import CONFLICTING, OWN_FILE, ModuleLoading
-from gpuboot.hosts.preflight.checks import evaluate
-from gpuboot.kubernetes.node_upgrade import Difference
+from gpuboot.preflight.checks import evaluate
 from tests.unit.test_preflight import CLEAN, WORKER
 
 FUNCTION = SCRIPT[SCRIPT.index("module_loading() {") : SCRIPT.index("#!/bin/sh")]

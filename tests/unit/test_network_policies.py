@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from gpuboot import monitoring as monitoring
+from gpuboot.cluster.manifests import as_owned
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.manifests import as_owned
-from gpuboot.kubernetes.network_policies import (
+from gpuboot.monitoring import objects as monitoring
+from gpuboot.monitoring.network_policies import (
     ALERTMANAGER,
     GRAFANA,
     PROMETHEUS,

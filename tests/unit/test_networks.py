@@ -10,7 +10,7 @@ import pytest
 from deploys.facts import node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import parse
-from gpuboot.hosts.preflight.network import overlaps
+from gpuboot.preflight.network import overlaps
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_preflight import CLEAN
 

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
+from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify import node_proof
 from gpuboot.verify.findings import Finding
 from tests.unit.evidence import SIZES, host, uuid

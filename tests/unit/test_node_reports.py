@@ -1,6 +1,6 @@
 """When a kubelet last reported, by the API server's clock where that is known."""
 
-from gpuboot.kubernetes.node_reports import last_report
+from gpuboot.cluster.node_reports import last_report
 
 NOON = 1_795_348_800.0  # 2026-11-22T12:00:00Z
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpuboot.fact_output import FactOutputError
 from gpuboot.hosts import loaded_driver
+from gpuboot.hosts.fact_output import FactOutputError
 from gpuboot.hosts.node_state import Unit, parse, upstream_version
 from gpuboot.hosts.pci import PciDevice
 from tests.unit import recordings

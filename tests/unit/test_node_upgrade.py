@@ -13,11 +13,11 @@ from deploys.lib import node_service, turns
 from deploys.operations import node_upgrade
 from deploys.operations.node_parts import Parts
 from deploys.phases import parts
+from gpuboot.cluster import node_upgrade as rules
+from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.node_upgrade import Difference
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings.upgrade import batches, unknown_groups
-from gpuboot.kubernetes import node_upgrade as rules
-from gpuboot.kubernetes.cluster_state import KubeadmState
-from gpuboot.kubernetes.node_upgrade import Difference
 from tests.unit.test_runtime import context
 
 SAME: Any = {"version": "595.91.07", "loaded": "595.91.07"}

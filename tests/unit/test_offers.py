@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gpuboot.cluster import offers
+from gpuboot.cluster.cluster_state import NodeStatus
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import sharing
-from gpuboot.kubernetes import offers
-from gpuboot.kubernetes.cluster_state import NodeStatus
 from tests.unit.test_sharing import H100, NODE, shared
 
 

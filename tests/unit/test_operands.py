@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from gpuboot.charts import expected_operands, operator_values
+from gpuboot.cluster import readiness
+from gpuboot.cluster.cluster_state import ClusterState, Workload
+from gpuboot.cluster.operands import Operand
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes import readiness
-from gpuboot.kubernetes.cluster_state import ClusterState, Workload
-from gpuboot.kubernetes.operands import Operand
+from gpuboot.monitoring.charts import expected_operands, operator_values
 from lab.charts import assemble
 from lab.charts.render import Object, helm_binary, render
 

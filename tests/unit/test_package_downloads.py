@@ -16,8 +16,8 @@ from deploys.lib import apt, download_retries
 from deploys.lib.download_retries import with_retries
 from deploys.operations import node_upgrade
 from deploys.operations.node_parts import Parts
-from gpuboot.kubernetes.cluster_state import KubeadmState
-from gpuboot.kubernetes.node_upgrade import Difference
+from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.node_upgrade import Difference
 from tests.unit import apt_host
 from tests.unit.rehearsed_host import UsedHost, fields
 

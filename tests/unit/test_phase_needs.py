@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from gpuboot.cluster import gate
 from gpuboot.hosts import dcgm
-from gpuboot.kubernetes import gate
 
 ROOT = Path(__file__).resolve().parents[2]
 # program -> the module of its name, the constant, and the phase that installs it
 PROGRAMS = {
-    gate.PROGRAM: ("gpuboot.kubernetes.gate", "PROGRAM", "gate"),
+    gate.PROGRAM: ("gpuboot.cluster.gate", "PROGRAM", "gate"),
     dcgm.PROGRAM: ("gpuboot.hosts.dcgm", "PROGRAM", "dcgm"),
 }
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from deploys.facts.details import HelmManifests
-from gpuboot.kubernetes.helm import Release
+from gpuboot.cluster.helm import Release
+from gpuboot.cluster.release_changes import release_changes
+from gpuboot.hosts.package_changes import package_changes
 from gpuboot.plan import Change, Duration, Effect, Plan, Step, Unknown
 from gpuboot.plan.history import WAIT, durations
-from gpuboot.plan.packages import package_changes
-from gpuboot.plan.releases import release_changes
 from gpuboot.plan.terminal import render
 from gpuboot.plan.workloads import effects, object_changes, release_effects
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.pod_crashes import Crash, crash, telling, to_restart
+from gpuboot.cluster.pod_crashes import Crash, crash, telling, to_restart
 
 ENDED_AT = 1_795_348_800.0  # 2026-11-22T12:00:00Z
 FLANNEL: dict[str, Any] = {

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.verify.pod_feed import PodFeed
 
 PATH = "/api/v1/namespaces/gpuboot-verify-1/pods"

@@ -10,8 +10,8 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import Unit, parse
 from gpuboot.hosts.pci import PciDevice
-from gpuboot.hosts.preflight.checks import evaluate
 from gpuboot.hosts.secure_boot import SecureBootState
+from gpuboot.preflight.checks import evaluate
 from tests.unit.test_node_state import ANSWER
 
 H100, T4, P100, GB200 = 0x2330, 0x1EB8, 0x15F8, 0x2941

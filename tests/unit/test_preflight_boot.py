@@ -9,7 +9,7 @@ import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.boot import BootState, ConfigLine
-from gpuboot.hosts.preflight import boot, kubelet
+from gpuboot.preflight import boot, kubelet
 from tests.unit.test_preflight import CLEAN, WORKER, causes
 from tests.unit.test_preflight_platform import ROCKY
 

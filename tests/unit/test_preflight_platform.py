@@ -7,11 +7,11 @@ import pytest
 
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
-from gpuboot.docker.preflight import checks as docker_checks
 from gpuboot.hosts import kernels, platforms
 from gpuboot.hosts.node_state import Unit, parse
-from gpuboot.hosts.preflight import platform as platform_checks
-from gpuboot.hosts.preflight.checks import evaluate
+from gpuboot.preflight import platform as platform_checks
+from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight.docker import checks as docker_checks
 from tests.unit.test_preflight import CLEAN, LEADER, WORKER
 
 KERNEL = "5.14.0-570.el9.x86_64"

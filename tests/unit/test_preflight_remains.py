@@ -11,9 +11,9 @@ from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts.preflight.checks import evaluate
-from gpuboot.hosts.preflight.remains import warnings
 from gpuboot.hosts.remains import EtcdData, EtcdProcess, KubeletState, Remains
+from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight.remains import warnings
 from tests.unit.test_preflight import CLEAN, LEADER, WORKER
 
 NOW = CLEAN.clock

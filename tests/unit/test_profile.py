@@ -9,11 +9,11 @@ import pytest
 from pydantic import ValidationError
 
 from gpuboot.config.settings.profile import TABLE, Profile, thresholds
-from gpuboot.dashboards.classify import classification
+from gpuboot.monitoring.dashboards.classify import classification
+from gpuboot.query.profile.advice import ADVICE
+from gpuboot.query.profile.classes import Context, HostView, classify
+from gpuboot.query.profile.counters import FIELDS, Means
 from gpuboot.telemetry.fields import BY_NAME
-from gpuboot.telemetry.profile.advice import ADVICE
-from gpuboot.telemetry.profile.classes import Context, HostView, classify
-from gpuboot.telemetry.profile.counters import FIELDS, Means
 from tests.unit.profile_samples import FREE, IDLE, LIMITS, NO_NVLINK, TRAINS
 
 

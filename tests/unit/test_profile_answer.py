@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from gpuboot.cli import app, asking
 from gpuboot.config.settings import parse_settings
-from gpuboot.telemetry.profile.answer import ProfileQuestion
-from gpuboot.telemetry.profile.counters import collect
-from gpuboot.telemetry.profile.roofline import peak, position
-from gpuboot.telemetry.profile.text import is_known, text
-from gpuboot.telemetry.questions import from_json
+from gpuboot.query.profile.answer import ProfileQuestion
+from gpuboot.query.profile.counters import collect
+from gpuboot.query.profile.roofline import peak, position
+from gpuboot.query.profile.text import is_known, text
+from gpuboot.query.questions import from_json
 from gpuboot.verify.prometheus import Prometheus
 from tests.unit.profile_samples import (
     FREE,

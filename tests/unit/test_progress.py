@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot.fact_output import FactOutputError
-from gpuboot.hosts.sharing import Offer
-from gpuboot.kubernetes import readiness
-from gpuboot.kubernetes.cluster_state import (
+from gpuboot.cluster import readiness
+from gpuboot.cluster.cluster_state import (
     ClusterState,
     KubeadmState,
     NodeStatus,
@@ -18,6 +16,8 @@ from gpuboot.kubernetes.cluster_state import (
     parse_kubeadm,
     stage,
 )
+from gpuboot.hosts.fact_output import FactOutputError
+from gpuboot.hosts.sharing import Offer
 
 READY = NodeStatus(
     name="cp1",

@@ -10,24 +10,24 @@ from typing import Any, cast, get_args
 import pytest
 import yaml
 
-from gpuboot import dashboards
-from gpuboot.charts.exporter import exporter_values
-from gpuboot.charts.gpu_operator import operator_values
-from gpuboot.charts.monitoring import monitoring_values
-from gpuboot.charts.volumes import USABLE_SHARE
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.settings.cluster import Cluster
-from gpuboot.dashboards.alert_panels import REPAIR
 from gpuboot.docker.compose import project
-from gpuboot.docker.preflight import ports
-from gpuboot.hosts.connectivity import endpoints
-from gpuboot.hosts.preflight import ports as preflight_ports
-from gpuboot.hosts.preflight.checks import Subject, _gpus
-from gpuboot.kubernetes.network_policies import policies
-from gpuboot.rules.alert import Action
-from gpuboot.rules.catalogue import all_alerts
+from gpuboot.monitoring import dashboards
+from gpuboot.monitoring.charts.exporter import exporter_values
+from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.monitoring import monitoring_values
+from gpuboot.monitoring.charts.volumes import USABLE_SHARE
+from gpuboot.monitoring.dashboards.alert_panels import REPAIR
+from gpuboot.monitoring.network_policies import policies
+from gpuboot.monitoring.rules.alert import Action
+from gpuboot.monitoring.rules.catalogue import all_alerts
+from gpuboot.preflight import ports as preflight_ports
+from gpuboot.preflight.checks import Subject, _gpus
+from gpuboot.preflight.connectivity import endpoints
+from gpuboot.preflight.docker import ports
 from gpuboot.verify.checks import hosts
 from gpuboot.verify.findings import LINKS
 from gpuboot.verify.report import build

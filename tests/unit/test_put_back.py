@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deploys.lib.release_drift import put_back
-from gpuboot.kubernetes.release_objects import Drift
+from gpuboot.cluster.release_objects import Drift
 
 
 def commands(kind: str, name: str, namespace: str = "", **other: Any) -> list[str]:

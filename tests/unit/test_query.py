@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from gpuboot.cli import app
 from gpuboot.config.settings import parse_settings
-from gpuboot.telemetry.questions import from_json
-from gpuboot.telemetry.usage_query import UsageQuery, text
+from gpuboot.query.questions import from_json
+from gpuboot.query.usage_query import UsageQuery, text
 from gpuboot.verify import http_reader
 from gpuboot.verify.prometheus import Prometheus
 from tests.unit.test_usage import FREE, USED, UTIL, Fake, samples

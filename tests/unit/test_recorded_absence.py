@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from gpuboot.cluster.managed_objects import Key
 from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import of
 from gpuboot.diagnose.model import Finding, diagnose
 from gpuboot.diagnose.recording import ClusterRecording, Recording
 from gpuboot.diagnose.workloads import Workload
-from gpuboot.kubernetes.components import Missing
-from gpuboot.kubernetes.managed_objects import Key
+from gpuboot.monitoring.components import Missing
 from tests.unit.diagnose_site import COREDNS, EXPORTERS, cluster, site
 
 RECORDED = json.loads(

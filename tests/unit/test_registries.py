@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from gpuboot.config import local_files
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.hosts import registries
+from gpuboot.site import local_files
 
 WORD = 'p"w\\d$ é🔑'
 

@@ -12,7 +12,7 @@ from pyinfra.api.state import State
 
 from deploys.lib import answers, changes, remote, waiting
 from deploys.operations import kubeadm_join
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
+from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
 
 GPU1 = NodeStatus(
     name="gpu1", address="", kubelet="", ready=False, message="", allocatable={}, labels={},

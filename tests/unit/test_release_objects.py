@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.helm import Release
-from gpuboot.kubernetes.managed_objects import ManagedObjects, ManagedSecret, Object
-from gpuboot.kubernetes.release_objects import (
+from gpuboot.cluster.helm import Release
+from gpuboot.cluster.managed_objects import ManagedObjects, ManagedSecret, Object
+from gpuboot.cluster.release_objects import (
     Drift,
     confirmed,
     drifted,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deploys.facts.remains import FUNCTIONS
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.remains import EtcdProcess, Remains, parse
 
 SHELLS = ("dash", "busybox sh", "bash --posix")

@@ -15,7 +15,7 @@ from deploys.operations import remediate as operations
 from deploys.operations.remediate import LEASE, SiteLock
 from deploys.run.lock import LockError
 from gpuboot.cli import app, runs
-from gpuboot.kubernetes.repair import STEPS, report
+from gpuboot.repair import STEPS, report
 from gpuboot.verify import lease
 from tests.unit.repair_site import RECOVERY_RESET, Site, site
 

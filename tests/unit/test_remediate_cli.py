@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from deploys.operations import remediate as operations
 from gpuboot.cli import app, runs
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.repair_keys import STOP
+from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.repair_keys import STOP
 from tests.documents import ROOT
 from tests.unit.repair_site import HEALTH, HOT, REMAP, XID_79, XID_119, Site, site
 

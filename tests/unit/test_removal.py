@@ -13,14 +13,14 @@ from pyinfra.api.state import State
 from deploys.lib import commands, remote
 from deploys.lib.remote import RemoteError
 from deploys.operations import removal as operations
-from gpuboot.charts import remade_claims
+from gpuboot.cluster import removal
+from gpuboot.cluster.budgets import Budget
+from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.drain import NodePods, Pod
+from gpuboot.cluster.node_volumes import NodeVolume
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes import removal
-from gpuboot.kubernetes.budgets import Budget
-from gpuboot.kubernetes.cluster_state import KubeadmState
-from gpuboot.kubernetes.drain import NodePods, Pod
-from gpuboot.kubernetes.node_volumes import NodeVolume
+from gpuboot.monitoring.charts import remade_claims
 
 
 def node(name: str, role: Any = "worker", leader: bool = False) -> Node:

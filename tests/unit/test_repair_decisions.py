@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpuboot.kubernetes.repair import model
-from gpuboot.kubernetes.repair.model import Past, Repair
-from gpuboot.kubernetes.repair_keys import PAST_KEY, STATE_KEY
+from gpuboot.cluster.repair_keys import PAST_KEY, STATE_KEY
+from gpuboot.repair import model
+from gpuboot.repair.model import Past, Repair
 from tests.unit.repair_site import (
     GPU_LOST,
     HEALTH,

@@ -16,13 +16,13 @@ from deploys.lib.remote import RemoteError
 from deploys.operations import repair, verify
 from deploys.operations.reboot import RebootError, RebootRefusedError
 from deploys.operations.repair import Hands
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.diagnose.recording import Recording
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.repair.controller import UndecidedError
-from gpuboot.kubernetes.repair.model import Repair
+from gpuboot.repair.controller import UndecidedError
+from gpuboot.repair.model import Repair
 from gpuboot.verify.findings import Finding
 
 NODES = [

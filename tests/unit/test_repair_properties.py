@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.repair_keys import BREAKER, STATE_KEY
 from gpuboot.config.settings.upgrade import batch_size
-from gpuboot.kubernetes.repair.controller import Controller
-from gpuboot.kubernetes.repair.decide import decide
-from gpuboot.kubernetes.repair.model import OUT
-from gpuboot.kubernetes.repair.observe import NODES, observe, parse_node
-from gpuboot.kubernetes.repair_keys import BREAKER, STATE_KEY
+from gpuboot.repair.controller import Controller
+from gpuboot.repair.decide import decide
+from gpuboot.repair.model import OUT
+from gpuboot.repair.observe import NODES, observe, parse_node
 from tests.unit.repair_site import (
     GPU_LOST,
     HEALTH,

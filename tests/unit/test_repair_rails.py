@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.repair_keys import BREAKER, STATE_KEY, STOP
 from gpuboot.config.settings.remediate import within
-from gpuboot.kubernetes.repair import model
-from gpuboot.kubernetes.repair_keys import BREAKER, STATE_KEY, STOP
+from gpuboot.repair import model
 from tests.unit.repair_site import (
     RECOVERY_RESET,
     REMAP,

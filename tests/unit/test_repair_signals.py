@@ -6,18 +6,10 @@ import pytest
 
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.health_watches import UNKNOWN, Card
-from gpuboot.kubernetes.repair.model import GpuNode
-from gpuboot.kubernetes.repair.signals import (
-    NEVER,
-    Case,
-    Ignored,
-    Signal,
-    case_of,
-    of_alert,
-    of_node,
-)
-from gpuboot.rules.catalogue import all_alerts
-from gpuboot.rules.xid import FATAL, classes
+from gpuboot.monitoring.rules.catalogue import all_alerts
+from gpuboot.monitoring.rules.xid import FATAL, classes
+from gpuboot.repair.model import GpuNode
+from gpuboot.repair.signals import NEVER, Case, Ignored, Signal, case_of, of_alert, of_node
 from tests.unit.repair_site import (
     GPU_LOST,
     HEALTH,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuboot.config.settings import parse_settings as settings
-from gpuboot.rules.catalogue import all_alerts
+from gpuboot.monitoring.rules.catalogue import all_alerts
 from gpuboot.verify.findings import LINKS, Finding
 from gpuboot.verify.firing_alerts import firing_alerts
 from gpuboot.verify.report import Report, load, write

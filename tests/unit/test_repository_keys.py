@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from deploys.facts.packages import KEYS
-from gpuboot.fact_output import Fields
 from gpuboot.hosts import node_state
-from gpuboot.hosts.preflight.repository_keys import warnings
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.repository_keys import RepositoryKey, parse
+from gpuboot.preflight.repository_keys import warnings
 from tests.unit import apt_host
 from tests.unit.apt_host import Key
 from tests.unit.test_node_state import ANSWER

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from gpuboot import rules
+from gpuboot.cluster.service_scrape import JOB as SERVICES
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.dashboards import boards, dashboards
-from gpuboot.dashboards.spec import Column, Dashboard, Panel, Query
 from gpuboot.docker.compose.prometheus import monitoring_rules
-from gpuboot.kubernetes.service_scrape import JOB as SERVICES
-from gpuboot.rules import Alert, Record, Requirement
-from gpuboot.rules.requirements import available_sources
+from gpuboot.monitoring import rules
+from gpuboot.monitoring.dashboards import boards, dashboards
+from gpuboot.monitoring.dashboards.spec import Column, Dashboard, Panel, Query
+from gpuboot.monitoring.rules import Alert, Record, Requirement
+from gpuboot.monitoring.rules.requirements import available_sources
 from gpuboot.telemetry import collected
 from gpuboot.telemetry.expressions import metric_names
 

@@ -13,12 +13,12 @@ from pyinfra.api.command import FunctionCommand
 
 from deploys.operations.restore import LeaderBootstrap, restored
 from deploys.operations.restored_volumes import BackupVolumes
+from gpuboot.cluster import restore
+from gpuboot.cluster.backup import Backup, Backups
+from gpuboot.cluster.restore import LiveData, Source
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
-from gpuboot.fact_output import Fields
-from gpuboot.kubernetes import restore
-from gpuboot.kubernetes.backup import Backup, Backups
-from gpuboot.kubernetes.restore import LiveData, Source
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.templates import render
 
 OLD = Backup("20261121T000000Z-timer", 1.0, "timer", "cp1", "v1.36.3", "etcd:1", "c1", 100, 90, 64)

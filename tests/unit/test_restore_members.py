@@ -9,9 +9,9 @@ from pyinfra.api.command import FunctionCommand
 
 from deploys.operations.restore import restored
 from deploys.operations.restored_volumes import BackupVolumes
-from gpuboot.kubernetes import restore
-from gpuboot.kubernetes.backup import Backup
-from gpuboot.kubernetes.restore import Source
+from gpuboot.cluster import restore
+from gpuboot.cluster.backup import Backup
+from gpuboot.cluster.restore import Source
 
 OLD = Backup("20261121T000000Z-timer", 1.0, "timer", "cp1", "v1.36.3", "etcd:1", "c1", 100, 90, 64)
 

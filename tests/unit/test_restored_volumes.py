@@ -17,9 +17,8 @@ from pyinfra.api.exceptions import PyinfraError
 from deploys.lib import ending, local_volumes, remote
 from deploys.operations import restored_volumes
 from deploys.operations.restored_volumes import BackupVolumes, _checked, _returned
-from gpuboot.config.exit_codes import COULD_NOT_TELL, FAILED, OK
-from gpuboot.kubernetes.backup import Backup
-from gpuboot.kubernetes.local_volumes import (
+from gpuboot.cluster.backup import Backup
+from gpuboot.cluster.local_volumes import (
     Folder,
     LocalVolume,
     Outlook,
@@ -29,7 +28,8 @@ from gpuboot.kubernetes.local_volumes import (
     parse_folders,
     question_lines,
 )
-from gpuboot.kubernetes.restore import Source
+from gpuboot.cluster.restore import Source
+from gpuboot.config.exit_codes import COULD_NOT_TELL, FAILED, OK
 from gpuboot.templates import render
 from gpuboot.verify.report.run import last_lines, run_html
 from tests.unit.test_backup import Machine

@@ -10,9 +10,9 @@ from pyinfra.api.command import FunctionCommand
 from deploys.facts.kubeadm import PodIssues
 from deploys.lib import crash_loops, waiting
 from deploys.operations import rollout
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
-from gpuboot.kubernetes.pod_crashes import Crash
-from gpuboot.kubernetes.readiness import (
+from gpuboot.cluster.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
+from gpuboot.cluster.pod_crashes import Crash
+from gpuboot.cluster.readiness import (
     Part,
     Progress,
     all_of,
@@ -20,7 +20,7 @@ from gpuboot.kubernetes.readiness import (
     policy_ready,
     workloads_ready,
 )
-from gpuboot.kubernetes.stuck import Stuck
+from gpuboot.cluster.stuck import Stuck
 
 
 class Host:

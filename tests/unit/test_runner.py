@@ -10,15 +10,15 @@ from typing import Any, cast
 
 import pytest
 
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.monitoring.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.verify import pod_feed, workload
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.findings import verdict
 from gpuboot.verify.metrics_wait import settle_s
 from gpuboot.verify.pod_feed import PodFeed
 from gpuboot.verify.runner import VerificationResult, simulated, verify
-from gpuboot.verify.stack_objects import ExpectedObjects, ObservedObjects
 from tests.unit.evidence import SIZES, host, of, uuid
 from tests.unit.fake_cluster import FakeCluster
 

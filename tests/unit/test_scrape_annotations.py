@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.charts.scrape_annotations import scrape_configs
 from gpuboot.config.settings import parse_settings
+from gpuboot.monitoring.charts.scrape_annotations import scrape_configs
 from tests.tools import promtool
 
 SETTINGS = parse_settings({"monitoring": {"scrape_annotations": True}})

@@ -11,7 +11,7 @@ from deploys.facts.batch import Batch, Request
 from deploys.facts.helm import HelmRelease
 from deploys.facts.kubectl import SecretDigests
 from deploys.operations.secrets import digests
-from gpuboot.kubernetes.helm import Release, release_path
+from gpuboot.cluster.helm import Release, release_path
 from tests.cluster_answers import item_list, make_object, revision, served
 
 SECRETS = "/api/v1/namespaces/w/secrets"

@@ -17,7 +17,7 @@ from deploys.facts.secure_boot import FUNCTION
 from deploys.lib import answers
 from deploys.lib.remote import RemoteError
 from deploys.operations import secure_boot as operation
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.secure_boot import (
     SecureBootState,
     Standing,

@@ -12,9 +12,9 @@ import pytest
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts.preflight import driver
-from gpuboot.hosts.preflight.checks import evaluate
 from gpuboot.hosts.secure_boot import SecureBootState, standing, standing_of_next
+from gpuboot.preflight import driver
+from gpuboot.preflight.checks import evaluate
 from tests.unit.test_preflight import CLEAN, WORKER
 from tests.unit.test_secure_boot import CANONICAL, DEBIAN, DKMS, KEYS, UBUNTU, Machine
 from tests.unit.test_secure_boot import machine as machine  # a fixture

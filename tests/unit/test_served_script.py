@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deploys.facts.served import ServedVersions
-from gpuboot.fact_output import answer
+from gpuboot.hosts.fact_output import answer
 
 HELM = str(Path(sys.executable).with_name("helm"))
 CHART = (

@@ -15,9 +15,9 @@ from typing import Any, cast
 import pytest
 from kubernetes.client import V1Pod
 
-from gpuboot.charts import monitoring_values
+from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.api import Cluster
+from gpuboot.monitoring.charts import monitoring_values
 from gpuboot.verify import outside_name, service_probe
 from gpuboot.verify.checks import services as checks
 from gpuboot.verify.evidence import ServiceProbeResult

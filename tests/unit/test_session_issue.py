@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.verify import session as module
 from gpuboot.verify.session import Session
 

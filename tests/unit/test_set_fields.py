@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.set_fields import field_differences
+from gpuboot.cluster.set_fields import field_differences
 
 # a Deployment as a chart has it, and as the API server then shows it
 DESIRED = {

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpuboot.kubernetes import hooks
-from gpuboot.kubernetes.cluster_state import NodeStatus, PodIssue
-from gpuboot.kubernetes.stuck import (
+from gpuboot.cluster import hooks
+from gpuboot.cluster.cluster_state import NodeStatus, PodIssue
+from gpuboot.cluster.stuck import (
     CERTAIN_S,
     UNCERTAIN_S,
     WHILE_OTHERS_START_S,

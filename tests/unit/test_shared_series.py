@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from gpuboot.hosts.mig_devices import Instance
 from gpuboot.verify.checks import metrics as checks
 from gpuboot.verify.checks.attribution import attribution
 from gpuboot.verify.checks.metrics import Limits
 from gpuboot.verify.evidence import ExporterScrape, GpuPod, Reading
 from gpuboot.verify.findings import Finding
-from gpuboot.verify.mig_devices import Instance
 from gpuboot.verify.prometheus import Prometheus, gpu_readings, parse_exposition
 from tests.unit.evidence import evidence, metrics, only, series, uuid, workload_result
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.charts import operator_values
 from gpuboot.config.inventory import Node
-from gpuboot.config.load import load
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.hosts import sharing, sharing_checks
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.pci import PciDevice
+from gpuboot.monitoring.charts import operator_values
+from gpuboot.site.load import load
 from tests.unit.test_node_state import ANSWER
 
 H100, H200, A100_40, T4, V100 = 0x2330, 0x2335, 0x20B0, 0x1EB8, 0x1DB5

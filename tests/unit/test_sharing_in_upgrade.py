@@ -11,7 +11,7 @@ import pytest
 from deploys.lib import answers, node_sharing, planned_drains
 from deploys.lib.node_sharing import Sharing
 from deploys.operations import sharing
-from gpuboot.kubernetes.cluster_state import NodeStatus
+from gpuboot.cluster.cluster_state import NodeStatus
 from tests.unit.test_sharing_operation import (
     CDI,
     LABEL,

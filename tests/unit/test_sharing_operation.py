@@ -15,9 +15,9 @@ from deploys.lib import changes, node_sharing, waiting
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.node_sharing import Turn
 from deploys.operations import sharing
+from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
+from gpuboot.cluster.readiness import Progress
 from gpuboot.hosts.sharing import PLUGIN_LABEL, Offer
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
-from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change, Effect
 
 LABELS: dict[str, str | None] = {

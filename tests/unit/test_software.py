@@ -10,10 +10,10 @@ import pytest
 from deploys.facts import node
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.fact_output import Fields
+from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.node_state import Unit
-from gpuboot.hosts.preflight import software
 from gpuboot.hosts.software import Software, parse
+from gpuboot.preflight import software
 from tests.unit.test_preflight import CLEAN, WORKER
 
 DOCKER = Node("d1", "d1", "10.0.0.5", "docker", 1, leader=False)

@@ -9,10 +9,10 @@ import pytest
 
 from deploys.operations import in_force as compared
 from deploys.operations import static_pods as operation
+from gpuboot.cluster.cluster_state import ClusterState, KubeadmState
+from gpuboot.cluster.in_force import InForce
+from gpuboot.cluster.static_pods import StaticPods, is_running, parse
 from gpuboot.hosts.boot import ConfigLine
-from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState
-from gpuboot.kubernetes.in_force import InForce
-from gpuboot.kubernetes.static_pods import StaticPods, is_running, parse
 from tests.unit.recordings import in_force
 
 PLANTED = parse(in_force()["planted"]["static_pods"])

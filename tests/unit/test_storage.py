@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from deploys.facts.volumes import Removed, RemovedVolumes
+from gpuboot.cluster.storage import default_change, local_path, missing_class
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes.storage import default_change, local_path, missing_class
 
 
 def objects(settings: Settings) -> dict[str, dict[str, Any]]:

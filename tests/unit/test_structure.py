@@ -11,6 +11,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("gpuboot", "deploys", "lab", "bench", "tests")
 FINDER = "found_in("  # its caller imports every module of the packages that it names
+# of gpuboot/, from the ground up: each package imports itself and those before it
+PACKAGE_ORDER = (
+    "config", "plan", "templates", "hosts", "telemetry", "cluster", "monitoring", "preflight",
+    "mirror", "verify", "diagnose", "repair", "usage", "query", "docker", "site", "docs", "cli",
+)  # fmt: skip
 MOST_ENTRIES = 19  # of gpuboot/, as a person sees them
 MOST_LINES = 300  # of a file: more is two subjects
 MOST_FUNCTION_LINES = 40  # more does not fit on a screen
@@ -79,6 +84,22 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_packages_import_only_those_below_them() -> None:
+    known_modules = modules()
+    assert {path.stem for path in (ROOT / "gpuboot").iterdir()} - {"__init__", "__pycache__"} == {
+        *PACKAGE_ORDER
+    }
+    upward = [
+        f"{name} -> {other}"
+        for name, path in known_modules.items()
+        if name.startswith("gpuboot.")
+        for other in imports(path, known_modules)
+        if other.startswith("gpuboot.")
+        and PACKAGE_ORDER.index(name.split(".")[1]) < PACKAGE_ORDER.index(other.split(".")[1])
+    ]
+    assert upward == []
 
 
 def test_gpuboot_can_be_taken_in_at_a_glance() -> None:

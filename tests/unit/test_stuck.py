@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes import pod_issues
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
-from gpuboot.kubernetes.pod_crashes import Crash
-from gpuboot.kubernetes.readiness import (
+from gpuboot.cluster import pod_issues
+from gpuboot.cluster.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
+from gpuboot.cluster.pod_crashes import Crash
+from gpuboot.cluster.readiness import (
     Progress,
     all_of,
     network_ready,
@@ -21,7 +21,7 @@ from gpuboot.kubernetes.readiness import (
     policy_ready,
     workloads_ready,
 )
-from gpuboot.kubernetes.stuck import (
+from gpuboot.cluster.stuck import (
     CERTAIN_S,
     UNCERTAIN_S,
     WHILE_OTHERS_START_S,

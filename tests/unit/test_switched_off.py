@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.charts import claim_names, monitoring_values
-from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes import volumes
-from gpuboot.kubernetes.helm import Release
-from gpuboot.kubernetes.switched_off import (
+from gpuboot.cluster import volumes
+from gpuboot.cluster.helm import Release
+from gpuboot.cluster.switched_off import (
     Contents,
     contents_paths,
     leaving,
@@ -20,7 +18,9 @@ from gpuboot.kubernetes.switched_off import (
     shown_objects,
     stale_labels,
 )
-from gpuboot.kubernetes.volumes import Claim, Volume, Volumes, parse_volumes
+from gpuboot.cluster.volumes import Claim, Volume, Volumes, parse_volumes
+from gpuboot.config.settings import parse_settings
+from gpuboot.monitoring.charts import claim_names, monitoring_values
 from tests.cluster_answers import item_list, make_object, packed
 
 Object = dict[str, Any]

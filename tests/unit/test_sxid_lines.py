@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuboot.rules.sxid_lines import ALWAYS_FATAL, SxidLine, parse
+from gpuboot.monitoring.rules.sxid_lines import ALWAYS_FATAL, SxidLine, parse
 
 # recorded: the data set LHRS-UM-FERI/MENTHOS-dataset-rootcause
 FATAL = "nvidia-nvswitch0: SXid (PCI:0000:c2:00.0): 20034, Fatal, Link 28 LTSSM Fault Up"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpuboot.config.load import load
+from gpuboot.cluster import manifests, teams
 from gpuboot.config.settings import SettingsError, parse_settings
-from gpuboot.kubernetes import manifests, teams
+from gpuboot.site.load import load
 
 MIXED = {"gpu_operator": {"mig_strategy": "mixed"}}
 VISION = {"gpus": 8, "mig": {"1g.10gb": 14, "1g.10gb+me": 1}, "priority": 100}

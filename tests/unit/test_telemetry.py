@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpuboot import telemetry
-from gpuboot.config.load import load
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.config.versions import LOWEST_EXPORTER, parse
+from gpuboot.site.load import load
 from gpuboot.telemetry import (
     BY_NAME,
     FIELDS,

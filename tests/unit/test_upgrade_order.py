@@ -12,13 +12,13 @@ from deploys.operations import kubeadm_upgrade, kubelet_upgrade, node_upgrade
 from deploys.operations.kubelet_upgrade import KubeletPart
 from deploys.phases import kubernetes
 from deploys.run.context import Context
+from gpuboot.cluster import version_skew
+from gpuboot.cluster.cluster_state import ClusterState, KubeadmState, parse_etcd_health
+from gpuboot.cluster.node_upgrade import Difference
+from gpuboot.cluster.readiness import Progress
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.settings.upgrade import batch_size
-from gpuboot.kubernetes import version_skew
-from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState, parse_etcd_health
-from gpuboot.kubernetes.node_upgrade import Difference
-from gpuboot.kubernetes.readiness import Progress
 
 HALF = {"cp1": "1.36.3", "cp2": "1.35.4"}
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot.telemetry.latest_samples import Value
-from gpuboot.telemetry.usage import Answer, Usage
+from gpuboot.query.latest_samples import Value
+from gpuboot.query.usage import Answer, Usage
 from gpuboot.verify.prometheus import Prometheus, PrometheusError
 
 NOW = 10_000.0

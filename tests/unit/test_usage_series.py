@@ -14,10 +14,10 @@ import typer
 from deploys.operations import query as operations
 from gpuboot.cli import ranges as command
 from gpuboot.cli import runs
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.api import ClusterError
-from gpuboot.telemetry import questions
-from gpuboot.telemetry.questions import Question
+from gpuboot.query import questions
+from gpuboot.query.questions import Question
 from gpuboot.usage.cost.question import CostQuestion
 from gpuboot.usage.ranges import RangeQuestion, answered, read
 from gpuboot.usage.series import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.kubernetes.values import keeping
+from gpuboot.cluster.values import keeping
 
 PATH = ("devicePlugin", "config", "data")
 

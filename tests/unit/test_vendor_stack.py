@@ -16,7 +16,7 @@ from deploys.facts.node import SCRIPT
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import Unit, parse
-from gpuboot.hosts.preflight import driver
+from gpuboot.preflight import driver
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_preflight import CLEAN, WORKER
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker import checks as docker_checks
-from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify import refusals
 from gpuboot.verify.checks import chain, operating_system
 from gpuboot.verify.evidence import Evidence

@@ -9,9 +9,9 @@ import pytest
 from pyinfra.api.exceptions import PyinfraError
 
 from deploys.operations import verify_deep
+from gpuboot.cluster.api import Cluster
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.checks import chain
 from gpuboot.verify.deep import files, load, runner
 from gpuboot.verify.deep.answers import Answer, DeepAnswers, NodeAnswers

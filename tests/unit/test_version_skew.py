@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster import version_skew
+from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
+from gpuboot.cluster.deprecated_apis import DeprecatedApi, DeprecatedApis, warnings
 from gpuboot.config.inventory import Node
-from gpuboot.kubernetes import version_skew
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
-from gpuboot.kubernetes.deprecated_apis import DeprecatedApi, DeprecatedApis, warnings
 
 LEADER = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=0, leader=True)
 WORKER = Node("gpu1.example.com", "gpu1", "192.0.2.21", "worker", gpus=8, leader=False)

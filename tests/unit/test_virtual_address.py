@@ -11,15 +11,15 @@ from typing import Any, cast
 
 import pytest
 
+from gpuboot.cluster import kubeadm
+from gpuboot.cluster import virtual_address as virtual
+from gpuboot.cluster.endpoint import decided
+from gpuboot.cluster.virtual_address import Neighbour
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Cluster, Settings, parse_settings
 from gpuboot.hosts.boot import BootState
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.kubernetes import kubeadm
-from gpuboot.kubernetes import virtual_address as virtual
-from gpuboot.kubernetes.endpoint import decided
-from gpuboot.kubernetes.virtual_address import Neighbour
 
 CP1, CP2, CP3 = (
     Node(f"cp{i}", f"node{i}", f"10.0.0.{i}", "control_plane", gpus=0, leader=i == 1)

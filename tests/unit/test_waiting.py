@@ -10,9 +10,9 @@ import pytest
 
 from deploys.lib import waiting
 from deploys.lib.commands import failure
-from gpuboot.kubernetes.news import News
-from gpuboot.kubernetes.readiness import Progress
-from gpuboot.kubernetes.stuck import Stuck
+from gpuboot.cluster.news import News
+from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.stuck import Stuck
 
 HOST: Any = SimpleNamespace(print_prefix="[cp1] ")
 

@@ -14,11 +14,11 @@ from deploys.operations import api_endpoint
 from deploys.operations import virtual_address as operations
 from deploys.phases import api_endpoint as phase
 from deploys.run.context import Context
+from gpuboot.cluster.endpoint import decided
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Cluster
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.kubernetes.endpoint import decided
 from tests.unit.test_virtual_address import (
     CP1,
     CP2,

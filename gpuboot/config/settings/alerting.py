@@ -10,7 +10,7 @@ from gpuboot.config.settings.base import Duration, Mail, Model, Period, Smarthos
 from gpuboot.config.settings.secret import Secret
 
 Severity = Literal["critical", "warning", "info"]
-# What an XID asks for; `gpuboot/rules/xid.toml` gives each code one of them.
+# What an XID asks for; `gpuboot/monitoring/rules/xid.toml` gives each code one of them.
 XidClass = Literal["reboot", "reset", "nvlink", "inspect", "application", "information", "context"]
 
 

@@ -20,7 +20,9 @@ from gpuboot.diagnose.causes import (
     rights,
     runtime,
 )
-from gpuboot.diagnose.causes import refused as refused
+from gpuboot.diagnose.causes import (
+    refusals as refused,
+)
 
 TABLE = (
     *hosts.TABLE,

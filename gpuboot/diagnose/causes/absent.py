@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuboot.cluster.managed_objects import Key
 from gpuboot.diagnose.causes.followers import ALL, followers
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
-from gpuboot.kubernetes.components import STATIC_PODS
-from gpuboot.kubernetes.managed_objects import Key
+from gpuboot.monitoring.components import STATIC_PODS
 
 _MAX_SHOWN = 12
 _GOES_S = 60.0  # a namespace may take that long to be deleted

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuboot.cluster.gate import CONDITION, KEY
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Sighting
-from gpuboot.kubernetes.gate import CONDITION, KEY
 
 
 def gate_closed(facts: Facts) -> Iterator[Sighting]:

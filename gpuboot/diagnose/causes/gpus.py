@@ -10,8 +10,8 @@ from gpuboot.diagnose.facts import Facts, Host
 from gpuboot.diagnose.lines import Line
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.hosts import fabric
-from gpuboot.rules import sxid_lines, xid, xid_lines
-from gpuboot.rules.xid_lines import XidLine
+from gpuboot.monitoring.rules import sxid_lines, xid, xid_lines
+from gpuboot.monitoring.rules.xid_lines import XidLine
 
 _MANAGER = "nvidia-fabricmanager"
 _INIT = re.compile(r"NVRM: GPU (\S+?):? RmInitAdapter failed|NVRM: RmInitAdapter failed")

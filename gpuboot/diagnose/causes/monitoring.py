@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpuboot.cluster.selectors import matches
 from gpuboot.diagnose.causes.exporter import exporters
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.diagnose.paths import MONITORS
-from gpuboot.kubernetes.selectors import matches
 
 _GPU = ("dcgm", "gpu")
 

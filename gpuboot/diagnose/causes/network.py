@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from gpuboot.diagnose.facts import RECENT_S, Facts, Host
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.hosts.packet_verdict import Flow, judge
-from gpuboot.hosts.preflight import firewall, firewall_remedies
+from gpuboot.preflight import firewall, firewall_remedies
 
 _VXLAN = 50  # bytes around a packet: IPv4, UDP, VXLAN, Ethernet
 _STRICT = 1

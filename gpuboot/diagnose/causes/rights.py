@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuboot.cluster.open_rights import INTENT_ANNOTATION
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Sighting
-from gpuboot.kubernetes.open_rights import INTENT_ANNOTATION
 
 
 def open_rights(facts: Facts) -> Iterator[Sighting]:

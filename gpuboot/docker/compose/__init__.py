@@ -11,13 +11,13 @@ from typing import Any
 
 import yaml
 
-from gpuboot import alerting, dashboards, rules
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.docker.compose import grafana, prometheus, services
 from gpuboot.docker.compose.files import COMPOSE, NAME, File, Project, Reload, without_variables
 from gpuboot.docker.compose.services import GRAFANA, NOBODY_UID
+from gpuboot.monitoring import alerting, dashboards, rules
 from gpuboot.telemetry.collectors import collectors
 
 __all__ = ["COMPOSE", "NAME", "File", "Project", "project"]

@@ -6,14 +6,14 @@ own networks may be the site's elsewhere, and names resolve as they do on the ho
 
 from __future__ import annotations
 
-from gpuboot.charts.volumes import usable_size
+from gpuboot.cluster.backup import METRICS_FOLDER
+from gpuboot.config.compose_images import image
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.docker.compose import grafana
 from gpuboot.docker.compose.files import Object, bind_mount
-from gpuboot.docker.compose.images import image
-from gpuboot.kubernetes.backup import METRICS_FOLDER
+from gpuboot.monitoring.charts.volumes import usable_size
 
 NOBODY_UID = 65534  # as Prometheus' images run
 GRAFANA = 472  # as Grafana's image runs

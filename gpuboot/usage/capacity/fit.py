@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
-from gpuboot.kubernetes import gate
+from gpuboot.cluster import gate
+from gpuboot.hosts.mig_devices import MIG_PREFIX
 from gpuboot.verify.kube_objects import GPU_RESOURCES, requested, untolerated_taint
-from gpuboot.verify.mig_devices import MIG_PREFIX
 
 Json = Mapping[str, Any]
 PATHS = {"nodes": "/api/v1/nodes", "pods": "/api/v1/pods"}

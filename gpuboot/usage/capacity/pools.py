@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpuboot.rules.promql import RESOURCES
+from gpuboot.monitoring.rules.promql import RESOURCES
 from gpuboot.usage.capacity.backtest import quantile
 from gpuboot.usage.capacity.hourly import HOUR, Hourly, hourly
 from gpuboot.usage.series import History, SeriesError, StepSeries, Window

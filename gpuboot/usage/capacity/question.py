@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import ClusterError
 from gpuboot.usage import ranges
 from gpuboot.usage.capacity import fit
 from gpuboot.usage.ranges import RangeQuestion

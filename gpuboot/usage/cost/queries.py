@@ -7,14 +7,14 @@ and would bill a pod of one hour for the whole day.
 
 from __future__ import annotations
 
-from gpuboot.rules.promql import (
+from gpuboot.monitoring.rules.promql import (
     BLANK_NS,
     DEVICE,
     RESOURCES,
     closed_nodes,
     shown_by_exporter,
 )
-from gpuboot.rules.recording_use import held_power, part_of_device
+from gpuboot.monitoring.rules.recording_use import held_power, part_of_device
 
 RESOLUTION_S = 60
 _CARD = "node, UUID, modelName"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gpuboot.cluster import backup, backup_copy, certificates
+from gpuboot.cluster.certificates import DAY_S, Certificate
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.backup import Backup
-from gpuboot.kubernetes import backup, backup_copy, certificates
-from gpuboot.kubernetes.certificates import DAY_S, Certificate
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding, FindingBuilder

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from gpuboot.hosts.mig_devices import uses_mig
 from gpuboot.verify.checks import pod_remedies
 from gpuboot.verify.checks.layout import expected_resources, other_layout, unsupported_layout
 from gpuboot.verify.checks.operating_system import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.devices import GPU_RESOURCE, Device, Host, MigStrategy
 from gpuboot.verify.evidence import Evidence, GpuPod, KubeNode, WorkloadResult
 from gpuboot.verify.findings import Finding, FindingBuilder
-from gpuboot.verify.mig_devices import uses_mig
 
 PLUGIN_REMEDY = (
     "read the device plugin's log on this node (`kubectl -n gpu-operator logs -l "

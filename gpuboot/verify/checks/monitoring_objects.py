@@ -8,10 +8,10 @@ from typing import Any
 
 import yaml
 
-from gpuboot.rules import RULES_INFO_METRIC
+from gpuboot.monitoring.rules import RULES_INFO_METRIC
+from gpuboot.monitoring.stack_objects import Claim, ExpectedObjects, ObservedObjects
 from gpuboot.verify.evidence import Evidence, Metrics
 from gpuboot.verify.findings import Finding, FindingBuilder
-from gpuboot.verify.stack_objects import Claim, ExpectedObjects, ObservedObjects
 
 RULE_GROUP_PREFIX = "gpuboot-"  # of our rule groups' names
 DEPLOY_REMEDY = "run deploys/site.py, which applies it"

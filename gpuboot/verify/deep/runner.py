@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify import kube_objects
 from gpuboot.verify.deep import pairs as pairs_of
 from gpuboot.verify.deep import plan as plans_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from gpuboot.cluster import gate
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes import gate
 from gpuboot.verify.devices import GPU_RESOURCE
 from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.load import program

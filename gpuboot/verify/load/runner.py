@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify import kube_objects
 from gpuboot.verify.evidence import KubeNode
 from gpuboot.verify.kube_objects import Json

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from gpuboot.hosts.mig_devices import Instance
 from gpuboot.verify.devices import Gpu, Host
 from gpuboot.verify.findings import PHYSICAL_LINKS, ROW_LINKS, Finding, Status, worst
 from gpuboot.verify.gaps import with_gaps
-from gpuboot.verify.mig_devices import Instance
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
 
 

@@ -8,8 +8,8 @@ import json
 import os
 
 from deploys.lib import open_command
-from gpuboot.fact_output import answer
 from gpuboot.hosts import run_lock
+from gpuboot.hosts.fact_output import answer
 from tests.noise import own
 from tests.plan.inventories.counted import control_plane, workers
 

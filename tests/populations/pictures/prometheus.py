@@ -12,9 +12,9 @@ from typing import Any
 import requests
 import yaml
 
-from gpuboot import rules
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.settings.base import seconds
+from gpuboot.monitoring import rules
 from gpuboot.telemetry.expressions import metric_names
 from lab.dashboard_preview.draw import prometheus_query
 from lab.dashboard_preview.panels import TimeRange

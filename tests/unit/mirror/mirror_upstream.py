@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from gpuboot.hosts.mirror import release
-from gpuboot.hosts.mirror.signing import Home
+from gpuboot.mirror import release
+from gpuboot.mirror.signing import Home
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

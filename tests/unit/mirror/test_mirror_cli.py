@@ -18,8 +18,8 @@ from deploys.run import offline
 from gpuboot.cli import app
 from gpuboot.cli import mirror as commands
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts.mirror import manifest
-from gpuboot.hosts.mirror.wanted import Site
+from gpuboot.mirror import manifest
+from gpuboot.mirror.requirements import Site
 from tests.unit.mirror.mirror_site import DISTRIBUTION, filled
 from tests.unit.mirror.mirror_upstream import Upstream
 

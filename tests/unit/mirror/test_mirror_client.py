@@ -14,7 +14,7 @@ import pytest
 from pydantic import SecretStr
 from requests.adapters import HTTPAdapter
 
-from gpuboot.hosts.mirror.client import Client, FetchError, Login
+from gpuboot.mirror.client import Client, FetchError, Login
 from tests.unit.mirror.mirror_upstream import Fault, Upstream, running
 
 PIECE = 1 << 16

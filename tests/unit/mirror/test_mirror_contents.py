@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from gpuboot.config.inventory import Node
-from gpuboot.config.load import load
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import platforms, repositories
-from gpuboot.hosts.mirror import images, layout
-from gpuboot.hosts.mirror import wanted as wanted
-from gpuboot.hosts.mirror.closure import PackageRequest
-from gpuboot.hosts.mirror.images import BadImageError, Reference
-from gpuboot.hosts.mirror.wanted import Site
+from gpuboot.mirror import images, layout
+from gpuboot.mirror import requirements as wanted
+from gpuboot.mirror.closure import PackageRequest
+from gpuboot.mirror.images import BadImageError, Reference
+from gpuboot.mirror.requirements import Site
+from gpuboot.site.load import load
 from tests.unit.mirror.mirror_upstream import digest
 
 NODES = (

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from gpuboot.hosts.mirror import apt_content, content, fill, manifest, signing
-from gpuboot.hosts.mirror.apt_content import PackageSelection
-from gpuboot.hosts.mirror.client import Client
-from gpuboot.hosts.mirror.layout import AptFolder
-from gpuboot.hosts.mirror.packages import parse
-from gpuboot.hosts.mirror.signing import Home, SigningError
-from gpuboot.hosts.mirror.wanted import Site
+from gpuboot.mirror import apt_content, content, fill, manifest, signing
+from gpuboot.mirror.apt_content import PackageSelection
+from gpuboot.mirror.client import Client
+from gpuboot.mirror.layout import AptFolder
+from gpuboot.mirror.packages import parse
+from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.signing import Home, SigningError
 from tests.unit.mirror.mirror_site import (
     DISTRIBUTION,
     DRIVER,

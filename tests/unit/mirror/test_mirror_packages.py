@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.hosts.mirror.closure import Missing, PackageRequest, closure
-from gpuboot.hosts.mirror.packages import (
+from gpuboot.mirror.closure import Missing, PackageRequest, closure
+from gpuboot.mirror.packages import (
     BadIndexError,
     Index,
     Package,

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from gpuboot.config.settings import SettingsError
-from gpuboot.hosts.mirror import manifest, signing
-from gpuboot.hosts.mirror.client import FetchError
-from gpuboot.hosts.mirror.signing import Home, SigningError
-from gpuboot.hosts.mirror.wanted import Site
+from gpuboot.mirror import manifest, signing
+from gpuboot.mirror.client import FetchError
+from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.signing import Home, SigningError
 from tests.unit.mirror.mirror_site import filled, made_site
 from tests.unit.mirror.mirror_upstream import Upstream, digest
 

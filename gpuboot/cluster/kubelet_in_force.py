@@ -1,0 +1,238 @@
+"""What a kubelet runs with, beside what it is asked to run with.
+
+It tells that itself (/configz): kubeadm's file, files of `--config-dir`, and flags over both. Flags
+come from kubeadm's own file, and from files of the administrator's and drop-ins of its unit, which
+`deploys/facts/boot.sh` reads.
+Source: kubernetes.io, Set Kubelet Parameters Via A Configuration File.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from gpuboot.cluster.manifests import YAML_LOADER
+from gpuboot.hosts.boot import ConfigLine
+from gpuboot.plan import Decision
+
+FLAGS_FILE = "/var/lib/kubelet/kubeadm-flags.env"
+_UNIT_FLAGS = r"(?<![\w-])--([a-z][a-z0-9-]*)"
+# flags that kubeadm writes to its file, by version and by our configuration of it
+_KUBEADM_FLAGS = frozenset(
+    (
+        *("node-ip", "hostname-override", "container-runtime-endpoint", "cgroup-driver"),
+        *("pod-infra-container-image", "register-with-taints", "resolv-conf", "network-plugin"),
+    )
+)
+# fields whose default, of the kubelet or kubeadm, gpuboot relies on; None: unset
+# (kubernetes/pkg/kubelet/apis/config/v1beta1/defaults.go; kubeadm/app/componentconfigs/kubelet.go)
+_DEFAULTS: Mapping[str, Any] = {
+    "authentication.anonymous.enabled": False,
+    "authentication.webhook.enabled": True,
+    "authentication.x509.clientCAFile": "/etc/kubernetes/pki/ca.crt",
+    "authorization.mode": "Webhook",
+    "readOnlyPort": None,
+    "port": 10250,
+    "enableServer": True,
+    "registerNode": True,
+    "rotateCertificates": True,
+    "serverTLSBootstrap": None,
+    "staticPodPath": "/etc/kubernetes/manifests",
+    "cgroupsPerQOS": True,
+    "enforceNodeAllocatable": ["pods"],
+    "kubeReserved": None,
+    "systemReserved": None,
+    "reservedSystemCPUs": None,
+    "evictionHard": {
+        "imagefs.available": "15%",
+        "imagefs.inodesFree": "5%",
+        "memory.available": "100Mi",
+        "nodefs.available": "10%",
+        "nodefs.inodesFree": "5%",
+    },
+    "evictionSoft": None,
+    "maxPods": 110,
+    "podsPerCore": None,
+    "podPidsLimit": -1,
+    "cpuManagerPolicy": "none",
+    "memoryManagerPolicy": "None",
+    "topologyManagerPolicy": "none",
+    "topologyManagerScope": "container",
+    "featureGates": None,
+    "allowedUnsafeSysctls": None,
+    "protectKernelDefaults": None,
+    "makeIPTablesUtilChains": True,
+    "enableControllerAttachDetach": True,
+    "serializeImagePulls": True,
+    "registryPullQPS": 5,
+    "imageGCHighThresholdPercent": 85,
+    "imageGCLowThresholdPercent": 80,
+    "containerLogMaxSize": "10Mi",
+    "containerLogMaxFiles": 5,
+    "nodeStatusUpdateFrequency": "10s",
+    "nodeStatusReportFrequency": "5m",
+    "seccompDefault": False,
+}
+_FLAGS: Mapping[str, str] = {
+    "authentication.anonymous.enabled": "anonymous-auth",
+    "authentication.webhook.enabled": "authentication-token-webhook",
+    "authentication.x509.clientCAFile": "client-ca-file",
+    "authorization.mode": "authorization-mode",
+    "podPidsLimit": "pod-max-pids",
+    "registryPullQPS": "registry-qps",
+    "staticPodPath": "pod-manifest-path",
+    "reservedSystemCPUs": "reserved-cpus",
+    "clusterDNS": "cluster-dns",
+    "imageGCHighThresholdPercent": "image-gc-high-threshold",
+    "imageGCLowThresholdPercent": "image-gc-low-threshold",
+}
+# a field whose default depends on another one
+_FOLLOWERS = {
+    "maxParallelImagePulls": "serializeImagePulls",
+    "nodeStatusUpdateFrequency": "nodeStatusReportFrequency",
+}
+# fields that map names to values: what the kubelet has beside these was not asked for
+_MAPS = frozenset(
+    (
+        *("evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim"),
+        *("kubeReserved", "systemReserved", "featureGates"),
+    )
+)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
+
+
+def expected(config: str) -> dict[str, Any]:
+    """Fields that a kubelet is to run with, by their dotted path.
+
+    + config: kubeadm's configuration, all documents
+    """
+    documents = list(yaml.load_all(config, Loader=YAML_LOADER))
+    configuration = next(item for item in documents if item["kind"] == "KubeletConfiguration")
+    cluster = next(item for item in documents if item["kind"] == "ClusterConfiguration")
+    fields = {
+        name: value for name, value in configuration.items() if name not in ("kind", "apiVersion")
+    }
+    domain = {"clusterDomain": cluster["networking"]["dnsDomain"]}
+    left = {*fields, *(follower for name, follower in _FOLLOWERS.items() if name in fields)}
+    own = {
+        path: default for path, default in _DEFAULTS.items() if path.partition(".")[0] not in left
+    }
+    if fields.get("mergeDefaultEvictionSettings"):
+        fields["evictionHard"] = {**_DEFAULTS["evictionHard"], **fields.get("evictionHard", {})}
+    return {**own, **domain, **fields}
+
+
+def overrides(
+    running: Mapping[str, Any],
+    desired: Mapping[str, Any],
+    lines: Iterable[ConfigLine],
+    pending: bool,
+) -> list[Decision]:
+    """What a kubelet runs with that it was not asked to run with.
+
+    + running: `kubeletconfig` of its /configz
+    + desired: as `expected` gives them
+    + lines: of files that start the kubelet, less kubeadm's own
+    + pending: a run will write kubeadm's files again, and restart it: what no file explains is that
+    """
+    sources = list(lines)
+    decisions = []
+    for path, value in desired.items():
+        actual = _at(running, path)
+        if _same(value, actual, exact=path in _MAPS):
+            continue
+        source = _source(path, sources)
+        if not source and pending:
+            continue
+        decisions.append(_override_decision(path, value, actual, source))
+    return decisions
+
+
+def stray_flags(text: str) -> list[str]:
+    """Flags in kubeadm's own file that kubeadm does not write. + text: of `FLAGS_FILE`"""
+    return [word for word in _words(text) if _name(word) not in _KUBEADM_FLAGS]
+
+
+def without_stray_flags(text: str) -> str:
+    """The file's text as kubeadm writes it."""
+    words = [word for word in _words(text) if _name(word) in _KUBEADM_FLAGS]
+    return f'KUBELET_KUBEADM_ARGS="{" ".join(words)}"'
+
+
+def _words(text: str) -> list[str]:
+    _, _, value = text.strip().partition("=")
+    words: list[str] = []
+    for word in value.strip("\"'").split():
+        if word.startswith("-") or not words:
+            words.append(word)
+        else:  # the value of the flag before it
+            words[-1] += f" {word}"
+    return words
+
+
+def _name(word: str) -> str:
+    return re.split(r"[= ]", word.lstrip("-"), maxsplit=1)[0]
+
+
+def _override_decision(path: str, value: Any, actual: Any, source: ConfigLine | None) -> Decision:
+    wants = "no value" if value is None else f"{value}"
+    description = f"kubelet's {path} is {'not set' if actual is None else actual}, expected {wants}"
+    setting = path.partition(".")[0]
+    adopt = f'set cluster.kubelet = {{"{setting}": …}} to keep it for all nodes'
+    if source is None:
+        return Decision(
+            what=description,
+            why="no file of its unit says so: it read its files before they were as they are; "
+            "`systemctl restart kubelet` on the node (pods go on)",
+        )
+    restart = "`systemctl daemon-reload` and `systemctl restart kubelet` (pods go on)"
+    return Decision(
+        what=f"{description} (by {source.place}: `{source.text}`)",
+        why=f"a file of the administrator's; take it out of {source.file}, then {restart}; or "
+        f"{adopt}",
+    )
+
+
+def _source(path: str, lines: Sequence[ConfigLine]) -> ConfigLine | None:
+    """The line that sets a field: the last one that has its flag, else another configuration."""
+    flag = _FLAGS.get(path) or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", path).lower()
+    for name in (flag, "config-dir", "config"):
+        for line in reversed(lines):
+            if name in re.findall(_UNIT_FLAGS, line.text):
+                return line
+    return None
+
+
+def _at(item: Mapping[str, Any], path: str) -> Any:
+    value: Any = item
+    if path in item:
+        return item[path]
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _unset(value: Any) -> bool:
+    return value in (None, "", 0, False) or value == [] or value == {}
+
+
+def _same(desired: Any, actual: Any, exact: bool = False) -> bool:
+    if isinstance(desired, Mapping) and isinstance(actual, Mapping):
+        names = {*desired, *(actual if exact else ())}
+        return all(_same(desired.get(name), actual.get(name)) for name in names)
+    if desired == actual or (_unset(desired) and _unset(actual)):
+        return True
+    if isinstance(desired, str) and isinstance(actual, str):
+        return _seconds(desired) == _seconds(actual) is not None
+    return str(desired) == str(actual)
+
+
+def _seconds(text: str) -> float | None:
+    parts = _DURATION.findall(text)
+    if "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)

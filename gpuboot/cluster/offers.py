@@ -1,0 +1,75 @@
+"""What GPU nodes offer to pods beside what they are to offer, and labels that make it so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuboot.cluster.cluster_state import NodeStatus
+from gpuboot.hosts import sharing
+from gpuboot.hosts.sharing import Offer
+
+_APPLIED, _GIVEN_UP = "success", "failed"
+_PREFIXES = ("nvidia.com/gpu", "nvidia.com/mig-")
+
+
+def offered_resources(node: NodeStatus) -> dict[str, int]:
+    """What a node offers of GPUs and MIG instances: resource -> how many, of those above 0."""
+    counts = {
+        name: int(count) for name, count in node.allocatable.items() if name.startswith(_PREFIXES)
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def has_offered(node: NodeStatus) -> bool:
+    """Whether a node offers GPUs or MIG instances, or has: a restart of the device plugin makes
+    the numbers 0, and the names of the resources stay.
+    """
+    return any(name.startswith(_PREFIXES) for name in node.allocatable)
+
+
+def offer_problem(node: NodeStatus | None, offer: Offer) -> str:
+    """Why a node does not offer what it is to offer; "" when it does."""
+    if node is None:
+        return "no node of the cluster"
+    if changed := _differing(node.labels, offer):
+        return "its labels are not set: " + ", ".join(changed)
+    layout, state = offer.labels.get(sharing.MIG_LABEL), node.labels.get(sharing.MIG_STATE, "none")
+    if layout and state != _APPLIED:
+        return f"MIG layout {layout}: {state}"
+    have = offered_resources(node)
+    if not offer.counted:
+        return "" if have else "no GPU and no MIG instance"
+    wrong = [
+        f"{have.get(name, 0)} of {offer.resources.get(name, 0)} {name}"
+        for name in sorted({*have, *offer.resources})
+        if have.get(name, 0) != offer.resources.get(name, 0)
+    ]
+    return ", ".join(wrong)
+
+
+def given_up(labels: Mapping[str, str], offer: Offer) -> bool:
+    """Whether the MIG manager has failed to make the layout that a node asks for."""
+    layout = offer.labels.get(sharing.MIG_LABEL)
+    is_requested = layout is not None and labels.get(sharing.MIG_LABEL) == layout
+    return is_requested and labels.get(sharing.MIG_STATE) == _GIVEN_UP
+
+
+def label_changes(labels: Mapping[str, str], offer: Offer) -> dict[str, str | None]:
+    """The labels to change on a node, each with its new value; None: taken away.
+
+    A configuration of the device plugin that gpuboot chose goes when the settings name none; one
+    that somebody else chose stays, and so does a MIG layout that the settings do not name. What the
+    MIG manager said of the layout before goes with it, and so does that it has failed.
+    """
+    changed = _differing(labels, offer)
+    if sharing.MIG_STATE in labels and (sharing.MIG_LABEL in changed or given_up(labels, offer)):
+        changed[sharing.MIG_STATE] = None
+    return changed
+
+
+def _differing(labels: Mapping[str, str], offer: Offer) -> dict[str, str | None]:
+    changed = {name: value for name, value in offer.labels.items() if labels.get(name) != value}
+    label = labels.get(sharing.PLUGIN_LABEL, "")
+    if sharing.PLUGIN_LABEL not in offer.labels and sharing.is_ours(label):
+        changed[sharing.PLUGIN_LABEL] = None
+    return changed

@@ -1,0 +1,185 @@
+"""Claims for volumes, and who needs the provisioner that has made them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gpuboot.cluster import stuck
+from gpuboot.cluster.api_answers import parse_answers
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.managed_objects import Object
+from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.storage import NAMESPACE, PROVISIONER
+from gpuboot.cluster.stuck import Stuck
+
+_CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
+PATHS = (_CLAIMS, _VOLUMES)
+# how kubectl lists the pods of a namespace for `parse_users`: a line each
+USERS = (
+    'jsonpath={range .items[*]}{.metadata.name}{"\\t"}'
+    '{.spec.volumes[*].persistentVolumeClaim.claimName}{"\\n"}{end}'
+)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim for a volume. + volume: that it is bound to; "" for none yet"""
+
+    namespace: str
+    name: str
+    size: str
+    class_name: str
+    volume: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A volume.
+
+    + claim: `namespace/name` that it is or was bound to; "" for none
+    + reclaim: what becomes of it without its claim: `Delete` or `Retain`
+    """
+
+    name: str
+    class_name: str
+    provisioner: str
+    claim: str
+    reclaim: str = "Delete"
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """All claims and volumes. + error: why there is no answer; "" when there is one"""
+
+    error: str = ""
+    claims: tuple[Claim, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+
+
+def parse_volumes(lines: Sequence[str]) -> Volumes:
+    """What the fact of `PATHS` printed; no volumes where there is no cluster.
+
+    Raises `FactOutputError`.
+    """
+    if not lines:
+        return Volumes()
+    answers = parse_answers(lines, PATHS)
+    return Volumes(
+        answers.error,
+        tuple(map(_claim, answers.items(_CLAIMS))),
+        tuple(map(_volume, answers.items(_VOLUMES))),
+    )
+
+
+def _claim(item: Object) -> Claim:
+    meta, spec = item["metadata"], item["spec"]
+    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage", "")
+    name = spec.get("storageClassName") or ""
+    return Claim(meta["namespace"], meta["name"], size, name, spec.get("volumeName") or "")
+
+
+def _volume(item: Object) -> Volume:
+    meta, spec = item["metadata"], item["spec"]
+    claim = spec.get("claimRef") or {}
+    return Volume(
+        meta["name"],
+        spec.get("storageClassName") or "",
+        (meta.get("annotations") or {}).get("pv.kubernetes.io/provisioned-by", ""),
+        f"{claim['namespace']}/{claim['name']}" if claim else "",
+        spec.get("persistentVolumeReclaimPolicy") or "Delete",
+    )
+
+
+def matching_claims(volumes: Volumes, namespace: str, names: Iterable[str]) -> list[Claim]:
+    """The claims of a namespace whose whole name is like one of these regular expressions."""
+    patterns = list(names)
+    return [
+        claim
+        for claim in volumes.claims
+        if claim.namespace == namespace
+        and any(re.fullmatch(pattern, claim.name) for pattern in patterns)
+    ]
+
+
+def users(
+    volumes: Volumes, class_name: str, provisioner: str, without: Collection[str] = ()
+) -> list[str]:
+    """What needs the provisioner of a StorageClass: claims, and volumes that outlived theirs.
+
+    + without: claims, as `namespace/name`, that are about to go
+    """
+    bound = {
+        item.claim or f"volume {item.name}"
+        for item in volumes.volumes
+        if provisioner == item.provisioner or class_name == item.class_name
+    }
+    waiting = {str(claim) for claim in volumes.claims if claim.class_name == class_name}
+    return sorted((bound | waiting) - {*without})
+
+
+def deletion_progress(
+    volumes: Volumes, namespace: str, claims: Collection[str], names: Collection[str]
+) -> Progress:
+    """Whether deleted claims and their volumes are gone. + names: of the volumes
+
+    Volumes that their class retains stay.
+    """
+    if volumes.error:
+        return Progress(False, f"the volumes cannot be read: {volumes.error}")
+    left = [
+        str(entry)
+        for entry in volumes.claims
+        if entry.namespace == namespace and entry.name in claims
+    ]
+    left += [
+        f"volume {entry.name}"
+        for entry in volumes.volumes
+        if entry.name in names and entry.reclaim != "Retain"
+    ]
+    return Progress(not left, f"volumes are deleted: {', '.join(left)}", ready=-len(left))
+
+
+def parse_users(lines: Iterable[str]) -> dict[str, list[str]]:
+    """Claim -> the pods that use it, of the pods that kubectl lists by `USERS`."""
+    users: dict[str, list[str]] = {}
+    for line in lines:
+        pod, _, claims = line.partition("\t")
+        for claim in claims.split():
+            users.setdefault(claim, []).append(pod)
+    return users
+
+
+def held_up(
+    look: Progress,
+    users: Mapping[str, Sequence[str]],
+    claims: Iterable[str],
+    state: ClusterState,
+) -> Progress:
+    """The same look with what keeps claims and volumes from being deleted.
+
+    + users: see `parse_users`
+    + state: with its pod issues
+    """
+    reasons = [
+        Stuck(
+            f"claim {claim}",
+            f"pod {', '.join(users[claim])} uses it",
+            stuck.UNCERTAIN_S,
+            "delete what makes that pod",
+        )
+        for claim in claims
+        if claim in users
+    ]
+    helpers = [item for item in state.pod_issues if item.namespace == NAMESPACE]
+    reasons += [reason for item in helpers if (reason := stuck.of_job(item, state))]
+    if not any(
+        (workload.namespace, workload.name) == (NAMESPACE, PROVISIONER)
+        for workload in state.workloads
+    ):
+        reasons.append(stuck.of_absent(NAMESPACE, PROVISIONER, state, certain=True))
+    return replace(look, text="; ".join([look.text, *map(str, reasons)]), stuck=tuple(reasons))

@@ -1,0 +1,91 @@
+"""What goes into a mirror's folder: files to fetch, and files that the mirror itself makes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpuboot.mirror.client import Client
+from gpuboot.mirror.manifest import File, FileState
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file. + content: what it holds, where that is known already; None: it is fetched"""
+
+    file: File
+    content: bytes | None = field(default=None, repr=False)
+
+
+def make_item(path: str, content: bytes, part: str, source: str = "") -> Item:
+    """A file whose content is known. + source: where it came from; "": the mirror made it"""
+    digest = hashlib.sha256(content).hexdigest()
+    return Item(File(path, digest, len(content), source, part), content)
+
+
+def unique(items: Iterable[Item]) -> list[Item]:
+    """Each path once, in the order in which they came."""
+    return list({item.file.path: item for item in items}.values())
+
+
+def look(folder: Path, file: File) -> FileState | None:
+    """A file as it is; None where it is not. One of another size is not read."""
+    path = folder / file.path
+    try:
+        size = path.stat().st_size
+        if size != file.size:
+            return FileState(size, "")
+        with path.open("rb") as stream:
+            return FileState(size, hashlib.file_digest(stream, "sha256").hexdigest())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def is_right(folder: Path, file: File) -> bool:
+    """Whether a file is there with the digest that it must have."""
+    file_state = look(folder, file)
+    return file_state is not None and file_state.sha256 == file.sha256
+
+
+def put(client: Client, folder: Path, item: Item) -> bool:
+    """Put a file in its place, unless it is right there; whether that took anything.
+
+    Raises `FetchError` and OSError.
+    """
+    if is_right(folder, item.file):
+        return False
+    target = folder / item.file.path
+    if item.content is not None:
+        write(target, item.content)
+    else:
+        client.download(item.file.source, target, item.file.sha256, item.file.size)
+    return True
+
+
+def write(target: Path, content: bytes) -> None:
+    """All of it or nothing, also when the machine stops."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    with part.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(target)
+
+
+def link(source: Path, target: Path) -> None:
+    """The same content at another place; a copy where the disk knows no links."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        part.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, part)
+    part.replace(target)

@@ -1,0 +1,1 @@
+"""Monitoring: Helm values, rules, routes, dashboards, and the objects beside the charts."""

@@ -1,0 +1,178 @@
+"""Values that make dcgm-exporter collect, run and be scraped, for either chart that brings it."""
+
+from __future__ import annotations
+
+from gpuboot.cluster import gate
+from gpuboot.cluster.values import Values
+from gpuboot.config.settings import Exporter, Settings
+from gpuboot.config.versions import Lock
+from gpuboot.hosts import sharing
+from gpuboot.monitoring.charts.service_monitors import WEB_CONFIG, service_monitor
+from gpuboot.telemetry import collectors
+from gpuboot.telemetry.collectors import collectors_annotation
+
+GPUS_LABEL = "gpuboot.io/gpus"
+_COLLECTORS = "/etc/dcgm-exporter/default-counters.csv"
+_WEB_FOLDER = "/etc/gpuboot"
+# The chart's own defaults of two lists, which a list of ours would replace.
+_COLLECTORS_VOLUME = [
+    {
+        "name": "exporter-metrics-volume",
+        "configMap": {
+            "name": "exporter-metrics-config-map",
+            "items": [{"key": "metrics", "path": "default-counters.csv"}],
+        },
+    }
+]
+_COLLECTORS_MOUNT = [
+    {
+        "name": "exporter-metrics-volume",
+        "mountPath": _COLLECTORS,
+        "subPath": "default-counters.csv",
+    }
+]
+# The GPU taint that NVIDIA's own operands tolerate, and the control plane's.
+TOLERATIONS = [
+    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+    {
+        "key": "node-role.kubernetes.io/control-plane",
+        "operator": "Exists",
+        "effect": "NoSchedule",
+    },
+]
+
+# The chart's 512 MiB are too few for eight GPUs, and its 200m of CPU let probes time out; the
+# operator sets no limit at all to what leaks (dcgm-exporter issues 609 and 702).
+RESOURCES = {
+    "requests": {"cpu": "100m", "memory": "256Mi"},
+    "limits": {"cpu": "2", "memory": "1Gi"},
+}
+# A new pod is first asked after 45 s whether it is ready, and nodes follow one another:
+# gpu-operator v26.7.0, assets/state-dcgm-exporter/0800_daemonset.yaml and daemonsets.rollingUpdate;
+# the chart 4.8.4, readinessProbe and rollingUpdate.
+_ROLLOUT_S = 75
+# No more than profiling needs; these are the chart's defaults, and stay ours if it changes them.
+_PRIVILEGES = {
+    "runAsNonRoot": False,
+    "runAsUser": 0,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
+}
+
+
+def exporter_values(settings: Settings, lock: Lock) -> Values:
+    """Values of the stand-alone dcgm-exporter chart.
+
+    With `customMetrics` the chart puts our collectors at /etc/dcgm-exporter/default-counters.csv.
+    """
+    exporter = settings.exporter
+    values: Values = {
+        "image": {"tag": lock.images.dcgm_exporter},
+        "arguments": [
+            "-f",
+            _COLLECTORS,
+            *(["--web-config-file", f"{_WEB_FOLDER}/{WEB_CONFIG}"] if exporter.basic_auth else []),
+            *exporter.arguments,
+        ],
+        "customMetrics": collectors(exporter),
+        "podAnnotations": collectors_annotation(exporter),
+        "extraEnv": environment(settings),
+        "serviceMonitor": {**service_monitor(settings), "metricRelabelings": []},
+        "resources": RESOURCES,
+        "securityContext": _PRIVILEGES,
+        "hostNetwork": on_host_network(settings),
+        "hostPID": False,
+        "tolerations": tolerations(settings),
+        # Our own label, since NVIDIA's nvidia.com/gpu.present needs the operator.
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _on_gpus()}
+        },
+    }
+    if exporter.pod_labels:
+        values["kubernetes"] = {**pod_label_values(exporter), "rbac": {"create": True}}
+    values |= _protection(exporter)
+    if settings.runtime.mode != "default":
+        # It claims no GPU and must see them all, which a runtime alone can give it: containerd
+        # reads CDI devices of containers, and a pod's annotations never become a container's
+        # (containerd v2, internal/cri/server/container_create_linux.go:103).
+        values["runtimeClassName"] = "nvidia"
+    return values
+
+
+def tolerations(settings: Settings) -> list[dict[str, str]]:
+    """What pods tolerate that belong on GPU nodes whether these are proven or not."""
+    return [*TOLERATIONS, *([gate.TOLERATION] if settings.gate.enabled else [])]
+
+
+def rollout_s(nodes: int, timeout_s: int) -> int:
+    """How long to wait until the exporter has restarted on every node. Unit: seconds.
+
+    + nodes: how many it runs on
+    + timeout_s: what the site allows at least
+    """
+    return max(timeout_s, nodes * _ROLLOUT_S)
+
+
+def needs_runtime_class(settings: Settings) -> bool:
+    """Whether RuntimeClass nvidia is ours to make; the GPU Operator makes it where it runs.
+
+    Source: gpu-operator v26.7.0, assets/pre-requisites/0200_runtime_class.yaml.
+    """
+    return settings.runtime.mode != "default" and not settings.gpu_operator.enabled
+
+
+def on_host_network(settings: Settings) -> bool:
+    """Whether the host engine listens on the node's own loopback, which pods cannot reach."""
+    host = (settings.engine or "").rpartition(":")[0].strip("[]")
+    return host == "localhost" or host == "::1" or host.startswith("127.")
+
+
+def environment(settings: Settings) -> list[Values]:
+    exporter = settings.exporter
+    env = {"DCGM_EXPORTER_INTERVAL": str(exporter.interval_ms)}
+    if settings.engine:
+        env["DCGM_REMOTE_HOSTENGINE_INFO"] = settings.engine
+    if exporter.devices:
+        env["DCGM_EXPORTER_DEVICES_STR"] = exporter.devices
+    if sharing.most_replicas(settings) > 1:
+        # Without it only one of the pods that share a GPU is named (dcgm-exporter, app.go).
+        env["KUBERNETES_VIRTUAL_GPUS"] = "true"
+    return [{"name": name, "value": value} for name, value in env.items()]
+
+
+def _protection(exporter: Exporter) -> Values:
+    """https and a password. Neither the password nor its hash is in the values.
+
+    The chart hashes a password that stands in its values, and Helm keeps those. So the Secret
+    brings the whole web configuration, as a file that the command line names; the chart's own
+    file, with a user that is never asked for, only makes it choose probes that need no password.
+    """
+    values: Values = {}
+    if exporter.tls_secret:
+        values["tlsServerConfig"] = {"enabled": True, "existingSecret": exporter.tls_secret}
+    if exporter.basic_auth:
+        items = [{"key": WEB_CONFIG, "path": WEB_CONFIG}]
+        secret = {"secretName": exporter.basic_auth, "items": items}
+        volume = {"name": "gpuboot-web", "secret": secret}
+        mount = {"name": "gpuboot-web", "mountPath": _WEB_FOLDER, "readOnly": True}
+        values["basicAuth"] = {"users": {"nobody": "the-chart-s-own-file-is-not-read"}}
+        values["extraConfigMapVolumes"] = [*_COLLECTORS_VOLUME, volume]
+        values["extraVolumeMounts"] = [*_COLLECTORS_MOUNT, mount]
+    return values
+
+
+def pod_label_values(exporter: Exporter) -> Values:
+    """The switches for labels of pods, under the names that both charts give them.
+
+    The exporter searches for its expressions anywhere in a name, and takes every label when none
+    of them is an expression; so each is anchored here, and checked in the settings.
+    """
+    if not exporter.pod_labels:
+        return {}
+    allowed = [f"^(?:{expression})$" for expression in exporter.pod_labels]
+    return {"enablePodLabels": True, "podLabelAllowlistRegex": allowed}
+
+
+def _on_gpus() -> Values:
+    expression = {"key": GPUS_LABEL, "operator": "Exists"}
+    return {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
