@@ -10,52 +10,53 @@ import typer
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Print the pages of docs/ that are made from the code's tables.",
+    help="Write the pages of docs/ that are made from the code's tables.",
 )
 
-Check = Annotated[
-    Path | None, typer.Option("--check", help="Compare with this file; exit 1 if it differs.")
+PageFile = Annotated[
+    Path | None, typer.Argument(metavar="FILE", help="The page's file. Without it: printed.")
 ]
+Check = Annotated[bool, typer.Option("--check", help="Only compare; exit 1 if it differs.")]
 
 
 @app.command()
-def settings(check: Check = None) -> None:
-    """Print docs/settings.md: every setting with its default and meaning."""
+def settings(file: PageFile = None, check: Check = False) -> None:
+    """Write docs/settings.md: every setting with its default and meaning."""
     from gpuboot.docs.settings import settings_markdown
 
-    _page(settings_markdown, check, "settings")
+    _page(settings_markdown, file, check, "settings")
 
 
 @app.command()
-def metrics(check: Check = None) -> None:
-    """Print docs/metrics.md: every GPU metric with its unit and meaning."""
+def metrics(file: PageFile = None, check: Check = False) -> None:
+    """Write docs/metrics.md: every GPU metric with its unit and meaning."""
     from gpuboot.docs.metrics import metrics_markdown
 
-    _page(metrics_markdown, check, "metrics")
+    _page(metrics_markdown, file, check, "metrics")
 
 
 @app.command()
-def checks(check: Check = None) -> None:
-    """Print docs/checks.md: every link of the proof chain, and what fails it."""
+def checks(file: PageFile = None, check: Check = False) -> None:
+    """Write docs/checks.md: every link of the proof chain, and what fails it."""
     from gpuboot.docs.checks import checks_markdown
 
-    _page(checks_markdown, check, "checks")
+    _page(checks_markdown, file, check, "checks")
 
 
 @app.command()
-def causes(check: Check = None) -> None:
-    """Print docs/causes.md: what `gpuboot diagnose` knows, and what is done about it."""
+def causes(file: PageFile = None, check: Check = False) -> None:
+    """Write docs/causes.md: what `gpuboot diagnose` knows, and what is done about it."""
     from gpuboot.docs.causes import causes_markdown
 
-    _page(causes_markdown, check, "causes")
+    _page(causes_markdown, file, check, "causes")
 
 
 @app.command("exit-codes")
-def exit_codes(check: Check = None) -> None:
-    """Print docs/exit-codes.md: how every command ends."""
+def exit_codes(file: PageFile = None, check: Check = False) -> None:
+    """Write docs/exit-codes.md: how every command ends."""
     from gpuboot.docs.exit_codes import exit_codes_markdown
 
-    _page(exit_codes_markdown, check, "exit-codes")
+    _page(exit_codes_markdown, file, check, "exit-codes")
 
 
 @app.command()
@@ -79,10 +80,14 @@ def runbooks(
         raise typer.Exit(1)
 
 
-def _page(make: Callable[[], str], check: Path | None, name: str) -> None:
+def _page(make: Callable[[], str], file: Path | None, check: bool, name: str) -> None:
     text = make()
-    if check is None:
+    if file is None and check:
+        raise typer.BadParameter("--check needs the file that it compares")
+    if file is None:
         print(text, end="")
-    elif not check.is_file() or check.read_text(encoding="utf-8") != text:
-        typer.echo(f"{check} is out of date\n    remedy: gpuboot docs {name} > {check}", err=True)
+    elif not check:
+        file.write_text(text, encoding="utf-8")
+    elif not file.is_file() or file.read_text(encoding="utf-8") != text:
+        typer.echo(f"{file} is out of date\n    remedy: gpuboot docs {name} {file}", err=True)
         raise typer.Exit(1)

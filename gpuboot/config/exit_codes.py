@@ -53,7 +53,9 @@ _RUN = Row(
 )
 _CHANGED = Row("done", "failed, refused, or only asked for a confirmation")
 _ANSWER = Row("answered", "the inventory or the host is wrong")
-_PAGE = Row("printed, or like the file", "the page differs from the table", "a wrong option")
+_PAGE = Row(
+    "printed, written, or like the file", "the page differs from the table", "a wrong option"
+)
 _PRINT_ONLY = Row("printed", "", "a wrong option")
 
 DEPLOYS: Mapping[str, Row] = {
