@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deploys.facts.driver import DriverState
-from deploys.operations import driver, gpu_exclusion, units
+from deploys.operations import driver, gpu_exclusion, nvswitches, units
 from deploys.operations.driver import verdict
 from deploys.phases import base, drivers, runtime
 from deploys.run.context import Context
@@ -179,6 +179,7 @@ def test_a_reboot_for_the_driver_is_waited_for_as_long_as_the_site_says(
     monkeypatch.setattr(driver, "loaded", lambda **keywords: arguments.update(keywords))
     monkeypatch.setattr(gpu_exclusion, "excluded", lambda **_: None)
     monkeypatch.setattr(driver, "checked", lambda **_: None)
+    monkeypatch.setattr(nvswitches, "watched", lambda **_: None)
     docker = replace(
         context({"driver": {"reboot_timeout_s": 777}}), node=replace(NODE, role="docker")
     )
