@@ -175,7 +175,7 @@ def layer(lab: Lab, role: str, snapshot: str) -> Path:
     return lab.folder / "snapshots" / snapshot / role
 
 
-def keep(lab: Lab, machines: Sequence[Machine], snapshot: str) -> None:
+def save_snapshot(lab: Lab, machines: Sequence[Machine], snapshot: str) -> None:
     """Keep the machines' own layers as a snapshot, one for each role, and remove the machines.
 
     It takes the place of every other snapshot, so none may run from one.

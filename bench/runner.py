@@ -154,7 +154,7 @@ class Runner:
             with network.controller(self.lab, CONDITIONS[LAN]) as controller:
                 measure.run(self.lab, controller, side, site)
                 self._agree(site, side.name, controller)
-        machines.keep(self.lab, self.lab.machines[:2], self._converged)
+        machines.save_snapshot(self.lab, self.lab.machines[:2], self._converged)
 
     @property
     def _converged(self) -> str:

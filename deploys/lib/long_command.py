@@ -37,7 +37,7 @@ def long_command(command: StringCommand | str, description: str, remedy: str) ->
 def _run(state: State, host: Host, command: str, description: str, remedy: str) -> bool:
     script = f"mkdir -p {_FOLDER}; ( {command} ) >{_LOG} 2>&1; code=$?; cat {_LOG}; exit $code"
     arguments = privilege.become_arguments(host)
-    teller = gevent.spawn(_tell, host, description, arguments)
+    teller = gevent.spawn(_report_progress, host, description, arguments)
     try:
         ok, output = host.run_shell_command(
             StringCommand(f"sh -c {shlex.quote(script)}"),
@@ -53,7 +53,7 @@ def _run(state: State, host: Host, command: str, description: str, remedy: str) 
     return report_failure(host, failure(f"{description}: failed:\n{tail}", remedy))
 
 
-def _tell(host: Host, description: str, arguments: dict[str, Any]) -> None:
+def _report_progress(host: Host, description: str, arguments: dict[str, Any]) -> None:
     started = time.monotonic()
     while True:
         gevent.sleep(TELL_S)

@@ -144,11 +144,11 @@ def _apply(project: Project, stale: list[str]) -> StringCommand:
     script.append("docker compose up -d --remove-orphans --quiet-pull")
     for name in stale:
         action = project.reloads.get(name, "restart")
-        tell = f"kill -s {action}" if action == "SIGHUP" else action
+        reload_command = f"kill -s {action}" if action == "SIGHUP" else action
         old = _variable(name)
         script.append(
             f'{{ [ -z "${old}" ] || [ "${old}" != "$(docker compose ps -q {name})" ] || '
-            f"docker compose {tell} {name}; }}"
+            f"docker compose {reload_command} {name}; }}"
         )
     failed = f"{{ cd {project.folder}; docker compose ps -a; docker compose logs --tail {_LOGS};"
     return StringCommand("(", " && ".join(script), ") ||", failed, "exit 1; } >&2")

@@ -114,11 +114,11 @@ def _checked(state: State, host: Host, hosts: Mapping[str, str], since: int) -> 
         warn(line)
         return True
     folders = local_volumes.look(state, entries, hosts, since)
-    _tell(outlook(entries, folders, _before))
+    _report_claims(outlook(entries, folders, _before))
     return True
 
 
-def _tell(volume_outlook: Outlook) -> None:
+def _report_claims(volume_outlook: Outlook) -> None:
     if volume_outlook.back:
         inform(f"the data of these claims are back: {', '.join(volume_outlook.back)}")
     for claims, message, remedy, code in (

@@ -198,8 +198,8 @@ def _connecting(
             state.add_callback_handler(handler)  # type: ignore[no-untyped-call]
         telling = bool(own_deploys) and set(own_deploys) <= set(kinds.TELLING)
         if original := state.should_raise_failed_hosts:
-            asks = not own_deploys and sys.stdin.isatty()
-            state.should_raise_failed_hosts = _ending(original, asks, telling)
+            is_interactive = not own_deploys and sys.stdin.isatty()
+            state.should_raise_failed_hosts = _ending(original, is_interactive, telling)
         try:
             with span("connect"):
                 connect(state)
@@ -228,17 +228,17 @@ def _locking(execute: Callable[..., None], command: str) -> Callable[..., None]:
 
 
 def _ending(
-    original: Callable[[State], bool], asks: bool, telling: bool
+    original: Callable[[State], bool], is_interactive: bool, telling: bool
 ) -> Callable[[State], bool]:
     """Whether hosts that failed end the run.
 
     + original: pyinfra's own, which asks the person
-    + asks: also about hosts that could not be connected to
+    + is_interactive: also asks about hosts that could not be connected to
     + telling: the deploy goes on without these, and tells of them
     """
 
     def ending(state: State) -> bool:
-        if state.current_stage == StateStage.Connect and not asks:
+        if state.current_stage == StateStage.Connect and not is_interactive:
             return not telling
         return state.current_stage == StateStage.Prepare or original(state)
 

@@ -53,8 +53,8 @@ def diagnose(
     findings = model.diagnose(facts, TABLE)
     if target:
         findings = model.findings_about(findings, facts, pod, node)
-    tell = report.document if json else report.text
-    print(tell(findings, facts, recording.site, time.monotonic() - started))
+    format_report = report.document if json else report.text
+    print(format_report(findings, facts, recording.site, time.monotonic() - started))
     raise typer.Exit(report.exit_code(findings, facts))
 
 

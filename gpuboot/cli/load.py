@@ -78,10 +78,10 @@ def load(
     )
     if not result.answer:
         runs.stop(result.output.rstrip() or "pyinfra told nothing")
-    _tell(result, inventory, json)
+    _print_result(result, inventory, json)
 
 
-def _tell(result: runs.PyinfraResult, inventory: str, as_json: bool) -> None:
+def _print_result(result: runs.PyinfraResult, inventory: str, as_json: bool) -> None:
     """What became of it, and the exit code."""
     from gpuboot.verify.load import report
     from gpuboot.verify.load.answers import from_json

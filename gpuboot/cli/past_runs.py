@@ -41,19 +41,19 @@ def past_runs(
         suffix = f" of cluster {cluster}" if cluster else ""
         stop(f"no run{suffix} in {reports}\n    remedy: name the folder of reports by --reports")
     newest = stored_runs[0][1]
-    other = (
+    older = (
         _find_run(stored_runs, against) if against else report.same_kind(newest, stored_runs[1:])
     )
-    compared = report.differences(newest, other[1]) if other else []
+    compared = report.differences(newest, older[1]) if older else []
     summaries = [report.summary(*item) for item in stored_runs[:last]]
     if as_json:
-        print(dumps(report.to_json(summaries, other[0].name if other else "", compared), indent=2))
+        print(dumps(report.to_json(summaries, older[0].name if older else "", compared), indent=2))
         return
     print("\n".join(report.lines(summaries)))
-    if other is None:
+    if older is None:
         print("\nno earlier run did the same as the newest; --against names one to compare with")
         return
-    print(f"\nthe newest against {other[0].name}")
+    print(f"\nthe newest against {older[0].name}")
     print("\n".join(report.difference_lines(compared)))
 
 

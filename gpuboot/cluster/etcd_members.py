@@ -68,8 +68,8 @@ def join_refused(members: Sequence[Member], leaving: Collection[Member]) -> tupl
 
     kubeadm adds no member where another one does not answer.
     """
-    if few := too_few(members, leaving):
-        return few, "bring back those that do not answer, or restore etcd from a snapshot"
+    if shortage := too_few(members, leaving):
+        return shortage, "bring back those that do not answer, or restore etcd from a snapshot"
     unhealthy = [member for member in members if member not in leaving and not member.healthy]
     if not unhealthy:
         return None

@@ -117,13 +117,18 @@ def expected(config: str) -> dict[str, Any]:
         name: value for name, value in configuration.items() if name not in ("kind", "apiVersion")
     }
     domain = {"clusterDomain": cluster["networking"]["dnsDomain"]}
-    left = {*fields, *(follower for name, follower in _FOLLOWERS.items() if name in fields)}
-    own = {
-        path: default for path, default in _DEFAULTS.items() if path.partition(".")[0] not in left
+    decided_fields = {
+        *fields,
+        *(follower for name, follower in _FOLLOWERS.items() if name in fields),
+    }
+    own_defaults = {
+        path: default
+        for path, default in _DEFAULTS.items()
+        if path.partition(".")[0] not in decided_fields
     }
     if fields.get("mergeDefaultEvictionSettings"):
         fields["evictionHard"] = {**_DEFAULTS["evictionHard"], **fields.get("evictionHard", {})}
-    return {**own, **domain, **fields}
+    return {**own_defaults, **domain, **fields}
 
 
 def overrides(
@@ -143,7 +148,7 @@ def overrides(
     decisions = []
     for path, value in desired.items():
         actual = _at(running, path)
-        if _same(value, actual, exact=path in _MAPS):
+        if _is_equal(value, actual, exact=path in _MAPS):
             continue
         source = _source(path, sources)
         if not source and pending:
@@ -220,10 +225,10 @@ def _unset(value: Any) -> bool:
     return value in (None, "", 0, False) or value == [] or value == {}
 
 
-def _same(desired: Any, actual: Any, exact: bool = False) -> bool:
+def _is_equal(desired: Any, actual: Any, exact: bool = False) -> bool:
     if isinstance(desired, Mapping) and isinstance(actual, Mapping):
         names = {*desired, *(actual if exact else ())}
-        return all(_same(desired.get(name), actual.get(name)) for name in names)
+        return all(_is_equal(desired.get(name), actual.get(name)) for name in names)
     if desired == actual or (_unset(desired) and _unset(actual)):
         return True
     if isinstance(desired, str) and isinstance(actual, str):

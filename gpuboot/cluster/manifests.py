@@ -213,8 +213,10 @@ def _member(desired: Any, sign: str, name: str) -> Any:
         return desired if json.loads(name) in desired else _ABSENT
     if sign == "k" and isinstance(desired, list):
         keys = json.loads(name).items()
-        same = (item for item in desired if all(item.get(key, text) == text for key, text in keys))
-        return next(same, _ABSENT)
+        matches = (
+            item for item in desired if all(item.get(key, text) == text for key, text in keys)
+        )
+        return next(matches, _ABSENT)
     return desired
 
 

@@ -95,10 +95,10 @@ class OpenRight:
     @property
     def remedy(self) -> str:
         """What to do."""
-        keep = f"where it is meant: kubectl annotate {self.place} {INTENT_ANNOTATION}=true"
+        exception = f"where it is meant: kubectl annotate {self.place} {INTENT_ANNOTATION}=true"
         if self.kind.endswith("Binding"):
-            return f"kubectl delete {self.place}; {keep}"
-        return f"kubectl edit {self.place}: take out what was added; {keep}"
+            return f"kubectl delete {self.place}; {exception}"
+        return f"kubectl edit {self.place}: take out what was added; {exception}"
 
 
 def open_rights(answers: Mapping[str, Any]) -> list[OpenRight]:

@@ -21,8 +21,11 @@ def release_changes(
     if not release.status:
         return [Change(subject=subject, new=f"{new} with {_leaves(values)} values")]
     old = f"{release.chart} {release.version}"
-    same = (release.chart, release.version.removeprefix("v")) == (chart, version.removeprefix("v"))
-    changes = [] if same else [Change(subject=subject, field="chart", old=old, new=new)]
+    is_current = (release.chart, release.version.removeprefix("v")) == (
+        chart,
+        version.removeprefix("v"),
+    )
+    changes = [] if is_current else [Change(subject=subject, field="chart", old=old, new=new)]
     if release.status != "deployed":
         changes.append(Change(subject=subject, field="status", old=release.status, new="deployed"))
     return [*changes, *value_changes(subject, dict(release.config), dict(values))]

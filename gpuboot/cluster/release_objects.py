@@ -226,8 +226,8 @@ def _confirmed(item: Drift, applied_object: Object | None) -> Drift | None:
         return (
             replace(item, live=applied_object, fields=((_MARKS, None, "Helm"),)) if hidden else item
         )
-    same = not item.added and _bare(item.live) == _bare(applied_object)
-    return None if same else replace(item, applied=applied_object)
+    is_unchanged = not item.added and _bare(item.live) == _bare(applied_object)
+    return None if is_unchanged else replace(item, applied=applied_object)
 
 
 def _bare(item: Object) -> Object:

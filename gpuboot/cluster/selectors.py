@@ -26,10 +26,10 @@ def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bo
     """Whether a selector of Kubernetes takes these labels. None takes nothing, {} everything."""
     if selector is None:
         return False
-    same = all(
+    labels_match = all(
         labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()
     )
-    return same and all(
+    return labels_match and all(
         _CHECKS[expression["operator"]](
             labels.get(expression["key"]), expression.get("values") or ()
         )

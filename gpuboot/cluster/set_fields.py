@@ -48,7 +48,7 @@ def field_differences(desired: Any, live: Any, path: str = "") -> Iterator[Field
                 )
     elif isinstance(desired, list) and isinstance(live, list):
         yield from _of_lists(desired, live, path)
-    elif not _same(desired, live):
+    elif not _is_equal(desired, live):
         yield path, live, desired
 
 
@@ -98,7 +98,7 @@ def _empty(value: Any) -> bool:
     return value is None or value is False or value in ("", 0, [], {})
 
 
-def _same(desired: Any, live: Any) -> bool:
+def _is_equal(desired: Any, live: Any) -> bool:
     # to Python, True is 1
     return bool(desired == live) and isinstance(desired, bool) is isinstance(live, bool)
 

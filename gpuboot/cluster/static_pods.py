@@ -75,13 +75,13 @@ def is_running(state: StaticPods) -> bool:
 
 def _with_own_members(text: str, actual: str) -> str:
     """etcd's manifest with the flags about members that the host's own has."""
-    own = [line for line in actual.splitlines() if _ONCE in line]
-    if not own:
+    own_lines = [line for line in actual.splitlines() if _ONCE in line]
+    if not own_lines:
         return text
     lines = text.splitlines()
     place = next((number for number, line in enumerate(lines) if _ONCE in line), len(lines))
     remaining = [line for line in lines if _ONCE not in line]
-    return "\n".join([*remaining[:place], *own, *remaining[place:]]) + "\n"
+    return "\n".join([*remaining[:place], *own_lines, *remaining[place:]]) + "\n"
 
 
 def _read(text: str) -> object:

@@ -169,14 +169,14 @@ def counts(issue: PodIssue, late: Iterable[Workload]) -> bool:
 def is_away(pod: PodIssue, item: Workload, state: ClusterState) -> bool:
     """Whether this is a StatefulSet's pod on a node that is away."""
     owner, _, ordinal = pod.pod.rpartition("-")
-    same = (pod.namespace, owner) == (item.namespace, item.name) and ordinal.isdecimal()
-    return same and pod.node in state.absent
+    is_owner = (pod.namespace, owner) == (item.namespace, item.name) and ordinal.isdecimal()
+    return is_owner and pod.node in state.absent
 
 
 def belongs(issue: PodIssue, item: Workload) -> bool:
     """Whether an issue is of a pod of this workload."""
-    same = issue.namespace == item.namespace
-    return same and (issue.pod == item.name or issue.pod.startswith(f"{item.name}-"))
+    same_namespace = issue.namespace == item.namespace
+    return same_namespace and (issue.pod == item.name or issue.pod.startswith(f"{item.name}-"))
 
 
 def _of_missing(item: Workload, issues: Iterable[PodIssue], state: ClusterState) -> Stuck:

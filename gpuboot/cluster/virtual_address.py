@@ -34,8 +34,9 @@ def devices(address: str, state: NodeState) -> list[str]:
     ip = ipaddress.ip_address(address)
     names = [
         device
-        for device, own in state.interfaces
-        if own.partition("/")[0] != address and ip in ipaddress.ip_interface(own).network
+        for device, own_address in state.interfaces
+        if own_address.partition("/")[0] != address
+        and ip in ipaddress.ip_interface(own_address).network
     ]
     return list(dict.fromkeys(names))
 
@@ -45,12 +46,16 @@ def device(cluster: Cluster, node: Node, state: NodeState) -> str:
     if cluster.virtual_ip_interface:
         return cluster.virtual_ip_interface
     candidates = devices(cluster.virtual_ip or "", state)
-    own = _device_of(node.address, state)
-    return own if own in candidates else candidates[0] if len(candidates) == 1 else ""
+    node_device = _device_of(node.address, state)
+    return (
+        node_device if node_device in candidates else candidates[0] if len(candidates) == 1 else ""
+    )
 
 
 def _device_of(address: str, state: NodeState) -> str:
-    matches = (name for name, own in state.interfaces if own.partition("/")[0] == address)
+    matches = (
+        name for name, own_address in state.interfaces if own_address.partition("/")[0] == address
+    )
     return next(matches, "")
 
 
@@ -167,8 +172,10 @@ def _of_device(cluster: Cluster, node: Node, state: NodeState) -> list[Problem]:
     if candidates:
         cause = f"cluster.virtual_ip {cluster.virtual_ip} is in networks of {', '.join(candidates)}"
         return [Problem(node.host, cause, "say which by cluster.virtual_ip_interface")]
-    own = ", ".join(f"{address} ({name})" for name, address in state.interfaces) or "none"
-    cause = f"cluster.virtual_ip {cluster.virtual_ip} is in none of its networks (it has {own})"
+    interfaces = ", ".join(f"{address} ({name})" for name, address in state.interfaces) or "none"
+    cause = (
+        f"cluster.virtual_ip {cluster.virtual_ip} is in none of its networks (it has {interfaces})"
+    )
     remedy = (
         "choose a free address of a network that all control planes are in; or, where addresses "
         "are routed one by one, set cluster.virtual_ip_interface"

@@ -141,8 +141,8 @@ def _role(entry: Entry) -> tuple[Role | None, list[Problem]]:
         cause = "is in both groups, control_plane and workers"
         remedy = "keep it in one; a control-plane node takes workloads when there is no worker"
     else:
-        own = ", ".join(sorted(entry.groups)) or "none"
-        cause = f"is in neither group control_plane nor workers (its groups: {own})"
+        group_names = ", ".join(sorted(entry.groups)) or "none"
+        cause = f"is in neither group control_plane nor workers (its groups: {group_names})"
         remedy = "move it to control_plane or workers; other group names have no role"
         for group in entry.groups:
             if near := difflib.get_close_matches(group, ROLES, n=1, cutoff=0.8):

@@ -23,14 +23,18 @@ def missing(inventory: str, folder: Path) -> Problem | None:
     path = folder / inventory
     if path.is_dir():
         return Problem(
-            "", f"{inventory} is a folder, not an inventory file", _other(inventory, folder)
+            "",
+            f"{inventory} is a folder, not an inventory file",
+            _similar_inventory(inventory, folder),
         )
     is_file_name = (
         inventory.endswith(".py") or (folder / "inventories" / f"{inventory}.py").is_file()
     )
     if path.exists() or not is_file_name or "@" in inventory or "," in inventory:
         return None
-    return Problem("", f"there is no inventory file {inventory}", _other(inventory, folder))
+    return Problem(
+        "", f"there is no inventory file {inventory}", _similar_inventory(inventory, folder)
+    )
 
 
 def no_hosts(inventory: str, folder: Path) -> Problem:
@@ -38,12 +42,12 @@ def no_hosts(inventory: str, folder: Path) -> Problem:
     remedy = (
         "name control_plane and workers in it, as inventories/example.py does"
         if (folder / inventory).exists()
-        else _other(inventory, folder)
+        else _similar_inventory(inventory, folder)
     )
     return Problem("", f"the inventory {inventory} has no hosts", remedy)
 
 
-def _other(inventory: str, folder: Path) -> str:
+def _similar_inventory(inventory: str, folder: Path) -> str:
     names = sorted(path.stem for path in (folder / "inventories").glob("*.py"))
     near = difflib.get_close_matches(Path(inventory).stem, names, n=1)
     if near:
@@ -164,8 +168,11 @@ def unread(
         stem = Path(path).stem
         if stem in {"all", *groups, *files}:
             continue
-        own = ", ".join(sorted(groups)) or "none"
-        cause = f"{path} is read by no host: {stem} is no group of this inventory (groups: {own})"
+        group_names = ", ".join(sorted(groups)) or "none"
+        cause = (
+            f"{path} is read by no host: {stem} is no group of this inventory "
+            f"(groups: {group_names})"
+        )
         if settings and not has_settings:
             remedy = "name it like the inventory file; without it every setting is the default"
             problems.append(Problem("", cause, remedy))

@@ -89,8 +89,8 @@ def _row(lock: Lock, key: str, locked: str, served: Sequence[str] | None) -> Row
         return Row(key=key, locked=locked, unknown="the repository has no version of it")
     newer = [version for version in versions if parse(version) > parse(locked)]
     parts = _BRANCH.get(key, 0)
-    same = [version for version in newer if parse(version)[:parts] == parse(locked)[:parts]]
-    patch = same[-1] if parts and same else ""
+    same_branch = [version for version in newer if parse(version)[:parts] == parse(locked)[:parts]]
+    patch = same_branch[-1] if parts and same_branch else ""
     newest = newer[-1] if newer and newer[-1] != patch else ""
     verdict = "; ".join(_against(lock, key, newest or patch)) if newer else ""
     return Row(key=key, locked=locked, patch=patch, newest=newest, verdict=verdict)

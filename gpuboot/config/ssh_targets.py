@@ -80,7 +80,9 @@ def parse_all(
         except ValueError as error:
             problems.append(Problem(text, str(error), "correct it"))
             continue
-        if (target.host, target.port) in {(other.host, other.port) for other in targets}:
+        if (target.host, target.port) in {
+            (known_target.host, known_target.port) for known_target in targets
+        }:
             problems.append(Problem(text, "is given twice", "name each host once"))
         targets.append(target)
     return targets, problems

@@ -152,8 +152,8 @@ def stronger(first: Action | None, other: Action | None) -> Action | None:
 
 def _second(first: Signal, other: Signal) -> bool:
     """Whether another signal is of the other side, and about the same GPU."""
-    same = first.uuid == other.uuid or not first.uuid or not other.uuid
-    return first.side != other.side and same
+    same_gpu = first.uuid == other.uuid or not first.uuid or not other.uuid
+    return first.side != other.side and same_gpu
 
 
 def _signal_texts(signals: Iterable[Signal]) -> list[str]:

@@ -85,9 +85,9 @@ def dns_upstream(facts: Facts) -> Iterator[Sighting]:
 
 def _named_elsewhere(host: Host, server: str) -> list[str]:
     """That it is not the node's resolv.conf which names a server."""
-    own = [line.split()[-1] for line in _servers(host)]
-    text = f"{host.details.resolv_file} of {host.node} names {', '.join(own)}"
-    return [text] if own and server not in own else []
+    servers = [line.split()[-1] for line in _servers(host)]
+    text = f"{host.details.resolv_file} of {host.node} names {', '.join(servers)}"
+    return [text] if servers and server not in servers else []
 
 
 def dns_search_path(facts: Facts) -> Iterator[Sighting]:

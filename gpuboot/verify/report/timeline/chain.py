@@ -44,10 +44,10 @@ def longest_chain(run: Mapping[str, Any]) -> list[Stretch]:
     while index := bisect_right(ends, moment + _SAME_S):
         latest = items[index - 1]
         # of those that ended together the one that took longest
-        same = (
+        simultaneous = (
             item for item in reversed(items[:index]) if item.finished >= latest.finished - _SAME_S
         )
-        latest = min(same, key=lambda item: item.started)
+        latest = min(simultaneous, key=lambda item: item.started)
         if moment - latest.finished > _SAME_S:
             chain += reversed(_pieces(own, latest.finished, moment))
         chain.append(latest)
