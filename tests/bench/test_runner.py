@@ -79,7 +79,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     def site(lab: Lab, count: int) -> Site:
         return Site("bench", tmp_path, tmp_path, tmp_path, machines_of(lab, count))
 
-    for name in ("boot", "only", "reset", "keep"):
+    for name in ("boot", "only", "reset", "save_snapshot"):
         monkeypatch.setattr(machines, name, do_nothing)
     monkeypatch.setattr(machines, "has", lambda lab, snapshot: True)
     monkeypatch.setattr(machines, "site", site)
