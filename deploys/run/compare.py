@@ -113,15 +113,12 @@ class _Calls:
 
 
 class Comparison:
-    """Of one run; `deploys.lib.operation` asks it about every operation that is called.
-
-    + unchanged: operations that have nothing to do -> inventory names of those hosts
-    + called: operations that some host is left with
-    """
+    """Of one run; `deploys.lib.operation` asks it about every operation that is called."""
 
     def __init__(self) -> None:
+        # operations that have nothing to do -> inventory names of those hosts
         self.unchanged: dict[Title, list[str]] = defaultdict(list)
-        self.called_titles: set[Title] = set()
+        self.called_titles: set[Title] = set()  # operations that some host is left with
         self.reader = Reader()
         self._collected: dict[str, _Calls] = {}
         self._calls_by_title: dict[str, _Calls] = defaultdict(_Calls)

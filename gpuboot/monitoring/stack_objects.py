@@ -32,7 +32,7 @@ class ExpectedObjects:
     """What it should have, as the settings say.
 
     + groups: rule group -> names of its rules
-    + rules: the rules' digest, which `gpuboot.monitoring.rules.RULES_INFO_METRIC` carries
+    + rules_digest: the rules' digest, which `gpuboot.monitoring.rules.RULES_INFO_METRIC` carries
     + alertmanager: its configuration, as a map
     + claims: beginning of a claim's name -> size
     + state_metrics, node_exporter: kube-state-metrics, node-exporter is part of it

@@ -30,7 +30,7 @@ class Gpu:
     + fault: what nvidia-smi says in the place of values, e.g. `GPU requires reset`; "" when well
     + sensors: what nvidia-smi has a value of
     + warning: what nvidia-smi prints beside its values, e.g. `infoROM is corrupted`
-    + fabric: what keeps it out of its NVLink fabric, e.g. `In Progress`; "" when nothing does
+    + fabric_error: what keeps it out of its NVLink fabric, e.g. `In Progress`; "" when nothing does
     """
 
     pci: str

@@ -182,7 +182,7 @@ class ExporterScrape:
 
     + names: of all its metrics
     + health: values that tell of faults
-    + stamp: digest of the list of fields that it was started with; None where nobody noted it
+    + fields_digest: digest of the fields that it was started with; None where it is not noted
     """
 
     node: str

@@ -31,13 +31,13 @@ _UNKNOWN = "[Unknown Error]"
 class GpuState:
     """What driver, toolkit and containerd say.
 
-    + module: first line of /proc/driver/nvidia/version
+    + driver_text: first line of /proc/driver/nvidia/version
     + uuids: PCI address -> UUID, as the kernel module has them ("" where it never learned it)
-    + answering: GPUs that nvidia-smi answers for
-    + silent: PCI address -> what nvidia-smi says of a GPU that does not answer
-    + error: what nvidia-smi said instead of an answer
-    + cdi: CDI device names; None when nvidia-ctk did not answer
-    + handlers, default_runtime: of the running containerd
+    + gpus: those that nvidia-smi answers for
+    + gpu_errors: PCI address -> what nvidia-smi says of a GPU that does not answer
+    + smi_error: what nvidia-smi said instead of an answer
+    + cdi_devices: CDI device names; None when nvidia-ctk did not answer
+    + runtime_handlers, default_runtime: of the running containerd
     + dcgm: what its host engine said last
     """
 

@@ -29,10 +29,7 @@ CORDONED = ("nodes", "-o", "jsonpath={.items[?(@.spec.unschedulable)].metadata.n
 
 @dataclass(frozen=True)
 class Scene:
-    """Machines from which every run begins, and the kill points of such a run.
-
-    + settings: of the runs that are killed, and of those that finish
-    """
+    """Machines from which every run begins, and the kill points of such a run."""
 
     lab: Lab
     copies: Copies

@@ -19,7 +19,7 @@ GPU = "nvidia.com/gpu"
 
 
 def node(name: str = "gpu1", gpus: int = 8, **extra: Any) -> dict[str, Any]:
-    """+ allocatable: GPUs that the kubelet offers; resources: others; taints, cordoned, ready"""
+    """A node. `extra`: allocatable (GPUs that the kubelet offers), resources, taints, ready."""
     resources = {GPU: str(gpus), **extra.get("resources", {})}
     allocatable = {**resources, GPU: str(extra.get("allocatable", gpus))}
     machine = {"cpu": extra.get("cpu", "64"), "memory": extra.get("memory", "512Gi"), "pods": "110"}

@@ -87,9 +87,9 @@ def attribution_of(
     other_pods: tuple[str, ...] = (),
     **options: Any,
 ) -> Finding:
-    """Whether the series of gpu1's first GPU name who holds it.
+    """Whether the series of gpu1's first GPU name who holds it: own_pods of this verification.
 
-    + ours: pods of this verification that saw it; others: pods that hold something of gpu1
+    + other_pods: pods that hold something of gpu1
     """
     results = [workload_result("gpu1", 0, namespace="ml", pod=pod) for pod in own_pods]
     holding_pods = tuple(

@@ -105,10 +105,10 @@ def _device_finding(
 class _Shares:
     """Who holds shares of a device, by its series and by what is known of pods.
 
-    + named: pod, container and number of each share that series name
-    + ours, elsewhere: our pods that hold it, and that hold others
-    + others: pods of others that hold something of the node
-    + alike: devices that have these series: compute instances of one GPU instance
+    + named_shares: pod, container and number of each share that series name
+    + own_pods, elsewhere: pods of this verification that hold it, and that hold other devices
+    + other_pods: other pods that hold something of the node
+    + share_count: devices that have these series: compute instances of one GPU instance
     """
 
     named_shares: frozenset[tuple[str, ...]]

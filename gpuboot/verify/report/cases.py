@@ -42,7 +42,7 @@ class Case:
 
     + cause: what to fix first
     + later_steps: what else was found at the same GPU, node or link; mostly follows from the cause
-    + places: where
+    + locations: where
     """
 
     cause: Step
