@@ -20,7 +20,7 @@ from bench.matrix import full as every_cell
 from bench.results import Results
 from bench.runner import Runner
 from bench.sides import SIDES
-from bench.statistics import ENOUGH
+from bench.statistics import ENOUGH_RUNS
 from lab import state
 from lab.build.progress import Progress
 from lab.cli_up import progress
@@ -82,7 +82,7 @@ def measure_all(folder: _Folder = _RESULTS) -> None:
     with _interruptible(say):
         lab = machines.ensure(say)
         results.begin()
-        Runner(lab, SIDES, results, ENOUGH, say).measure(DEFAULT, None)
+        Runner(lab, SIDES, results, ENOUGH_RUNS, say).measure(DEFAULT, None)
         gpuboot_only = {"gpuboot": SIDES["gpuboot"]}
         for cell, runs in GPUBOOT_ONLY.items():
             Runner(lab, gpuboot_only, results, runs, say).measure([cell], None)
@@ -90,7 +90,7 @@ def measure_all(folder: _Folder = _RESULTS) -> None:
             lab, Results.at(folder, growth_page.FILE), growth.SIZES, _GROWTH_MINUTES * 60, say
         )
         machines.down(lab, say)  # the whole site is measured with the computer to itself
-        whole_site.measure(Results.at(folder, whole_site.FILE), ENOUGH, say)
+        whole_site.measure(Results.at(folder, whole_site.FILE), ENOUGH_RUNS, say)
     write_report(folder)
 
 
@@ -103,12 +103,14 @@ def measure_cells(
     minutes: Annotated[
         int, typer.Option(help="Begin no cell later than this; 0: all are measured.")
     ] = 25,
-    runs: Annotated[int, typer.Option(min=1, help="Of each side in each cell.")] = ENOUGH,
+    runs: Annotated[int, typer.Option(min=1, help="Of each side in each cell.")] = ENOUGH_RUNS,
     sides: Annotated[
         str, typer.Option(help="Only these sides; equality is checked among them.")
     ] = ",".join(SIDES),
     folder: _Folder = _RESULTS,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the machines up at the end.")] = False,
+    keep_machines: Annotated[
+        bool, typer.Option("--keep", help="Leave the machines up at the end.")
+    ] = False,
 ) -> None:
     """Measure, and write tables and plots; what is measured already is not measured again."""
     if unknown := [name for name in sides.split(",") if name not in SIDES]:
@@ -119,14 +121,14 @@ def measure_cells(
         lab = machines.ensure(say)
         results.begin()
         runner = Runner(lab, {name: SIDES[name] for name in sides.split(",")}, results, runs, say)
-        left = runner.measure(
+        remaining_cells = runner.measure(
             selected_cells, None if full or cells or not minutes else minutes * 60
         )
-    if left:
-        names = ", ".join(map(str, left))
+    if remaining_cells:
+        names = ", ".join(map(str, remaining_cells))
         say(f"not measured for lack of time: {names}; the same command goes on with them")
         say("the machines stay up for it; to remove them: scripts/bench machines down")
-    elif not keep:
+    elif not keep_machines:
         machines.down(lab, say)
     report.write(folder)
     print(report.PAGE)
@@ -152,7 +154,7 @@ def measure_growth(
 
 @app.command("site")
 def measure_site(
-    runs: Annotated[int, typer.Option(min=1, help="Of each kind but the first.")] = ENOUGH,
+    runs: Annotated[int, typer.Option(min=1, help="Of each kind but the first.")] = ENOUGH_RUNS,
     folder: _Folder = _RESULTS,
 ) -> None:
     """Measure the whole site on a lab of its own: converged, then with nothing to do."""

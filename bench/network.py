@@ -106,8 +106,8 @@ def parse_ping(output: str) -> Pinged:
     times = re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)", output)
     if not loss or not times:
         raise LabError(f"ping had no answer: {output.strip()}")
-    least, mean, most = map(float, times.groups())
-    return Pinged(least, mean, most, float(loss[1]))
+    minimum, mean, maximum = map(float, times.groups())
+    return Pinged(minimum, mean, maximum, float(loss[1]))
 
 
 def ping(lab: Lab, machine: Machine, controller: Controller, count: int = 20) -> Pinged:

@@ -159,9 +159,9 @@ def _equality(data: Data) -> str:
     directions = ", ".join(
         f"{SIDES[by]} after {SIDES[after]}" for after, by in sorted(pairs) if after != by
     )
-    wrong = [record for record in checks if record["changed"]]
-    if wrong:
-        return f"**The sides differ**: {wrong[-1]['by']} changed {wrong[-1]['changed']}.\n"
+    changes = [record for record in checks if record["changed"]]
+    if changes:
+        return f"**The sides differ**: {changes[-1]['by']} changed {changes[-1]['changed']}.\n"
     return (
         f"Checks that a side finds nothing to change: {len(checks)}, none failed ({directions}).\n"
     )

@@ -118,5 +118,7 @@ def revision() -> str:
 def versions() -> dict[str, str]:
     """Of the tools that are compared."""
     pinned = environment.versions()
-    own = {name: metadata.version(name) for name in ("gpuboot", "pyinfra", "paramiko", "gevent")}
-    return own | {name: pinned[name] for name in ("ansible-core", "mitogen")}
+    local_versions = {
+        name: metadata.version(name) for name in ("gpuboot", "pyinfra", "paramiko", "gevent")
+    }
+    return local_versions | {name: pinned[name] for name in ("ansible-core", "mitogen")}

@@ -20,7 +20,7 @@ from lab.state import Lab, LabError
 # the changed line: as a person might have edited the file since the last run
 EDITED = "/etc/sysctl.d/99-zz-gpuboot.conf"
 RIGHT = "fs.inotify.max_user_watches = 524288"
-WRONG = "fs.inotify.max_user_watches = 524287"
+DIFFERING_LINE = "fs.inotify.max_user_watches = 524287"
 
 
 @dataclass
@@ -39,18 +39,18 @@ class Runner:
 
         + budget_s: no cell is begun later than this; None: all are measured
         """
-        left = [c for c in cells if self.results.rounds(c, list(self.sides)) < self.runs]
-        self.say(f"{len(left)} cells to measure; {len(cells) - len(left)} are there")
-        if left:
+        remaining = [c for c in cells if self.results.rounds(c, list(self.sides)) < self.runs]
+        self.say(f"{len(remaining)} cells to measure; {len(cells) - len(remaining)} are there")
+        if remaining:
             self._converge_by_each_side()
         started = time.monotonic()
-        while left and (budget_s is None or time.monotonic() - started < budget_s):
-            cell, start = left[0], time.monotonic()
+        while remaining and (budget_s is None or time.monotonic() - started < budget_s):
+            cell, start = remaining[0], time.monotonic()
             self.say(f"{cell}: {cell.title}")
             self._cell(cell)
             self.say(f"{cell}: {duration(time.monotonic() - start)}")
-            left.pop(0)
-        return left
+            remaining.pop(0)
+        return remaining
 
     def _cell(self, cell: Cell) -> None:
         site = machines.site(self.lab, cell.hosts)
@@ -78,7 +78,7 @@ class Runner:
             self._deliver_anew(site)
         if cell.scenario == "line":
             for machine in self.lab.machines[: cell.hosts]:
-                machines.edit(self.lab, machine, EDITED, RIGHT, WRONG)
+                machines.edit(self.lab, machine, EDITED, RIGHT, DIFFERING_LINE)
         measured = measure.run(self.lab, controller, side, site)
         self._check(cell, site, side, measured)
         values = {key: value for key, value in asdict(measured).items() if key != "outcome"}
@@ -107,7 +107,7 @@ class Runner:
         if cell.scenario == "line":
             for machine in self.lab.machines[: cell.hosts]:
                 lines = (self.lab.root(machine) / EDITED.lstrip("/")).read_text().splitlines()
-                if RIGHT not in lines or WRONG in lines:
+                if RIGHT not in lines or DIFFERING_LINE in lines:
                     raise LabError(f"{side.title} left {EDITED} of {machine.name} as it was edited")
 
     def _prepare(self, site: Site) -> None:

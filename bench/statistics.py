@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-ENOUGH = 5  # runs; a median of fewer is marked wherever it is shown
+ENOUGH_RUNS = 5  # runs; a median of fewer is marked wherever it is shown
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from bench.data import SIDES, Data
 from bench.matrix import GPUBOOT_ONLY, HOSTS, LAN, MANY, SCENARIOS, Cell
 from bench.network import CONDITIONS
-from bench.statistics import ENOUGH, Summary
+from bench.statistics import ENOUGH_RUNS, Summary
 from bench.targets import TARGETS
 
 NOT_RUN = "not run"
@@ -29,15 +29,17 @@ def number(value: float) -> str:
     return f"{value:.{1 if value >= 10 else 2}f}"
 
 
-def spread(summary: Summary | None, scale: float = 1.0, runs: int = ENOUGH) -> str:
+def spread(summary: Summary | None, scale: float = 1.0, runs: int = ENOUGH_RUNS) -> str:
     """`median (least–most)`, with the number of runs where there are fewer than `runs`."""
     if summary is None:
         return NOT_RUN
     if summary.count == runs == 1:
         return f"{number(summary.median / scale)} (one run)"
-    median, least, most = (number(v / scale) for v in (summary.median, summary.least, summary.most))
-    few = "" if summary.count >= runs else f", of {summary.count}"
-    return f"{median} ({least}–{most}{few})"
+    median, minimum, maximum = (
+        number(v / scale) for v in (summary.median, summary.least, summary.most)
+    )
+    count_note = "" if summary.count >= runs else f", of {summary.count}"
+    return f"{median} ({minimum}–{maximum}{count_note})"
 
 
 def targets(data: Data) -> str:

@@ -77,8 +77,8 @@ def ensure(lab: Lab, progress: Progress) -> None:
 
 
 def _make(lab: Lab, base: Path, progress: Progress) -> None:
-    own = lab.machine_dir(machine(lab))
-    for old in (own, lab.folder / "snapshots"):
+    machine_dir = lab.machine_dir(machine(lab))
+    for old in (machine_dir, lab.folder / "snapshots"):
         if old.exists():
             shutil.rmtree(old)
     key = parts.repositories(lab.debian)["debian"].key().public()

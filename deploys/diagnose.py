@@ -24,12 +24,12 @@ def diagnose() -> None:
     if not first():
         return
     settings, lock, nodes = begin()
-    left = float(os.environ[UNTIL]) - time.time()
+    remaining_s = float(os.environ[UNTIL]) - time.time()
     recording = record(
         settings,
         nodes,
         read_leader(),
-        max(left, _LEAST_S),
+        max(remaining_s, _LEAST_S),
         denied_root,
         expected(settings, lock, nodes),
     )

@@ -85,7 +85,7 @@ def identify(lab: Lab, machine: Machine, root: Path) -> None:
     """Give a root file system the machine's names and address."""
     hosts = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
     hosts += [f"{lab.host_address} {MIRROR_NAME}"]
-    hosts += [f"{other.address} {other.name}" for other in lab.machines]
+    hosts += [f"{neighbour.address} {neighbour.name}" for neighbour in lab.machines]
     network = (NSPAWN_DIR / "10-host0.network").read_text()
     network = network.format(address=machine.address, gateway=lab.host_address)
     _write(root, "etc/hostname", f"{machine.name}\n")

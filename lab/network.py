@@ -73,7 +73,7 @@ def down(lab: Lab) -> None:
     run(["nft", "-f", "-"], stdin=f"add table inet {_name(lab)}\ndelete table inet {_name(lab)}\n")
     if is_up(lab):
         run(["ip", "link", "delete", lab.bridge])
-    if not any(other != lab and is_up(other) for other in labs()):
+    if not any(running_lab != lab and is_up(running_lab) for running_lab in labs()):
         restore_settings()
 
 

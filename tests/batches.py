@@ -11,7 +11,7 @@ from pyinfra.connectors.fake import FakeConnector
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
 from gpuboot.hosts.fact_output import Answer, answer
-from tests.noise import noisy, own
+from tests.noise import framed_lines, noisy
 
 _PART = re.compile(
     r"^(?:\{ \( )?\( (.*?)\n\); printf '\\n(##gpuboot-fact##)%s %s\\n' (\d+) \$\?", re.S | re.M
@@ -31,7 +31,7 @@ def _lookup(self: FakeConnector, command_str: str) -> tuple[bool, CommandOutput]
         parsed = answer(output.stdout_lines) if output.stdout_lines else Answer([], [])
         lines += [*parsed.lines, "", f"{mark}{number} {0 if success else 1}"]
         noise += parsed.noise
-    frame = noisy if noise else own
+    frame = noisy if noise else framed_lines
     return True, CommandOutput([OutputLine("stdout", line) for line in frame(lines)])
 
 

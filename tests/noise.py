@@ -20,7 +20,7 @@ NOISE = [
 ]
 
 
-def own(lines: Iterable[str]) -> list[str]:
+def framed_lines(lines: Iterable[str]) -> list[str]:
     """What a framed command that prints these lines prints in truth."""
     text = "".join(f"{line}\n" for line in lines)
     result = subprocess.run(
@@ -31,6 +31,6 @@ def own(lines: Iterable[str]) -> list[str]:
 
 def noisy(lines: Iterable[str]) -> list[str]:
     """The same beside noise: before, between and after, and without a newline at its end."""
-    first, *remaining = own(lines)
+    first, *remaining = framed_lines(lines)
     between = [line for item in remaining for line in (*NOISE, item)]
     return [*NOISE, f"Last login: today {first}", *between, *NOISE]

@@ -13,7 +13,7 @@ import pytest
 from pyinfra_testing.facts import make_fact_tests
 
 from gpuboot.hosts.fact_output import framed
-from tests.noise import noisy, own
+from tests.noise import framed_lines, noisy
 
 # The fixtures run with the time frozen. Freezing looks at every loaded module, which would make the
 # Kubernetes client import its models, and these would hold the frozen datetime for good.
@@ -31,7 +31,7 @@ def _in_frames(tests: Any) -> type[TestCase]:
         lines = output.splitlines() if isinstance(output, str) else output
         if "command" in data:
             data["command"] = framed(data["command"])
-        for frame in (own, noisy):
+        for frame in (framed_lines, noisy):
             plain(self, name, {**data, "output": frame(lines)}, fact)
 
     tests._test_fn = in_frames

@@ -75,8 +75,10 @@ def measure(
     durations: dict[int, list[float]] = {size: [] for size in sizes}
     for number in range(MOST_RUNS):
         for size in sizes:
-            left = budget_s - (time.monotonic() - started)
-            if number and (len(durations[size]) < number or max(durations[size]) * 1.2 > left):
+            remaining_s = budget_s - (time.monotonic() - started)
+            if number and (
+                len(durations[size]) < number or max(durations[size]) * 1.2 > remaining_s
+            ):
                 continue
             run_started = time.monotonic()
             run = _measured(lab, folder, recorded, size)
@@ -196,11 +198,15 @@ def _run(site: Path, folder: Path, prefix: Sequence[str] = ()) -> _RunResult:
     deploy = ["bench/growth/inventory.py", "deploys/host_layers.py", "-y"]
     pointer = folder / "report"
     pointer.unlink(missing_ok=True)
-    own = {"GPUBOOT_BENCH_HOSTS": str(site), POINTER: str(pointer), "PYTHONPATH": str(ROOT)}
+    bench_variables = {
+        "GPUBOOT_BENCH_HOSTS": str(site),
+        POINTER: str(pointer),
+        "PYTHONPATH": str(ROOT),
+    }
     started = time.monotonic()
     with (folder / "stdout").open("w") as out, (folder / "stderr").open("w") as err:
         process = subprocess.Popen(
-            [*prefix, pyinfra, *deploy], cwd=ROOT, env={**os.environ, **own},
+            [*prefix, pyinfra, *deploy], cwd=ROOT, env={**os.environ, **bench_variables},
             stdin=subprocess.DEVNULL, stdout=out, stderr=err,
         )  # fmt: skip
         _, status, usage = os.wait4(process.pid, 0)

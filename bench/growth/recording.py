@@ -75,10 +75,10 @@ def spoken(text: str, like: Host, host: Host) -> str:
 
     + like: who answered; host: who is to answer
     """
-    return "\n".join(_framed_anew([_own(line, like, host) for line in text.split("\n")]))
+    return "\n".join(_framed_anew([_adapted_line(line, like, host) for line in text.split("\n")]))
 
 
-def _own(line: str, like: Host, host: Host) -> str:
+def _adapted_line(line: str, like: Host, host: Host) -> str:
     key, tab, _ = line.partition("\t")
     key = key.removeprefix(f"{_MARK}=")
     if tab and key == "clock":

@@ -68,16 +68,16 @@ class Servers:
 
 def count(lines: Iterable[str]) -> Counted:
     """Connections and commands of an OpenSSH server's log at LogLevel VERBOSE."""
-    opened = now = most = commands = 0
+    opened = now = peak = commands = 0
     for line in lines:
         if line.startswith("Accepted publickey "):
             opened, now = opened + 1, now + 1
-            most = max(most, now)
+            peak = max(peak, now)
         elif re.match(r"Disconnected from user |Connection closed by user ", line):
             now -= 1
         elif line.startswith("Starting session: "):
             commands += 1
-    return Counted(opened, most, commands)
+    return Counted(opened, peak, commands)
 
 
 @contextlib.contextmanager

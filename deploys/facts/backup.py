@@ -61,8 +61,8 @@ class EtcdNow(Framed[LiveData]):
     @override
     def command(self) -> str:
         metric_pattern = "etcd_debugging_mvcc_(current_revision|keys_total) "
-        ask = "curl -q -sS --noproxy '*' --max-time 10 http://127.0.0.1:2381/metrics 2>/dev/null"
-        return f"{ask} | grep -E '^{metric_pattern}' | tr ' ' '\\t'; printf 'end\\tok\\n'"
+        curl = "curl -q -sS --noproxy '*' --max-time 10 http://127.0.0.1:2381/metrics 2>/dev/null"
+        return f"{curl} | grep -E '^{metric_pattern}' | tr ' ' '\\t'; printf 'end\\tok\\n'"
 
     @override
     def process(self, output: list[str]) -> LiveData:

@@ -94,17 +94,17 @@ class Batch(Framed[list[Any]]):
     def command(self, requests: Sequence[Request]) -> str:
         self._requests = requests
         self._readings = _readings(requests)
-        own: list[str] = []
+        host_lane: list[str] = []
         of_cluster: list[str] = []
         for number, reading in enumerate(self._readings):
-            lane = of_cluster if reading.fact.of_cluster else own
+            lane = of_cluster if reading.fact.of_cluster else host_lane
             lane.append(
                 f"( {reading.fact().bare_command(reading.arguments).strip()}\n)"
                 f"; printf '\\n{_MARK}%s %s\\n' {number} $?"
             )
-        if not own or not of_cluster:
-            return "\n".join([*own, *of_cluster])
-        return "\n".join([_LANE, *of_cluster, '} >"$lane" &', *own, _JOIN])
+        if not host_lane or not of_cluster:
+            return "\n".join([*host_lane, *of_cluster])
+        return "\n".join([_LANE, *of_cluster, '} >"$lane" &', *host_lane, _JOIN])
 
     @override
     def process(self, output: list[str]) -> list[Any]:
@@ -137,14 +137,15 @@ def _readings(requests: Sequence[Request]) -> list[_Reading]:
     for place, request in enumerate(requests):
         places[request.fact].append(place)
     readings = []
-    for fact, own in places.items():
-        arguments = [dict(requests[place].arguments) for place in own]
-        merged = fact.merged(arguments) if len(own) > 1 else None
+    for fact, fact_places in places.items():
+        arguments = [dict(requests[place].arguments) for place in fact_places]
+        merged = fact.merged(arguments) if len(fact_places) > 1 else None
         if merged:
-            readings.append(_Reading(*merged, own))
+            readings.append(_Reading(*merged, fact_places))
         else:
             readings += [
-                _Reading(fact, item, [place]) for item, place in zip(arguments, own, strict=True)
+                _Reading(fact, item, [place])
+                for item, place in zip(arguments, fact_places, strict=True)
             ]
     return sorted(readings, key=lambda reading: reading.fact.of_cluster)
 

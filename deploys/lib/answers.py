@@ -27,7 +27,7 @@ from gpuboot.cluster.drain_rehearsal import PlannedDrain
 
 T = TypeVar("T")
 # answers of hosts, by what each is asked; `Unanswered` where one could not answer
-Ask = Callable[[Sequence[tuple[Host, Request]]], list[Any]]
+AnswerSource = Callable[[Sequence[tuple[Host, Request]]], list[Any]]
 
 _MAX_AT_ONCE = 32
 # seconds that answers hold while nothing has changed: a person may think about a plan for longer
@@ -43,14 +43,14 @@ class Step:
     """One operation on one host.
 
     + differs: whether it has something to do, as far as the comparison could tell
-    + tells: whether it has something to tell
+    + has_message: whether it has something to tell
     + requests: what it read, each with the inventory name of the host that answered
     + packages, sources: what it installs, and repositories (`deploys.lib.planned_packages`)
     + drains: nodes that it drains (`deploys.lib.planned_drains`)
     """
 
     differs: bool = False
-    tells: bool = False
+    has_message: bool = False
     requests: list[tuple[str, Request]] = field(default_factory=list)
     packages: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Any] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class HostAnswers:
         """What is known; `Unanswered` where nothing is."""
         return self.cache.get(request, Unanswered("nobody has asked"))
 
-    def keep(self, answers: Mapping[Request, Any]) -> None:
+    def add(self, answers: Mapping[Request, Any]) -> None:
         """Add answers to those that are known."""
         if not self.cache:
             self.read_at = time.monotonic()
@@ -93,7 +93,7 @@ class HostAnswers:
 @dataclass
 class _Comparing:
     step: Step
-    ask: Ask
+    fetch_answers: AnswerSource
 
 
 _hosts: dict[str, HostAnswers] = {}
@@ -118,9 +118,9 @@ def of(target: Host) -> HostAnswers:
 
 
 @contextmanager
-def comparison(step: Step, ask: Ask) -> Iterator[None]:
-    """Within it, this greenlet finds out whether an operation differs: reads go through `ask`."""
-    _greenlet.comparing = _Comparing(step, ask)
+def comparison(step: Step, source: AnswerSource) -> Iterator[None]:
+    """Within it, this greenlet finds out whether an operation differs; reads go to `source`."""
+    _greenlet.comparing = _Comparing(step, source)
     try:
         yield
     finally:
@@ -137,10 +137,10 @@ def comparing() -> bool:
     return _comparing() is not None
 
 
-def tells() -> None:
+def mark_message() -> None:
     """The operation that is compared has something to tell, so the run must come to it."""
     if step := compared_step():
-        step.tells = True
+        step.has_message = True
 
 
 def _comparing() -> _Comparing | None:
@@ -190,7 +190,7 @@ def foresee(questions: Iterable[tuple[Host, type[FactBase[Any]], dict[str, Any]]
             (state.inventory.get_host(target.name), Request.of(fact, arguments))
             for target, fact, arguments in questions
         ]
-        comparison.ask([(target, request) for target, request in requests if request])
+        comparison.fetch_answers([(target, request) for target, request in requests if request])
 
 
 def read_each(fact: type[FactBase[T]], arguments: Mapping[Host, Mapping[str, Any]]) -> list[T]:
@@ -201,7 +201,11 @@ def read_each(fact: type[FactBase[T]], arguments: Mapping[Host, Mapping[str, Any
     ]
     host_requests = [(target, request) for target, request in requests if request]
     comparison = None if _is_live() else _comparing()
-    answers = comparison.ask(host_requests) if comparison else [Unanswered()] * len(host_requests)
+    answers = (
+        comparison.fetch_answers(host_requests)
+        if comparison
+        else [Unanswered()] * len(host_requests)
+    )
 
     def resolve(number: int) -> T:
         target, request = host_requests[number]
@@ -219,7 +223,7 @@ def _compared(comparison: _Comparing, target: Host, request: Request) -> Any:
     if request.fact.of_plan:  # nobody asks for them who has found no difference
         raise WouldChange
     comparison.step.requests.append((target.name, request))
-    [answer] = comparison.ask([(target, request)])
+    [answer] = comparison.fetch_answers([(target, request)])
     if isinstance(answer, Unanswered) or getattr(answer, "error", None):
         raise WouldChange
     return answer
@@ -231,12 +235,12 @@ def _cached_answer(target: Host, host_answers: HostAnswers, request: Request) ->
     if not isinstance(answer := host_answers.answer(request), Unanswered):
         return answer
     before = host_answers.forgotten, _cluster.forgotten
-    answers = ask(target, _upcoming_requests(target, host_answers, request))
+    answers = fetch_answers(target, _upcoming_requests(target, host_answers, request))
     if isinstance(answers[request], Unanswered):  # asked alone, it says itself what is wrong
         answers[request] = target.get_fact(request.fact, **dict(request.arguments))
     # what other operations have changed meanwhile, on their hosts, may not be in these answers
     if before == (host_answers.forgotten, _cluster.forgotten):
-        host_answers.keep(answers)
+        host_answers.add(answers)
     return answers[request]
 
 
@@ -251,7 +255,7 @@ def _upcoming_requests(target: Host, host_answers: HostAnswers, request: Request
     return [item for item in requests if isinstance(host_answers.answer(item), Unanswered)]
 
 
-def ask(target: Host, requests: Sequence[Request]) -> dict[Request, Any]:
+def fetch_answers(target: Host, requests: Sequence[Request]) -> dict[Request, Any]:
     """The answers of a host, by one command; `Unanswered` for each that failed."""
     answers: dict[Request, Any] = {}
     with current_host(target):

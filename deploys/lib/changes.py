@@ -36,7 +36,7 @@ def record(*items: Item) -> None:
 def respect(*items: Decision) -> None:
     """Note what somebody has decided otherwise: it is no change, and the operation goes on."""
     if items and answers.comparing():
-        answers.tells()
+        answers.mark_message()
     elif items:
         record(*items)
 

@@ -67,18 +67,18 @@ def executing() -> bool:
 
 def inform(message: str) -> None:
     """Tell something about the current host while the run executes; nothing while it plans."""
-    if _tells():
+    if _executes():
         logger.info(f"{current_host.print_prefix}{message}")
 
 
 def warn(message: str) -> None:
     """As `inform`, for what the person should act on."""
-    if _tells():
+    if _executes():
         logger.warning(f"{current_host.print_prefix}{message}")
 
 
-def _tells() -> bool:
+def _executes() -> bool:
     if answers.comparing():
-        answers.tells()
+        answers.mark_message()
         return False
     return executing()

@@ -74,13 +74,19 @@ def drain(
     end = wait_until(leader, probe, timeout_s)
     if not end.complete:
         cause = f"node {node} is not drained, and stays cordoned: {unfinished(end, timeout_s)}"
-        left = pods(leader, node)
-        raise RemoteError(failure(f"{cause}{_of_budgets(leader, left)}", rules.remedy(left, node)))
+        remaining_pods = pods(leader, node)
+        raise RemoteError(
+            failure(
+                f"{cause}{_of_budgets(leader, remaining_pods)}", rules.remedy(remaining_pods, node)
+            )
+        )
 
 
-def _of_budgets(leader: Host, left: rules.NodePods) -> str:
+def _of_budgets(leader: Host, remaining_pods: rules.NodePods) -> str:
     """Why the budgets that keep pods on a node let none go."""
-    blocking_budgets = dict.fromkeys(budget for pod in left.leaving for budget in pod.held_by)
+    blocking_budgets = dict.fromkeys(
+        budget for pod in remaining_pods.leaving for budget in pod.held_by
+    )
     return "".join(f"; {_of_budget(leader, budget)}" for budget in blocking_budgets)
 
 

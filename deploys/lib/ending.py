@@ -48,8 +48,8 @@ def code(failed: bool) -> int:
     """The run's exit code. + failed: an operation, a host, or the run as a whole"""
     if _signal:
         return 128 + _signal
-    own = FAILED if failed else worst([proof, *shortfalls.values()])
-    return with_unwritten(own, bool(missing))
+    exit_code = FAILED if failed else worst([proof, *shortfalls.values()])
+    return with_unwritten(exit_code, bool(missing))
 
 
 def tell_missing() -> None:
@@ -76,18 +76,18 @@ def by(exit_: Callable[[], None], close: Callable[[], None]) -> Callable[[], NoR
     return ending
 
 
-def watch(left: Callable[[], str]) -> None:
+def watch(describe_remains: Callable[[], str]) -> None:
     """As `watch_signals`, and when whoever reads the output has ended."""
-    watch_signals(left)
+    watch_signals(describe_remains)
     for stream in (sys.stdout, sys.stderr):
         for name in ("write", "flush"):
             setattr(stream, name, _guarded(getattr(stream, name)))
 
 
-def watch_signals(left: Callable[[], str]) -> None:
+def watch_signals(describe_remains: Callable[[], str]) -> None:
     """End in order by Ctrl-C and SIGTERM: what the run holds is given back, its report written.
 
-    + left: tells what the run leaves, as a line
+    + describe_remains: tells what the run leaves, as a line
     """
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -98,7 +98,7 @@ def watch_signals(left: Callable[[], str]) -> None:
             return
         _signal, _ended_at = number, time.monotonic()
         with suppress(OSError):
-            click.echo(f"\n{left()}", err=True)
+            click.echo(f"\n{describe_remains()}", err=True)
         sys.exit(128 + number)
 
     for signal_number in _SIGNALS:

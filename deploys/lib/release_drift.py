@@ -68,10 +68,10 @@ def put_back(drifts: Sequence[Drift], manager: str, namespace: str = "") -> Comm
 
 def _of_pods(item: Object, namespace: str) -> str:
     """Where pods were refused for want of an object; "" where none were."""
-    kind, own, name = key(item)
+    kind, namespace_name, name = key(item)
     return {
         "Namespace": name,  # its labels enforce a Pod Security Standard
-        "ServiceAccount": own,
+        "ServiceAccount": namespace_name,
         "RuntimeClass": namespace,
         "PriorityClass": namespace,
     }.get(kind, "")

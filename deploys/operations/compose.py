@@ -56,20 +56,20 @@ def _files(project: Project, state: ComposeState) -> list[StringCommand]:
             commands.append(StringCommand(f"install -d -m 700 -o {owner} -g {owner}", name))
     expected = {file.path for file in project.files}
     strays = sorted(set(state.written_files) - expected)
-    wrong = [file for file in project.files if not _right(file, state)]
+    differing_files = [file for file in project.files if not _right(file, state)]
     # before they are there: a run that is killed on the way leaves nothing unknown behind
-    if set(state.written_files) != expected and wrong:
+    if set(state.written_files) != expected and differing_files:
         commands.append(_note(project, "written", sorted({*state.written_files, *expected})))
-    commands += [_put(project.folder, file) for file in wrong]
+    commands += [_put(project.folder, file) for file in differing_files]
     commands += [StringCommand("rm -f", QuoteString(f"{project.folder}/{path}")) for path in strays]
-    if set(state.written_files) != expected and (strays or not wrong):
+    if set(state.written_files) != expected and (strays or not differing_files):
         commands.append(_note(project, "written", sorted(expected)))
     return commands
 
 
 def _record(project: Project, state: ComposeState) -> None:
-    wrong = [file for file in project.files if not _right(file, state)]
-    readable = [file for file in wrong if file.mode == "644" and file.path in state.files]
+    differing_files = [file for file in project.files if not _right(file, state)]
+    readable = [file for file in differing_files if file.mode == "644" and file.path in state.files]
     paths = {f"{project.folder}/{file.path}": file.path for file in readable}
     texts = read(FileTexts, paths=list(paths)) if paths else {}
     old = {paths[path]: text for path, text in texts.items()}
@@ -79,7 +79,9 @@ def _record(project: Project, state: ComposeState) -> None:
         if any(item[0] == "running" for item in items)
     }
     strays = sorted(set(state.written_files) - {file.path for file in project.files})
-    changes.record(*project_changes(project, wrong, old, running, set(state.files), strays))
+    changes.record(
+        *project_changes(project, differing_files, old, running, set(state.files), strays)
+    )
 
 
 def _right(file: File, state: ComposeState) -> bool:

@@ -42,11 +42,11 @@ def engine(
     if not upgrade and dcgm.is_older(installed, version):
         host.noop("an earlier host engine is upgraded after the exporters that read it")
         return
-    other = bool(mismatched(versions, installed))
+    has_mismatch = bool(mismatched(versions, installed))
     yield from packages.installed._inner(versions, manager, hold=True)
     changed = yield from files.of_units(contents)
     yield from units.ensured([dcgm.UNIT])
-    if running and (other or changed):
+    if running and (has_mismatch or changed):
         note = "its exporter ends and starts again; DCGM forgets health watches and job statistics"
         changes.record(Effect(kind="restart", target=dcgm.UNIT, note=note, local=True))
         yield StringCommand("systemctl restart", dcgm.UNIT, *_settled(settle_s))

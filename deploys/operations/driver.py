@@ -38,13 +38,15 @@ def loaded(version: str, may_reboot: bool, timeout_s: int | None) -> Commands:
     if driver.loaded == version and driver.uvm:
         host.noop(f"driver {version} is loaded")
         return
-    other = other_module(driver, version)
-    reason = reboot_reason(other, version)
-    if other and not may_reboot:
+    loaded_module = other_module(driver, version)
+    reason = reboot_reason(loaded_module, version)
+    if loaded_module and not may_reboot:
         yield fail(reason, REBOOT_YOURSELF)
         return
-    changes.record(Change(subject="NVIDIA driver", field="loaded", old=other or None, new=version))
-    if other:
+    changes.record(
+        Change(subject="NVIDIA driver", field="loaded", old=loaded_module or None, new=version)
+    )
+    if loaded_module:
         changes.record(Effect(kind="reboot", target=f"host {host.name}"))
         yield FunctionCommand(rebooted, (reason, timeout_s), {})
     # after a boot udev may have loaded it; loading it again does nothing
@@ -58,9 +60,9 @@ def other_module(driver: DriverState, version: str) -> str:
     return driver.loaded or driver.conflicting
 
 
-def reboot_reason(other: str, version: str) -> str:
-    """Why a machine is rebooted. + other: as `other_module` gives it"""
-    name = other if other in CONFLICTING else f"driver {other}"
+def reboot_reason(module: str, version: str) -> str:
+    """Why a machine is rebooted. + module: as `other_module` gives it"""
+    name = module if module in CONFLICTING else f"driver {module}"
     return f"{name} is loaded, {version} is installed"
 
 

@@ -29,17 +29,17 @@ def present(contents: Mapping[str, str], mode: str = "644", absent: Sequence[str
     + absent: paths that must not exist
     """
     existing = read(Files, paths=[*contents, *absent])
-    wrong = {
+    differing_texts = {
         path: text
         for path, text in contents.items()
         if not is_present(existing.get(path), text, mode)
     }
-    record_texts(wrong, existing, mode)
+    record_texts(differing_texts, existing, mode)
     _record_removed(absent, existing)
-    for path, text in wrong.items():
+    for path, text in differing_texts.items():
         yield write(path, text, mode)
     yield from _removed(absent, existing)
-    if not wrong and not any(path in existing for path in absent):
+    if not differing_texts and not any(path in existing for path in absent):
         host.noop(f"files are up to date: {', '.join([*contents, *absent])}")
 
 
@@ -71,23 +71,23 @@ def secret(contents: Mapping[str, SecretStr | str], absent: Sequence[str] = ()) 
         path: value.get_secret_value() if isinstance(value, SecretStr) else value
         for path, value in contents.items()
     }
-    wrong = {
+    differing_texts = {
         path: text
         for path, text in texts.items()
         if not is_present(existing.get(path), text, "600")
     }
-    for path in wrong:
+    for path in differing_texts:
         old = "" if path in existing else None
         changes.record(Change(subject=f"file {path}", old=old, new="", hidden=True))
     _record_removed(absent, existing)
-    for path, text in wrong.items():
+    for path, text in differing_texts.items():
         part = QuoteString(f"{path}.gpuboot-new")
         yield StringCommand(
             "mkdir -p", QuoteString(posixpath.dirname(path)), "&& (umask 077 && rm -f", part,
             "&& cat >", part, ") && mv", part, QuoteString(path), _stdin=text,
         )  # fmt: skip
     yield from _removed(absent, existing)
-    if not wrong and not any(path in existing for path in absent):
+    if not differing_texts and not any(path in existing for path in absent):
         host.noop(f"files are up to date: {', '.join([*contents, *absent])}")
 
 

@@ -71,21 +71,27 @@ def closed(nodes: Sequence[str]) -> Commands:
     The timer would find them as well, half a minute later.
     """
     state = read(Cluster, kubeconfig=ADMIN_CONF)
-    wrong = [
+    open_nodes = [
         node.name
         for node in state.nodes
         if node.name in nodes and not node.gate.tainted and not gate.is_proven(node.gate)
     ]
     changes.record(
-        *[Change(subject=f"node {name}", field=f"taint {gate.TAINT}", new="set") for name in wrong],
-        *[Effect(kind="cordon", target=f"node {name}", note=_closed_for(name)) for name in wrong],
+        *[
+            Change(subject=f"node {name}", field=f"taint {gate.TAINT}", new="set")
+            for name in open_nodes
+        ],
+        *[
+            Effect(kind="cordon", target=f"node {name}", note=_closed_for(name))
+            for name in open_nodes
+        ],
     )
-    for name in wrong:
+    for name in open_nodes:
         yield StringCommand(
             gate.PROGRAM, "close", QuoteString(name), "NotProven",
             QuoteString("its GPUs have not been proven yet"),
         )  # fmt: skip
-    if not wrong:
+    if not open_nodes:
         host.noop("all GPU nodes are proven, or closed")
 
 

@@ -49,24 +49,25 @@ def applied(features: Sequence[str], sysctls: Mapping[str, str]) -> Commands:
     """
     state = read(Kernel, sysctls=list(sysctls))
     missing = [name for name in features if name not in state.features]
-    wrong = {
+    differing_values = {
         key: value for key, value in sysctls.items() if not is_enough(state.sysctls.get(key), value)
     }
-    if not missing and not wrong:
+    if not missing and not differing_values:
         host.noop("the kernel has its modules and settings")
         return
     changes.record(
         *[Change(subject=f"kernel module {name}", new="loaded") for name in missing],
         *[
             Change(subject="kernel", field=key, old=state.sysctls.get(key), new=value)
-            for key, value in wrong.items()
+            for key, value in differing_values.items()
         ],
     )
     if missing:
         yield StringCommand("modprobe -a", *[QuoteString(name) for name in missing])
-    if wrong:
+    if differing_values:
         yield StringCommand(
-            "sysctl -q -w", *[QuoteString(f"{key}={value}") for key, value in wrong.items()]
+            "sysctl -q -w",
+            *[QuoteString(f"{key}={value}") for key, value in differing_values.items()],
         )
 
 
@@ -152,16 +153,16 @@ def hosts_block(
     """
     paths = [HOSTS, *([template] if template else [])]
     present = read(HostsBlock, begin=begin, end=end, paths=paths)
-    wrong = [path for path in paths if present.get(path, []) != list(expected)]
-    if not wrong:
+    differing_paths = [path for path in paths if present.get(path, []) != list(expected)]
+    if not differing_paths:
         host.noop(f"{' and '.join(paths)} {'is' if len(paths) == 1 else 'are'} up to date")
         return
-    for path in wrong:
+    for path in differing_paths:
         old = "\n".join(present.get(path, []))
         changes.record(text_change(f"file {path}", old, "\n".join(expected)))
     yield from before
     block = "\n".join([begin, *expected, end])
-    for path in wrong:
+    for path in differing_paths:
         # written over, not moved: in containers /etc/hosts may be a mount
         yield StringCommand(
             f"kept=$(sed '/^{begin}$/,/^{end}$/d' {path}) && printf '%s\\n%s\\n'",

@@ -69,8 +69,8 @@ def reconfigured(digest: str, kubelet: str = "", config: str = CONFIG) -> Comman
     if state.error and not executing():
         host.noop("there is no cluster yet")
         return
-    own = read(Kubeadm, socket=SOCKET).kubelet_config
-    if state.config == digest and (not kubelet or own in (digest, kubelet)):
+    kubelet_digest = read(Kubeadm, socket=SOCKET).kubelet_config
+    if state.config == digest and (not kubelet or kubelet_digest in (digest, kubelet)):
         host.noop("the cluster's configuration is in force")
         return
     changes.record(

@@ -160,8 +160,8 @@ def _is_upgraded(
 ) -> bool:
     """Whether packages and API server ("" for another host's) are of this release."""
     installed = not missing(state, packages)
-    same = not server or version_skew.upgrade_step(server, version) == "none"
-    return installed and same and "upgrade" not in state.started
+    is_at_version = not server or version_skew.upgrade_step(server, version) == "none"
+    return installed and is_at_version and "upgrade" not in state.started
 
 
 def missing(state: KubeadmState, packages: Mapping[str, str]) -> dict[str, str]:
@@ -209,9 +209,9 @@ def _stopped() -> tuple[str, str] | None:
     if not host.state.is_executing:
         return None
     failed = [
-        other.name
-        for other in host.state.inventory
-        if other is not host and _has_failed(other, host.executing_op_hash)
+        peer.name
+        for peer in host.state.inventory
+        if peer is not host and _has_failed(peer, host.executing_op_hash)
     ]
     if not failed:
         return None
@@ -221,8 +221,8 @@ def _stopped() -> tuple[str, str] | None:
     )
 
 
-def _has_failed(other: Host, op_hash: str | None) -> bool:
-    operation: Any = host.state.ops[other].get(op_hash or "")
+def _has_failed(peer: Host, op_hash: str | None) -> bool:
+    operation: Any = host.state.ops[peer].get(op_hash or "")
     meta = operation.operation_meta if operation else None
     return bool(meta and meta.is_complete() and not meta.did_succeed())
 

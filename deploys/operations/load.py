@@ -96,13 +96,15 @@ def _stop(parent: int) -> Iterator[Callable[[], bool]]:
 def _driver_texts(nodes: Sequence[Node]) -> dict[str, str]:
     """What each node's driver says of itself and its GPUs, by UUID; "" where nobody can say."""
 
-    def ask(node: Node) -> str:
+    def read_driver(node: Node) -> str:
         try:
             return run(inventory.get_host(node.host), _READ)
         except PyinfraError:
             return ""
 
-    return dict(zip((node.name for node in nodes), Pool(_AT_ONCE).map(ask, nodes), strict=True))
+    return dict(
+        zip((node.name for node in nodes), Pool(_AT_ONCE).map(read_driver, nodes), strict=True)
+    )
 
 
 def _simulated(driver_texts: dict[str, str]) -> str:

@@ -70,14 +70,14 @@ def difference(
     missing_packages = kubelet_upgrade.missing(kubelet, state) if kubelet else {}
     due = bool(kubelet and (missing_packages or kubelet_upgrade.is_unfinished(kubelet, state)))
     companions = part.companions if part else {}
-    own = part.packages if part else {}
-    for packages in ({**own, **companions}, parts.toolkit, parts.containerd):
+    driver_packages = part.packages if part else {}
+    for packages in ({**driver_packages, **companions}, parts.toolkit, parts.containerd):
         if packages:
             # as `packages.installed` asks, so that it is asked once
             _, fact, arguments = package_operations.question(host, packages, manager)
             installed |= read(fact, **arguments).versions
     return rules.Difference(
-        driver=rules.mismatched(own, installed),
+        driver=rules.mismatched(driver_packages, installed),
         toolkit=rules.mismatched(parts.toolkit, installed),
         containerd=rules.mismatched(parts.containerd, installed),
         version=part.version if part else "",

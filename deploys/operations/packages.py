@@ -40,16 +40,18 @@ def finished(manager: PackageManager) -> Commands:
     """
     commands = COMMANDS[manager]
     rows: list[tuple[str, str, str]] = read(apt_facts.Unfinished) if manager == "apt" else []
-    left = [tuple(row) for row in rows]
-    interrupted = {name: version for name, state, version in left if state == "half-installed"}
-    command = commands.finish(interrupted) if left else None
+    unfinished_rows = [tuple(row) for row in rows]
+    interrupted = {
+        name: version for name, state, version in unfinished_rows if state == "half-installed"
+    }
+    command = commands.finish(interrupted) if unfinished_rows else None
     if command is None:
         host.noop("no installation is half done")
         return
     changes.record(
         *[
             Change(subject=f"installation of {name}", field="state", old=state, new="finished")
-            for name, state, _ in left
+            for name, state, _ in unfinished_rows
         ]
     )
     yield with_retries(

@@ -30,7 +30,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 # A machine that stops ends etcd and the API server at once; the API server then cannot take itself
 # out of the Service `kubernetes`, and pods are sent to it for up to 15 s. So it ends before etcd,
 # and before the kubelet could start it again.
-_LEAVE = (
+_STOP_API = (
     "if test -e /etc/kubernetes/manifests/kube-apiserver.yaml; then "
     "systemctl stop kubelet; "
     f'timeout 60 sh -c "{CRICTL} ps -q --name ^kube-apiserver | '
@@ -65,7 +65,7 @@ def reboot(host: Host, reason: str, timeout_s: int | None) -> str:
     _say(host, f"rebooting: {reason}")
     started = time.monotonic()
     # in the background, so that the command can answer before sshd is stopped
-    _run(host, f"nohup sh -c 'sleep 1; {_LEAVE}; systemctl reboot || reboot' >/dev/null 2>&1 &")
+    _run(host, f"nohup sh -c 'sleep 1; {_STOP_API}; systemctl reboot || reboot' >/dev/null 2>&1 &")
     last_notice = started
     with waiting(f"{host.name} after its reboot"), _without_tracebacks():
         while time.monotonic() - started < limit_s:

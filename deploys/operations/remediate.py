@@ -102,10 +102,10 @@ def acted(
 class SiteLock:
     """The lock by which one run at a time changes a site, taken when nodes are to be changed.
 
-    + take: takes it; raises `CliError`
+    + acquire: takes it; raises `CliError`
     """
 
-    take: Callable[[], RunLock | None]
+    acquire: Callable[[], RunLock | None]
     refusal_reason: str | None = None  # it was refused; "" when it was not; None: nobody has asked
     _locks: list[RunLock] = field(default_factory=list)
 
@@ -113,7 +113,7 @@ class SiteLock:
         """Why nothing may be done to nodes in this run; "" when it may."""
         if self.refusal_reason is None:
             try:
-                self._locks += filter(None, [self.take()])
+                self._locks += filter(None, [self.acquire()])
                 self.refusal_reason = ""
             except CliError as error:
                 self.refusal_reason = one_line(error)
@@ -140,7 +140,7 @@ def repaired(clients: Cluster, settings: Settings, hands: AnyHands, site: SiteLo
         return report.failed(settings, f"{blocked}: nothing was done")
     try:
         controller = Controller(
-            clients, settings, hands, _tell,
+            clients, settings, hands, _print_step,
             has_control=lambda: not lease.is_lost() and not site.is_lost(), refusal=site.refusal,
         )  # fmt: skip
         controller.run()
@@ -157,5 +157,5 @@ def _assess(clients: Cluster, settings: Settings) -> report.Json:
     return report.document(world, decide(world, now, settings.remediate), settings, now)
 
 
-def _tell(line: dict[str, Any]) -> None:
+def _print_step(line: dict[str, Any]) -> None:
     os.write(int(os.environ[STEPS]), f"{json.dumps(line)}\n".encode())

@@ -123,12 +123,12 @@ def _etcd_can_spare(state: State, host: Host, node: str, address: str) -> bool:
 def _etcd_left(state: State, host: Host, node: str, address: str) -> bool:
     """Remove the member of a machine that is gone: kubeadm reset does so where it can run."""
 
-    def leave() -> None:
+    def remove_members() -> None:
         for member in etcd.members(host):
             if member.is_of(node, address):
                 etcd.remove_member(host, member)
 
-    return _attempt(host, f"etcd's member of {node} is not removed: ", leave)
+    return _attempt(host, f"etcd's member of {node} is not removed: ", remove_members)
 
 
 def _claims_deleted(state: State, host: Host, node: str, claims: Sequence[str]) -> bool:

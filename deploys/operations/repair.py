@@ -115,8 +115,8 @@ class Hands:
             if reason := node_proof.untried(findings):
                 raise UndecidedError(one_line(reason))
             return ""
-        wrong = node_proof.unproven(findings)
-        if wrong and all(item.status == "unknown" for item in wrong):
+        failures = node_proof.unproven(findings)
+        if failures and all(item.status == "unknown" for item in failures):
             raise UndecidedError(one_line(problem[0]))
         return one_line(problem[0])
 

@@ -59,7 +59,7 @@ def enrol(state: State, host: Host, key: str, may_reboot: bool, timeout_s: int |
     """A FunctionCommand's body. False: the key is not enrolled."""
     password = "".join(secrets.choice("0123456789") for _ in range(PASSWORD_DIGITS))
     try:
-        _ask(host, key, password)
+        _request_enrolment(host, key, password)
         # past every log: a run's report and pyinfra's own lines must not hold it
         sys.stderr.write("\n" + console_steps(host.name, password) + "\n")
         sys.stderr.flush()
@@ -80,7 +80,7 @@ def enrol(state: State, host: Host, key: str, may_reboot: bool, timeout_s: int |
     )
 
 
-def _ask(host: Host, key: str, password: str) -> None:
+def _request_enrolment(host: Host, key: str, password: str) -> None:
     """Have shim's MokManager ask at the next boot. Raises `RemoteError`.
 
     mokutil reads the password twice from standard input where that is no terminal (mokutil 0.7.2,

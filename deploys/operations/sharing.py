@@ -42,12 +42,12 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
     + timeout_s: how long each wait may take
     """
     nodes_by_name = {node.name: node for node in read(Cluster, kubeconfig=ADMIN_CONF).nodes}
-    wrong = {
+    differences = {
         turn.node: labels
         for turn in nodes
         if (labels := offers.label_changes(_labels(nodes_by_name.get(turn.node)), turn.offer))
     }
-    turns = [turn for turn in nodes if turn.node in wrong and not _in_its_upgrade(turn)]
+    turns = [turn for turn in nodes if turn.node in differences and not _in_its_upgrade(turn)]
     if not turns:
         host.noop("each node shares its GPUs as the settings say")
         return
@@ -55,20 +55,20 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
     for turn in in_use:
         planned_drains.note_drain(turn.node, turn.host, turn.moved())
     for turn in turns:
-        changes.record(*_changes(turn, nodes_by_name.get(turn.node), wrong[turn.node]))
+        changes.record(*_changes(turn, nodes_by_name.get(turn.node), differences[turn.node]))
         changes.record(*(_effects(turn) if turn in in_use else ()))
-        if tried_again(wrong[turn.node]):
+        if tried_again(differences[turn.node]):
             note = f"it tries again what failed on {turn.node}"
             changes.record(Effect(kind="restart", target=f"DaemonSet {MIG_MANAGER}", note=note))
     for turn in turns:
         if turn not in in_use:
-            yield StringCommand(label_command(turn.node, wrong[turn.node]))
+            yield StringCommand(label_command(turn.node, differences[turn.node]))
     if in_use and look:
         kept_out = [turn.node for turn in in_use if _kept_out(nodes_by_name.get(turn.node))]
         changing = [turn.node for turn in in_use]
         yield FunctionCommand(operands_ready, (look, timeout_s, kept_out, changing), {})
     for turn in in_use:
-        yield FunctionCommand(changed, (turn, wrong[turn.node], timeout_s), {})
+        yield FunctionCommand(changed, (turn, differences[turn.node], timeout_s), {})
 
 
 def _in_its_upgrade(turn: Turn) -> bool:

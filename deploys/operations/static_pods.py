@@ -52,17 +52,17 @@ def as_made(node: str, leader: str, digest: str, version: str, config: str) -> C
         return
     static_pods = read(StaticPods, config=config)
     changes.respect(*overrides(static_pods))
-    wrong = {} if static_pods.error else changed(static_pods)
+    texts = {} if static_pods.error else changed(static_pods)
     if not confirmed:
-        wrong = {name: text for name, text in wrong.items() if name not in static_pods.actual}
-    if not wrong:
+        texts = {name: text for name, text in texts.items() if name not in static_pods.actual}
+    if not texts:
         host.noop(static_pods.error or "the manifests are as kubeadm writes them")
         return
-    for name, text in wrong.items():
+    for name, text in texts.items():
         changes.record(*_change(name, static_pods.actual.get(name), text))
-    if "etcd.yaml" in wrong and host.name == leader and confirmed:
+    if "etcd.yaml" in texts and host.name == leader and confirmed:
         yield etcd_backup.before("reconfigure")
-    for name, text in wrong.items():
+    for name, text in texts.items():
         # beside the folder first: the kubelet reads a file there as soon as it has begun
         path, new = f"{FOLDER}/{name}", f"/etc/kubernetes/.gpuboot-{name}"
         yield StringCommand(f"umask 077; printf %s {shlex.quote(text)} > {new} && mv {new} {path}")

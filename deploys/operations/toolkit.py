@@ -34,19 +34,19 @@ def isolated(path: str = PATH) -> Commands:
     if problem := _problem(state, path):
         yield fail(*problem)
         return
-    wrong = {
+    differing_values = {
         name: value for name, value in _DISABLED_OPTIONS.items() if state.accepts.get(name) != value
     }
-    if not wrong:
+    if not differing_values:
         host.noop("only privileged containers choose GPUs themselves")
         return
     changes.record(
         *[
             Change(subject=f"file {path}", field=name, old=state.accepts.get(name), new=value)
-            for name, value in wrong.items()
+            for name, value in differing_values.items()
         ]
     )
-    options = " ".join(f"--set {name}={value}" for name, value in wrong.items())
+    options = " ".join(f"--set {name}={value}" for name, value in differing_values.items())
     yield StringCommand(
         f"nvidia-ctk --quiet config --config-file={path} {options} --output={path}.new && "
         f"chmod 0644 {path}.new && mv {path}.new {path}"

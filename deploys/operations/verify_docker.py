@@ -42,7 +42,7 @@ _APPS = (
     + ACCEPT_WARNING
 )
 _LABEL = "io.gpuboot=verify"
-_OWN = "io.gpuboot.shell"  # label: process that started the container
+_PID_LABEL = "io.gpuboot.shell"  # label: process that started the container
 
 
 @operation(compared=False)
@@ -70,7 +70,7 @@ def verify(settings: Settings, lock: Lock, nodes: Sequence[Node], scope: Scope =
     collector = MetricsCollector(
         scope.selected(nodes),
         settings,
-        lambda url: _ask(monitor, url),
+        lambda url: _query(monitor, url),
         lambda: _dashboards(monitor, settings),
     )
     computed = hosts if settings.verify.level != "quick" else []
@@ -95,7 +95,7 @@ def _with_docker(evidence: Host, node: Node) -> Host:
     return replace(evidence, runtime_handlers=state.runtimes, default_runtime=state.default_runtime)
 
 
-def _ask(monitor: InventoryHost, url: str) -> str:
+def _query(monitor: InventoryHost, url: str) -> str:
     command = f"curl -fsSg --noproxy '*' --max-time {_ASK_S} {shlex.quote(url)}"
     return _answer(monitor, command)
 
@@ -175,10 +175,10 @@ def _command(uuid: str, settings: Settings) -> str:
     return (
         f"{DOCKER_ENVIRONMENT}; "
         f"out=$(timeout -k {_GRACE_S} {settings.verify.timeout_s} docker run --rm --network none "
-        f"--cap-drop ALL --security-opt no-new-privileges --label {_LABEL} --label {_OWN}=$$ "
+        f"--cap-drop ALL --security-opt no-new-privileges --label {_LABEL} --label {_PID_LABEL}=$$ "
         f"--gpus device={uuid} --entrypoint sh {image} -c {shlex.quote(_SCRIPT)} 2>&1); "
         "status=$?; case $status in 124|137) "
-        f"timeout -k 5 60 docker ps -q --filter label={_OWN}=$$ | "
+        f"timeout -k 5 60 docker ps -q --filter label={_PID_LABEL}=$$ | "
         "xargs -r timeout -k 5 60 docker rm -f >&2 "
         ';; esac; printf "%s\\n%s\\n" "$status" "$out"'
     )

@@ -77,7 +77,7 @@ def _read_control_plane(node: Node, folder: str) -> ControlPlane:
     kubeadm = Request(Kubeadm, (("socket", SOCKET),))
     backups = Request(EtcdBackups, (("folder", folder),))
     target = inventory.get_host(node.host)
-    values = answers.ask(target, [kubeadm, backups])
+    values = answers.fetch_answers(target, [kubeadm, backups])
     for answer in values.values():
         if isinstance(answer, Unanswered):
             return ControlPlane(node=node.name, error=f"it could not be read: {answer}")
@@ -131,7 +131,7 @@ def read_host(
     requests = [item for item in (state, gpus, checks, *outside, *profiles) if item not in cache]
     target = inventory.get_host(node.host)
     started_at = time.time()
-    values = cache | answers.ask(target, requests)
+    values = cache | answers.fetch_answers(target, requests)
     check_outputs = values.pop(checks)
     [resolves] = [values.pop(request) for request in outside] or [""]
     [driver_profiles] = [values.pop(request) for request in profiles] or [{}]

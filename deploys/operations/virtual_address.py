@@ -63,19 +63,19 @@ def present(config: str, unit_file: str, manager: PackageManager) -> Commands:
     )
     yield from package_operations.installed._inner(_PACKAGES, manager)
     existing = read(Files, paths=list(contents))
-    wrong = {
+    differing_texts = {
         path: text
         for path, text in contents.items()
         if not files.is_present(existing.get(path), text, "644")
     }
-    if wrong:
-        files.record_texts(wrong, existing)
+    if differing_texts:
+        files.record_texts(differing_texts, existing)
         note = "where its address changes, nodes reach the API again after some seconds"
         changes.record(Effect(kind="restart", target="keepalived", local=True, note=note))
-    if UNIT_FILE in wrong:
+    if UNIT_FILE in differing_texts:
         yield files.write(UNIT_FILE, unit_file)
         yield StringCommand("systemctl daemon-reload")
-    if CONFIG in wrong:
+    if CONFIG in differing_texts:
         yield from files.write_valid(CONFIG, config, _CHECK)
         yield StringCommand(f"systemctl reload-or-restart {UNIT}")
     yield from units.ensured([UNIT])
@@ -108,9 +108,9 @@ def wait_command(address: str) -> StringCommand:
     """The command that waits for an API server at the virtual address, as this host reaches it."""
     name = f"[{address}]" if ":" in address else address
     url = f"https://{name}:{API_PORT}/readyz"
-    ask = f"curl -q -s -k -f --noproxy '*' --max-time 3 -o /dev/null '{url}'"
+    curl = f"curl -q -s -k -f --noproxy '*' --max-time 3 -o /dev/null '{url}'"
     script = (
-        f"end=$(($(date +%s) + {_ANSWERS_S})); until {ask}; do "
+        f"end=$(($(date +%s) + {_ANSWERS_S})); until {curl}; do "
         '[ "$(date +%s)" -lt "$end" ] || exit 1; sleep 1; done'
     )
     cause = f"no API server answers at the virtual address {address} within {_ANSWERS_S} s"

@@ -44,14 +44,14 @@ def expired(folder: str, days: int) -> Commands:
     + days: how long those of deleted ones are kept
     """
     aside = read(RemovedVolumes, folder=folder, days=days)
-    place, left = (
+    place, paths = (
         f"{folder}/.removed",
         [path for path in aside.folders if path not in aside.expired],
     )
-    if left and (aside.size_kib is None or aside.size_kib >= _NOTICE_KIB):
+    if paths and (aside.size_kib is None or aside.size_kib >= _NOTICE_KIB):
         size = "" if aside.size_kib is None else f" ({aside.size_kib / (1 << 20):.1f} GiB)"
         inform(
-            f"folders of {len(left)} deleted volumes{size} are kept in {place} for {days} days "
+            f"folders of {len(paths)} deleted volumes{size} are kept in {place} for {days} days "
             "(monitoring.storage.keep_removed_days)"
         )
     if not aside.expired:

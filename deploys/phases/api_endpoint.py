@@ -68,7 +68,7 @@ def wait_for_virtual_address(context: Context) -> None:
         operations.answers(name="Wait for the API's virtual address", address=cluster.virtual_ip)
 
 
-def left(context: Context) -> None:
+def settle_address(context: Context) -> None:
     """The virtual address when all nodes reach the API as they shall: on one machine, or gone."""
     cluster, state = context.settings.cluster, context.state
     if state.virtual_address and not _has_virtual_address(context):

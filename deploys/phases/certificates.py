@@ -28,9 +28,9 @@ def cover_virtual_address(context: Context) -> None:
     """The virtual address in the API servers' certificates, by which clients outside reach them."""
     cluster, node = context.settings.cluster, context.node
     if cluster.virtual_ip and node.role == "control_plane":
-        own = led(context.nodes, [node.host])
+        certified_nodes = led(context.nodes, [node.host])
         certificates.address_covered(
             name="Make the API server's certificate for the virtual address as well",
             address=cluster.virtual_ip,
-            config=init_config(context.settings, context.lock, own),
+            config=init_config(context.settings, context.lock, certified_nodes),
         )

@@ -79,7 +79,7 @@ def kubernetes() -> None:
     if node.role == "worker":
         api_endpoint.wait_for_virtual_address(context)
         _join(context, "Join the workers (kubeadm join)", kubelet_digest)
-    api_endpoint.left(context)
+    api_endpoint.settle_address(context)
     backup.take_first_backup(context)
     if node.leader:
         _label(context)

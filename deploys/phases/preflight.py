@@ -220,7 +220,7 @@ def _virtual_address(run: context.Run) -> list[Problem]:
 
 def _without_answer(run: context.Run, endpoints: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Those `host:port` that do not answer, by host."""
-    answers = _ask(run, UnreachableEndpoints, "addresses", endpoints)
+    answers = _read_each(run, UnreachableEndpoints, "addresses", endpoints)
     return {host: answer for host, answer in answers.items() if answer}
 
 
@@ -229,7 +229,7 @@ def _versions(run: context.Run) -> tuple[list[Problem], list[str]]:
     required = _required(run)
     available: dict[str, list[AvailableVersion]] = {}
     for manager, fact in _AVAILABLE.items():
-        available |= _ask(run, fact, "packages", _package_names(run, required, manager))
+        available |= _read_each(run, fact, "packages", _package_names(run, required, manager))
     return package_checks.missing_versions(required, available)
 
 
@@ -273,7 +273,7 @@ def _questions(run: context.Run) -> Iterator[tuple[Host, type[Framed[Any]], dict
         yield run.inventory.get_host(asker.host), AddressOwner, {"address": cluster.virtual_ip}
 
 
-def _ask(
+def _read_each(
     run: context.Run,
     fact: type[Framed[list[T]]],
     argument: str,

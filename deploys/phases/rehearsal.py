@@ -46,12 +46,12 @@ def rehearse(run: context.Run) -> tuple[list[Problem], list[str]]:
 
 def _rehearsal(run: context.Run, name: str, planned: PlannedPackages) -> Rehearsal:
     node = run.by_host[name]
-    own = context.Context(run.settings, run.lock, run.nodes, node, run.states)
-    if own.platform.package_manager != "apt":
+    node_context = context.Context(run.settings, run.lock, run.nodes, node, run.states)
+    if node_context.platform.package_manager != "apt":
         return _NO_DNF
     target = run.inventory.get_host(name)
     with current_host(target):
-        return _rehearse(target, _arguments(run, planned, apt_conf(own)))
+        return _rehearse(target, _arguments(run, planned, apt_conf(node_context)))
 
 
 def _arguments(run: context.Run, planned: PlannedPackages, configuration: str) -> dict[str, Any]:

@@ -43,8 +43,8 @@ def _wait_for_rollout(context: Context) -> None:
 def _pods(context: Context) -> dict[str, list[str]]:
     """Namespace -> how names of pods begin in it that the phases before have applied."""
     settings = context.settings
-    own = [
+    namespaces = [
         *("kube-flannel", NAMESPACE, dcgm_exporter.NAMESPACE),
         *(settings.gpu_operator.namespace, settings.monitoring.namespace),
     ]
-    return {"kube-system": ["coredns-", "kube-proxy-"], **{name: [""] for name in own}}
+    return {"kube-system": ["coredns-", "kube-proxy-"], **{name: [""] for name in namespaces}}

@@ -47,7 +47,7 @@ class Reader:
         self._idle_event = Event()
 
     def spawn(self, function: Callable[..., None], *args: Any) -> None:
-        """Run a function, which raises nothing, in a greenlet that may call `ask`."""
+        """Run a function, which raises nothing, in a greenlet that may call `fetch_answers`."""
         self._running += 1
         gevent.spawn(self._run, function, *args)
 
@@ -55,19 +55,19 @@ class Reader:
         try:
             function(*args)
         finally:
-            self._leave()
+            self._finish_one()
 
-    def _leave(self) -> None:
+    def _finish_one(self) -> None:
         self._running -= 1
         if not self._running:
             self._idle_event.set()
 
-    def ask(self, requests: Sequence[tuple[Host, Request]]) -> list[Any]:
+    def fetch_answers(self, requests: Sequence[tuple[Host, Request]]) -> list[Any]:
         """The answers to requests, together with those of the other greenlets."""
         if any(request not in answers.of(target).cache for target, request in requests):
             result = AsyncResult()
             self._pending.append((requests, result))
-            self._leave()
+            self._finish_one()
             result.get()
         return [answers.of(target).cache[request] for target, request in requests]
 
@@ -93,7 +93,7 @@ class Reader:
 def _read(item: tuple[Host, Mapping[Request, None]]) -> None:
     target, requests = item
     with span("compare", target.name):
-        answers.of(target).keep(answers.ask(target, list(requests)))
+        answers.of(target).add(answers.fetch_answers(target, list(requests)))
 
 
 @dataclass
@@ -187,15 +187,15 @@ class Comparison:
         )
         calls.steps.append(step)
         if body is None:
-            step.tells = True
+            step.has_message = True
             return True
-        own = {key: value for key, value in kwargs.items() if key != "name" and key[0] != "_"}
+        arguments = {key: value for key, value in kwargs.items() if key != "name" and key[0] != "_"}
         target = state.inventory.get_host(host.name)
-        self.reader.spawn(self._compare, target, step, lambda: body(*args, **own))
+        self.reader.spawn(self._compare, target, step, lambda: body(*args, **arguments))
         return True
 
     def _compare(self, target: Host, step: Step, begin: Callable[[], Any]) -> None:
-        with current_host(target), answers.comparison(step, self.reader.ask):
+        with current_host(target), answers.comparison(step, self.reader.fetch_answers):
             try:
                 for _ in begin():
                     step.differs = True
@@ -243,7 +243,7 @@ class Comparison:
     def _has_to_run(self, calls: _Calls, place: int) -> bool:
         step = calls.steps[place]
         after = calls.first is not None and place > calls.first
-        return step.differs or step.tells or after or (step.of_cluster and self._dirty)
+        return step.differs or step.has_message or after or (step.of_cluster and self._dirty)
 
 
 def compare(preflight: Callable[[], None], deploy: str) -> None:
@@ -258,7 +258,7 @@ def compare(preflight: Callable[[], None], deploy: str) -> None:
     failed: list[BaseException] = []
 
     def judge() -> None:
-        with answers.comparison(Step(), comparison.reader.ask):
+        with answers.comparison(Step(), comparison.reader.fetch_answers):
             try:
                 preflight()
             except BaseException as error:

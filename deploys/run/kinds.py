@@ -33,7 +33,7 @@ LED = ("remove.py", "restore.py", "remediate.py")
 limited: list[str] = []  # those, by inventory name
 
 
-def left() -> str:
+def remains() -> str:
     """What a run leaves that a signal ends, as one line."""
     retry_hint = "run it again"
     if set(time_notes.deploy.split()) & {"verify.py", "load.py"}:

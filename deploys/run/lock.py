@@ -61,10 +61,10 @@ class Lease:
         self._is_held = False
         self._beaten = 0.0
 
-    def take(self) -> Problem | None:
+    def acquire(self) -> Problem | None:
         """Take it, unless another run has it, or had it since; the problem then."""
         try:
-            answer = self._ask(self._expected_record)
+            answer = self._request_lock(self._expected_record)
         except CONNECTION_ERRORS as error:
             answer = Answer("failed", text=str(error) or type(error).__name__)
         if answer is None:  # a host whose connector cannot hold one
@@ -75,7 +75,7 @@ class Lease:
             self.give_back()
         return problem
 
-    def keep(self) -> None:
+    def renew(self) -> None:
         """Let its host hear that this run lives; take the lock again where it is lost."""
         if self.lost_to or not self._is_held:
             return
@@ -96,7 +96,7 @@ class Lease:
         if command is not None:
             command.close()
 
-    def _ask(self, expected: str) -> Answer | None:
+    def _request_lock(self, expected: str) -> Answer | None:
         settings = {
             "folder": run_lock.FOLDER, "patience_s": run_lock.PATIENCE_S, "mark": run_lock.MARK,
         }  # fmt: skip
@@ -117,7 +117,7 @@ class Lease:
         """After its process or connection has ended, as with a reboot, which empties /run."""
         self._command = None
         try:
-            answer = self._ask(expected="")
+            answer = self._request_lock(expected="")
         except CONNECTION_ERRORS:
             answer = None
         if answer is not None and answer.outcome == "taken":
@@ -136,14 +136,14 @@ class RunLock(BaseStateCallback):
         self._leases = leases
         self._over = Event()
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Take all of them, or none. Raises `LockError`."""
         for number, lease in enumerate(self._leases):
-            if problem := lease.take():
+            if problem := lease.acquire():
                 for earlier_lease in self._leases[:number]:
                     earlier_lease.give_back()
                 raise LockError(refusal([problem]))
-        gevent.spawn(self._keep)
+        gevent.spawn(self._renew_leases)
 
     def give_back(self) -> None:
         """The run has ended."""
@@ -164,10 +164,10 @@ class RunLock(BaseStateCallback):
                 )
                 raise LockError(f"{cause}\n    remedy: {lease.lost_to.remedy}")
 
-    def _keep(self) -> None:
+    def _renew_leases(self) -> None:
         while not self._over.wait(_LOOK_S):
             for lease in self._leases:
-                lease.keep()
+                lease.renew()
 
 
 @contextmanager
@@ -186,7 +186,7 @@ def hold(state: State, command: str) -> Iterator[RunLock | None]:
     user = f"{getpass.getuser()}@{socket.gethostname()}"
     holder = Holder(uuid.uuid4().hex, user, str(Path.cwd()), command)
     lock = RunLock([Lease(host, holder, expected) for host, expected in _homes(state)])
-    lock.take()
+    lock.acquire()
     state.add_callback_handler(lock)  # type: ignore[no-untyped-call]
     try:
         yield lock

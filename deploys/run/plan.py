@@ -28,10 +28,10 @@ def build(state: State, settings: Settings) -> Plan:
         for host in hosts:
             data = state.ops[host].get(op_hash)
             planned = changes.planned.get((host.name, op_hash), ())
-            if own := [item for item in planned if isinstance(item, Decision)]:
-                decided[host.name] = own
+            if host_decisions := [item for item in planned if isinstance(item, Decision)]:
+                decided[host.name] = host_decisions
             if data is not None and data.operation_meta._maybe_is_change:
-                changing[host.name] = tuple(item for item in planned if item not in own)
+                changing[host.name] = tuple(item for item in planned if item not in host_decisions)
                 if data.global_arguments["_if"]:
                     conditional.add(host.name)
         phase, name = title(state, op_hash)

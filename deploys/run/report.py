@@ -278,15 +278,15 @@ class Recorder(BaseStateCallback):
 
     def _not_tried(self, host: Host) -> list[str]:
         """Operations that were prepared for a host and have not begun there, in order."""
-        left = {
+        ops = {
             op
             for op, operation in self.state.ops[host].items()
             if not operation.operation_meta.is_complete()
         }
-        left |= set(self.dropped.get(host.name, ()))
-        left -= set(self.failed.get(host.name, ()))
-        order = self.state.get_op_order() if left else []  # type: ignore[no-untyped-call]
-        return [" | ".join(dict.fromkeys(title(self.state, op))) for op in order if op in left]
+        ops |= set(self.dropped.get(host.name, ()))
+        ops -= set(self.failed.get(host.name, ()))
+        order = self.state.get_op_order() if ops else []  # type: ignore[no-untyped-call]
+        return [" | ".join(dict.fromkeys(title(self.state, op))) for op in order if op in ops]
 
     def _changes(self, host: Host) -> list[str]:
         return [

@@ -66,7 +66,7 @@ def install() -> None:
     if own_deploys:
         cli._exit = ending.by(cli._exit, report.close)
         cli.load_deploy_file = unanswered.explain_unanswered(cli.load_deploy_file)
-        ending.watch(kinds.left)
+        ending.watch(kinds.remains)
     cli.run_ops = _locking(cli.run_ops, screen.command(context.params))
 
 

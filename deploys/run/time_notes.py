@@ -72,7 +72,7 @@ def operation_json(op_hash: str, item: Operation) -> dict[str, Any]:
 def spans_json(operations: Mapping[str, Operation]) -> list[dict[str, Any]]:
     """Every span but the operations' own, in the order in which they began."""
     numbers = {op_hash: number for number, op_hash in enumerate(operations)}
-    own = {id(item.span) for item in operations.values()}
+    operation_spans = {id(item.span) for item in operations.values()}
     return [
         {
             "name": span.name,
@@ -83,7 +83,7 @@ def spans_json(operations: Mapping[str, Operation]) -> list[dict[str, Any]]:
             "commands": dict(span.commands),
         }
         for span in spans.recorded
-        if id(span) not in own
+        if id(span) not in operation_spans
     ]
 
 

@@ -26,7 +26,7 @@ TokenFile = Annotated[Path | None, typer.Option("--token-file", help="Bearer tok
 CaFile = Annotated[Path | None, typer.Option("--ca-file", help="PEM authority for --url.")]
 
 
-def ask(
+def answer_question(
     question: Answerable,
     inventory: str | None,
     url: str | None,

@@ -13,8 +13,8 @@ app = typer.Typer(
 )
 
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Of the workload.")]
-Least = Annotated[int, typer.Option("--min", help="Replicas.")]
-Most = Annotated[int, typer.Option("--max", help="Replicas.")]
+MinReplicas = Annotated[int, typer.Option("--min", help="Replicas.")]
+MaxReplicas = Annotated[int, typer.Option("--max", help="Replicas.")]
 Target = Annotated[float, typer.Option("--target", help="Mean SM activity to hold, 0 to 1.")]
 Release = Annotated[str, typer.Option("--release", help="Helm release of kube-prometheus-stack.")]
 Home = Annotated[str, typer.Option("--monitoring", help="Namespace of kube-prometheus-stack.")]
@@ -41,14 +41,14 @@ def hpa(
     name: str,
     namespace: Namespace = "default",
     kind: Kind = Kind.deployment,
-    least: Least = 1,
-    most: Most = 4,
+    minimum: MinReplicas = 1,
+    maximum: MaxReplicas = 4,
     target: Target = 0.6,
 ) -> None:
     """A HorizontalPodAutoscaler on the adapter's metric."""
     from gpuboot.usage import autoscaling
 
-    _print(autoscaling.hpa(_workload(namespace, name, kind, least, most, target)))
+    _print(autoscaling.hpa(_workload(namespace, name, kind, minimum, maximum, target)))
 
 
 @app.command()
@@ -56,8 +56,8 @@ def keda(
     name: str,
     namespace: Namespace = "default",
     kind: Kind = Kind.deployment,
-    least: Least = 1,
-    most: Most = 4,
+    minimum: MinReplicas = 1,
+    maximum: MaxReplicas = 4,
     target: Target = 0.6,
     release: Release = RELEASE,
     monitoring: Home = HOME,
@@ -65,15 +65,17 @@ def keda(
     """A ScaledObject for KEDA."""
     from gpuboot.usage import autoscaling
 
-    workload = _workload(namespace, name, kind, least, most, target)
+    workload = _workload(namespace, name, kind, minimum, maximum, target)
     _print(autoscaling.scaled_object(workload, _settings(release, monitoring)))
 
 
-def _workload(namespace: str, name: str, kind: Kind, least: int, most: int, target: float) -> Any:
+def _workload(
+    namespace: str, name: str, kind: Kind, minimum: int, maximum: int, target: float
+) -> Any:
     from gpuboot.usage.autoscaling import Workload
 
     try:
-        return Workload(namespace, name, kind.value, least, most, target)
+        return Workload(namespace, name, kind.value, minimum, maximum, target)
     except ValueError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

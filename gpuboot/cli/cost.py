@@ -163,8 +163,10 @@ def _keys(by: list[str] | None) -> list[str]:
     from gpuboot.usage.cost.lines import KEYS
 
     keys = [word for text in by or ["team"] for word in text.split(",")]
-    if wrong := [key for key in keys if key not in KEYS]:
-        runs.stop(f"nothing is known by {', '.join(wrong)}\n    remedy: one of {', '.join(KEYS)}")
+    if unknown_keys := [key for key in keys if key not in KEYS]:
+        runs.stop(
+            f"nothing is known by {', '.join(unknown_keys)}\n    remedy: one of {', '.join(KEYS)}"
+        )
     return keys
 
 

@@ -35,7 +35,7 @@ class Commands(TyperGroup):
 
 
 def _end(number: int, _frame: FrameType | None) -> NoReturn:
-    _tell(_UNTOUCHED)
+    _print_error(_UNTOUCHED)
     sys.exit(128 + number)
 
 
@@ -52,16 +52,16 @@ def _ending(command: Callable[[], object]) -> None:
         _silence()
         raise typer.Exit(BROKEN_PIPE) from None
     except (KeyboardInterrupt, typer.Abort):
-        _tell(_UNTOUCHED)
+        _print_error(_UNTOUCHED)
         raise typer.Exit(INTERRUPTED) from None
     except OSError as error:
         if is_full(error):
-            _tell(unwritten("standard output", error))
+            _print_error(unwritten("standard output", error))
             _silence()
             raise typer.Exit(with_unwritten(code, True)) from None
         if error.filename is None:
             raise
-        _tell(f"{error.filename}: {error.strerror}\n    remedy: mend that, then run again")
+        _print_error(f"{error.filename}: {error.strerror}\n    remedy: mend that, then run again")
         raise typer.Exit(COULD_NOT_TELL) from None
     if code:
         raise typer.Exit(code)
@@ -75,12 +75,12 @@ def try_write(write: Callable[[], object], path: Path) -> bool:
     try:
         write()
     except OSError as error:
-        _tell(unwritten(path, error))
+        _print_error(unwritten(path, error))
         return False
     return True
 
 
-def _tell(line: str) -> None:
+def _print_error(line: str) -> None:
     with suppress(OSError):  # where nobody reads it, the exit code tells
         typer.echo(line, err=True)
 

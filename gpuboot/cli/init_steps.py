@@ -171,8 +171,10 @@ def _choose(
     if first and len(first) % 2 == 0 and not arguments.docker:
         cause = f"{len(first)} control-plane nodes: etcd needs more than half of them"
         _refuse([Problem("--control-plane", cause, "use one, three or five")])
-    if wrong := [name for name in first if name not in reading.hosts]:
-        _refuse([Problem(name, "is none of the hosts", "name it as above") for name in wrong])
+    if unknown_hosts := [name for name in first if name not in reading.hosts]:
+        _refuse(
+            [Problem(name, "is none of the hosts", "name it as above") for name in unknown_hosts]
+        )
     return Choices(
         name=arguments.name,
         docker=arguments.docker,

@@ -26,7 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="What a site without internet needs, in one folder: packages, charts, Helm, images.",
 )
-WRONG = FAILED
+PROBLEMS = FAILED
 
 Folder = Annotated[Path, typer.Argument(help="The mirror's folder.")]
 ExistingFolder = Annotated[
@@ -69,7 +69,7 @@ def plan(
         mirror_plan = fill.plan(client, site, folder or Path(work), Path(work), _say)
         present = _right(folder, mirror_plan)
     print(_json(mirror_plan, present) if as_json else _text(mirror_plan, present))
-    raise typer.Exit(WRONG if mirror_plan.problems else 0)
+    raise typer.Exit(PROBLEMS if mirror_plan.problems else 0)
 
 
 @app.command("fill")
@@ -127,7 +127,7 @@ def check(
             f"{folder} is whole: {len(mirror_manifest.files)} files, {size}, filled "
             f"{mirror_manifest.made}"
         )
-    raise typer.Exit(WRONG if problems else 0)
+    raise typer.Exit(PROBLEMS if problems else 0)
 
 
 @app.command()

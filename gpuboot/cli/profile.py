@@ -61,7 +61,7 @@ def profile(
     question = ProfileQuestion(subject.value, name, place, window * 60)
     try:
         while True:
-            answer = asking.ask(question, inventory, url, token_file, ca_file, data)
+            answer = asking.answer_question(question, inventory, url, token_file, ca_file, data)
             _show(answer, as_json, watch)
             if not watch:
                 raise typer.Exit(0 if is_known(answer) else runs.COULD_NOT_TELL)

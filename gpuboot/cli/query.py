@@ -60,11 +60,13 @@ def query(
     from gpuboot.query.usage_query import UsageQuery, text
 
     metrics = tuple(metric or METRICS)
-    if wrong := [item for item in metrics if item not in METRICS]:
-        runs.stop(f"no such metric: {', '.join(wrong)}\n    remedy: one of {', '.join(METRICS)}")
+    if unknown_metrics := [item for item in metrics if item not in METRICS]:
+        runs.stop(
+            f"no such metric: {', '.join(unknown_metrics)}\n    remedy: one of {', '.join(METRICS)}"
+        )
     place = {"pod": namespace, "namespace": name, "gpu": ""}[subject.value]
     question = UsageQuery(subject.value, name, place, window, stale)
-    document = asking.ask(question, inventory, url, token_file, ca_file, data)
+    document = asking.answer_question(question, inventory, url, token_file, ca_file, data)
     print(json.dumps(document, indent=1) if as_json else text(document, metrics))
     all_known = all(document["values"][item]["value"] is not None for item in metrics)
     raise typer.Exit(0 if all_known else UNKNOWN)

@@ -39,7 +39,7 @@ def remediate(
         typer.echo(
             json_format.dumps(document, indent=1) if show else report.text(document), err=act
         )
-        if not act or report.exit_code(document) != report.ASKS:
+        if not act or report.exit_code(document) != report.ACTION_NEEDED:
             raise typer.Exit(report.exit_code(document))
         _confirm()
     document = _acted(inventory, data)

@@ -78,16 +78,16 @@ def exhausted(budget: Json) -> Budget | None:
     )
 
 
-def keeps(budget: Json, pod: Json) -> Budget | None:
+def blocking_budget(budget: Json, pod: Json) -> Budget | None:
     """A budget that counts a pod and does not let it go now; None for one that does.
 
     Of a pod that is not Ready the Eviction API (pkg/registry/core/pod/storage/eviction.go) asks
     less.
     """
     status = budget.get("status", {})
-    enough = status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
+    has_healthy_pods = status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
     always = budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
-    if not is_ready(pod) and (always or enough):
+    if not is_ready(pod) and (always or has_healthy_pods):
         return None
     return exhausted(budget)
 

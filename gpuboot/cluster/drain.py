@@ -12,7 +12,7 @@ from typing import Any
 
 from gpuboot.cluster import gpu_pods
 from gpuboot.cluster.api_answers import parse_answers
-from gpuboot.cluster.budgets import Budget, counts, is_ready, keeps, spares
+from gpuboot.cluster.budgets import Budget, blocking_budget, counts, is_ready, spares
 from gpuboot.cluster.node_volumes import NodeVolume, of_node
 from gpuboot.cluster.readiness import Progress
 
@@ -96,7 +96,7 @@ def parse(lines: Iterable[str], node: str) -> NodePods:
         exists=document is not None,
         ready=document is not None and is_ready(document),
         leaving=tuple(
-            _pod(item, budgets) for item in answers.items(node_paths[1]) if _leaves(item)
+            _pod(item, budgets) for item in answers.items(node_paths[1]) if _is_drained(item)
         ),
         volumes=tuple(of_node(answers.items(VOLUMES), node)),
     )
@@ -118,13 +118,13 @@ def parse_pods(lines: Iterable[str], nodes: Sequence[str]) -> dict[str, NodePods
     return {
         node: NodePods(
             error=answers.error,
-            leaving=tuple(_pod(item, budgets) for item in answers.items(path) if _leaves(item)),
+            leaving=tuple(_pod(item, budgets) for item in answers.items(path) if _is_drained(item)),
         )
         for node, path in zip(nodes, pod_paths, strict=False)
     }
 
 
-def _leaves(pod: Json) -> bool:
+def _is_drained(pod: Json) -> bool:
     mirror = _MIRROR in (pod["metadata"].get("annotations") or {})
     return not mirror and _controller(pod).get("kind") != "DaemonSet"
 
@@ -156,7 +156,7 @@ def _pod(pod: Json, budgets: Iterable[Json]) -> Pod:
         empty_dirs=_empty_dirs(spec, memory=False),
         memory_dirs=_empty_dirs(spec, memory=True),
         budgets=tuple(item["metadata"]["name"] for item in counting),
-        held_by=tuple(budget for item in counting if (budget := keeps(item, pod))),
+        held_by=tuple(budget for item in counting if (budget := blocking_budget(item, pod))),
         ending="deletionTimestamp" in meta,
         finished=pod.get("status", {}).get("phase") in gpu_pods.FINISHED_PHASES,
         finalizers=tuple(meta.get("finalizers") or ()),
@@ -228,13 +228,15 @@ def progress(state: NodePods, at_first: int, message: str) -> Progress:
     """
     if state.error:
         return Progress(False, f"the API server does not answer: {state.error}")
-    left = state.leaving
-    if not left:
+    leaving_pods = state.leaving
+    if not leaving_pods:
         return Progress(False, f"all pods have left; {message}")
-    pod_lines = [_describe_pod(pod) for pod in sorted(left, key=lambda pod: not pod.held_by)]
+    pod_lines = [
+        _describe_pod(pod) for pod in sorted(leaving_pods, key=lambda pod: not pod.held_by)
+    ]
     suffix = f" and {len(pod_lines) - _MAX_LISTED} more" if len(pod_lines) > _MAX_LISTED else ""
-    gone_count = max(at_first - len(left), 0)
-    text = f"{gone_count} of {max(at_first, len(left))} pods have left"
+    gone_count = max(at_first - len(leaving_pods), 0)
+    text = f"{gone_count} of {max(at_first, len(leaving_pods))} pods have left"
     return Progress(False, f"{text}; still there: {'; '.join(pod_lines[:_MAX_LISTED])}{suffix}")
 
 

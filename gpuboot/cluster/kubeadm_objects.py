@@ -101,12 +101,12 @@ def decisions(state: KubeadmObjects) -> list[Decision]:
         return []
     live = {key(item): item for item in state.objects}
     expected_objects = {key(item): item for item in expected(state.addons)}
-    left: list[Decision] = []
+    differences: list[Decision] = []
     if COREFILE in live:
-        left += _corefile(expected_objects[COREFILE], live[COREFILE])
+        differences += _corefile(expected_objects[COREFILE], live[COREFILE])
     if DNS in live and not autoscaled(live[DNS]):
-        left += _more_pods(expected_objects[DNS], live[DNS])
-    return left
+        differences += _more_pods(expected_objects[DNS], live[DNS])
+    return differences
 
 
 def _corefile(desired: Object, live: Object) -> Iterator[Decision]:
@@ -186,7 +186,7 @@ def _of_text(place: str, now: str, desired: str) -> Iterator[FieldDifference]:
     """The fields in which two configurations differ; their texts where they are not readable."""
     try:
         was, becomes = (
-            dict(_leaves(yaml.load(text, Loader=YAML_LOADER))) for text in (now, desired)
+            dict(_leaf_values(yaml.load(text, Loader=YAML_LOADER))) for text in (now, desired)
         )
     except (yaml.YAMLError, AttributeError):
         yield place, now, desired
@@ -197,10 +197,10 @@ def _of_text(place: str, now: str, desired: str) -> Iterator[FieldDifference]:
         yield place, now, desired
 
 
-def _leaves(item: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, Any]]:
+def _leaf_values(item: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in item.items():
         if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{outer}{name}.")
+            yield from _leaf_values(value, f"{outer}{name}.")
         else:
             yield f"{outer}{name}", value
 

@@ -16,11 +16,11 @@ _SECONDS = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s))+\b|\d+(?:\.\d+)? (?:h|min|
 class News:
     """Tells a line when it differs in more than seconds, or was told some time ago.
 
-    + tell: takes it
+    + write: takes it
     + repeat_s: after how long the same is told again
     """
 
-    tell: Callable[[str], object]
+    write: Callable[[str], object]
     repeat_s: float = REPEAT_S
     _last: str | None = None
     _sent_at: float = 0.0
@@ -29,5 +29,5 @@ class News:
         """+ end: what stands behind the text and is no news, e.g. the seconds that have passed"""
         key, now = _SECONDS.sub("", text), time.monotonic()
         if key != self._last or now - self._sent_at >= self.repeat_s:
-            self.tell(text + end)
+            self.write(text + end)
             self._last, self._sent_at = key, now

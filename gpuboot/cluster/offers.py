@@ -39,12 +39,12 @@ def offer_problem(node: NodeStatus | None, offer: Offer) -> str:
     have = offered_resources(node)
     if not offer.counted:
         return "" if have else "no GPU and no MIG instance"
-    wrong = [
+    shortfalls = [
         f"{have.get(name, 0)} of {offer.resources.get(name, 0)} {name}"
         for name in sorted({*have, *offer.resources})
         if have.get(name, 0) != offer.resources.get(name, 0)
     ]
-    return ", ".join(wrong)
+    return ", ".join(shortfalls)
 
 
 def given_up(labels: Mapping[str, str], offer: Offer) -> bool:

@@ -186,17 +186,17 @@ def gpus_allocatable(state: ClusterState, expected: Mapping[str, Offer]) -> Prog
         name: offer for name, offer in expected.items() if not (offer.foreign and name in mig_nodes)
     }
     nodes_by_name = {node.name: node for node in state.nodes}
-    wrong = [
+    texts = [
         f"{name} ({reason})"
         for name, offer in relevant_offers.items()
         if (reason := offers.offer_problem(nodes_by_name.get(name), offer))
     ]
-    text = f"{len(relevant_offers) - len(wrong)} of {len(relevant_offers)} nodes offer their GPUs"
+    text = f"{len(relevant_offers) - len(texts)} of {len(relevant_offers)} nodes offer their GPUs"
     failed = any(
         name in nodes_by_name and offers.given_up(nodes_by_name[name].labels, offer)
         for name, offer in relevant_offers.items()
     )
-    return Progress(not wrong, f"{text}; not yet: {', '.join(wrong)}" if wrong else text, failed)
+    return Progress(not texts, f"{text}; not yet: {', '.join(texts)}" if texts else text, failed)
 
 
 def operands_current(

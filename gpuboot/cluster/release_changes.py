@@ -19,7 +19,7 @@ def release_changes(
     """
     new = f"{chart} {version}"
     if not release.status:
-        return [Change(subject=subject, new=f"{new} with {_leaves(values)} values")]
+        return [Change(subject=subject, new=f"{new} with {_leaf_count(values)} values")]
     old = f"{release.chart} {release.version}"
     is_current = (release.chart, release.version.removeprefix("v")) == (
         chart,
@@ -31,6 +31,6 @@ def release_changes(
     return [*changes, *value_changes(subject, dict(release.config), dict(values))]
 
 
-def _leaves(value: Any) -> int:
+def _leaf_count(value: Any) -> int:
     """How many values a tree of maps has; a list is one."""
-    return sum(map(_leaves, value.values())) if isinstance(value, Mapping) else 1
+    return sum(map(_leaf_count, value.values())) if isinstance(value, Mapping) else 1

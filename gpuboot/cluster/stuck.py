@@ -38,7 +38,9 @@ _CLOSED = ("node.kubernetes.io/unschedulable", "node-role.kubernetes.io/control-
 # of a program that has ended: what no other one can change
 _HAS_ENDED = "it has ended"
 _UNITS = ("kubelet", "containerd")
-_WRONG = re.compile(r"unknown flag|invalid|no such file|permission denied|address already in use")
+_PERMANENT_ERROR = re.compile(
+    r"unknown flag|invalid|no such file|permission denied|address already in use"
+)
 # the pod network comes after the node, and its own pods tell what is wrong with it
 _NETWORK = re.compile(r"cni|[Nn]etwork")
 
@@ -141,7 +143,11 @@ def of_control_plane(lacks: Iterable[tuple[str, str]], host: str) -> tuple[Stuck
 def _lasts_s(part: str, cause: str) -> float:
     if part in _UNITS:  # systemd may be starting it
         return UNCERTAIN_S
-    return WHILE_OTHERS_START_S if _HAS_ENDED in cause and not _WRONG.search(cause) else CERTAIN_S
+    return (
+        WHILE_OTHERS_START_S
+        if _HAS_ENDED in cause and not _PERMANENT_ERROR.search(cause)
+        else CERTAIN_S
+    )
 
 
 def _of_part(part: str, host: str, has_ended: bool) -> str:

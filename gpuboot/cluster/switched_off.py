@@ -18,7 +18,7 @@ from gpuboot.hosts import sharing
 # Label of a namespace: a release of that name is being taken out of it. It is there before the
 # release goes and until what its programs leave behind is gone, so that a killed run is finished.
 REMOVING = "gpuboot.io/removing"
-_KEEP = "helm.sh/resource-policy"
+_RESOURCE_POLICY = "helm.sh/resource-policy"
 _RELEASE_NAME = "meta.helm.sh/release-name"
 _LISTED_KINDS = (
     "Deployment",
@@ -81,7 +81,7 @@ def leaving(contents: Contents, release: str, instances: Collection[str]) -> lis
     """
     owners = {(item["kind"], item["metadata"]["name"]): item for item in contents.workloads}
 
-    def leaves(item: Object) -> bool:
+    def is_removed(item: Object) -> bool:
         meta = item["metadata"]
         if (meta.get("annotations") or {}).get(_RELEASE_NAME) == release:
             return True
@@ -90,19 +90,19 @@ def leaving(contents: Contents, release: str, instances: Collection[str]) -> lis
                 return True
             if owner["kind"] in ("DaemonSet", "Deployment", "StatefulSet", "ReplicaSet"):
                 above = owners.get((owner["kind"], owner["name"]))
-                return above is None or leaves(above)
+                return above is None or is_removed(above)
         return False
 
     all_objects = (*contents.workloads, *contents.pods)
     return [
         f"{item['kind']} {item['metadata']['name']}"
         for item in all_objects
-        if item["kind"] != "ReplicaSet" and leaves(item)
+        if item["kind"] != "ReplicaSet" and is_removed(item)
     ]
 
 
-def going(left: Sequence[str], release: str, namespace: str) -> Progress:
-    """How far a removal is. + left: as `leaving` names it
+def going(leaving_items: Sequence[str], release: str, namespace: str) -> Progress:
+    """How far a removal is. + leaving_items: as `leaving` names it
 
     A pod may take its time to end, and its workload goes after it.
     """
@@ -114,10 +114,10 @@ def going(left: Sequence[str], release: str, namespace: str) -> Progress:
             f"see `kubectl -n {namespace} get {item.replace(' ', '/').lower()} -o yaml`: "
             "its finalizers, or the node that it is on",
         )
-        for item in left
+        for item in leaving_items
     )
-    text = f"{release} is going: {', '.join(left[:5])}"
-    return Progress(not left, text, stuck=reasons, ready=-len(left))
+    text = f"{release} is going: {', '.join(leaving_items[:5])}"
+    return Progress(not leaving_items, text, stuck=reasons, ready=-len(leaving_items))
 
 
 def shown_objects(live: Release, name: str, namespace: str) -> list[Object]:
@@ -137,7 +137,7 @@ def lost_claims(live: Release, name: str, namespace: str) -> list[str]:
         item["metadata"]["name"]
         for item in release_objects(live, name, namespace)
         if item["kind"] == "PersistentVolumeClaim"
-        and item["metadata"]["annotations"].get(_KEEP) != "keep"
+        and item["metadata"]["annotations"].get(_RESOURCE_POLICY) != "keep"
     ]
 
 

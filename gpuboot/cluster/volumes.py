@@ -131,17 +131,21 @@ def deletion_progress(
     """
     if volumes.error:
         return Progress(False, f"the volumes cannot be read: {volumes.error}")
-    left = [
+    leaving_items = [
         str(entry)
         for entry in volumes.claims
         if entry.namespace == namespace and entry.name in claims
     ]
-    left += [
+    leaving_items += [
         f"volume {entry.name}"
         for entry in volumes.volumes
         if entry.name in names and entry.reclaim != "Retain"
     ]
-    return Progress(not left, f"volumes are deleted: {', '.join(left)}", ready=-len(left))
+    return Progress(
+        not leaving_items,
+        f"volumes are deleted: {', '.join(leaving_items)}",
+        ready=-len(leaving_items),
+    )
 
 
 def parse_users(lines: Iterable[str]) -> dict[str, list[str]]:

@@ -62,14 +62,14 @@ def read(files: Mapping[str, SecretFile]) -> tuple[dict[str, SecretStr], list[Pr
     for name, source in files.items():
         try:
             text = source.file.read_text().strip()
-            wrong = "it is empty" if not text else source.check(text)
+            problem = "it is empty" if not text else source.check(text)
         except OSError as error:
-            wrong = error.strerror or type(error).__name__
+            problem = error.strerror or type(error).__name__
         except UnicodeDecodeError:
-            wrong = "it is not text"
-        if wrong:
+            problem = "it is not text"
+        if problem:
             remedy = f"put its content there, or change gpuboot[{source.setting!r}]"
-            problems.append(Problem("", f"{source.setting}: {source.path}: {wrong}", remedy))
+            problems.append(Problem("", f"{source.setting}: {source.path}: {problem}", remedy))
         else:
             contents[name] = SecretStr(text)
     return contents, problems

@@ -72,10 +72,12 @@ def present(at: float | None, now: float, within_s: float = PRESENT_S) -> bool:
 
 def last_words(lines: Iterable[str]) -> list[str]:
     """The last line by which a program says that it gives up, and the last one that says why."""
-    own = [line for line in lines if not _HELP.match(line) and not _INFO.search(line)]
-    plain = [line for line in own if not _WARNING.search(line)]
-    last = next((matches for kind in _LAST if (matches := list(filter(kind.search, own)))), plain)[
-        -1:
-    ]
-    reason = [] if any(map(_REASON.search, last)) else list(filter(_REASON.search, own))[-1:]
+    program_lines = [line for line in lines if not _HELP.match(line) and not _INFO.search(line)]
+    plain = [line for line in program_lines if not _WARNING.search(line)]
+    last = next(
+        (matches for kind in _LAST if (matches := list(filter(kind.search, program_lines)))), plain
+    )[-1:]
+    reason = (
+        [] if any(map(_REASON.search, last)) else list(filter(_REASON.search, program_lines))[-1:]
+    )
     return [*reason, *last] if reason != last else last

@@ -194,10 +194,15 @@ def _without_known(finding: Finding, findings: Sequence[Finding]) -> Finding | N
     if not finding.cause.fallback:
         return finding
     named_places = {
-        place for other in findings if not other.cause.fallback for place in _places(other)
+        place
+        for candidate in findings
+        if not candidate.cause.fallback
+        for place in _places(candidate)
     }
-    left = tuple(item for item in finding.sightings if not ({item.pod or item.node} & named_places))
-    return replace(finding, sightings=left) if left else None
+    sightings = tuple(
+        item for item in finding.sightings if not ({item.pod or item.node} & named_places)
+    )
+    return replace(finding, sightings=sightings) if sightings else None
 
 
 def _places(finding: Finding) -> set[str]:
@@ -208,15 +213,16 @@ def _follows(finding: Finding, findings: Sequence[Finding]) -> tuple[str, ...]:
     """The causes that explain it: in the same place, or where one of both has no place."""
     nodes = {item.node for item in finding.sightings} - {""}
     return tuple(
-        other.cause.id
-        for other in findings
-        if finding.cause.id in other.cause.explains
-        and finding.cause.id != other.cause.id
+        candidate.cause.id
+        for candidate in findings
+        if finding.cause.id in candidate.cause.explains
+        and finding.cause.id != candidate.cause.id
         and any(
-            item.explains is None or finding.cause.id in item.explains for item in other.sightings
+            item.explains is None or finding.cause.id in item.explains
+            for item in candidate.sightings
         )
         and (
-            not (other_nodes := {item.node for item in other.sightings} - {""})
+            not (other_nodes := {item.node for item in candidate.sightings} - {""})
             or not nodes
             or other_nodes & nodes
         )

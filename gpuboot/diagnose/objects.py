@@ -149,7 +149,7 @@ def pod(item: Json) -> Pod:
         for key in ("initContainerStatuses", "containerStatuses")
         for entry in status.get(key) or ()
     }
-    own = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     return Pod(
         namespace=meta["namespace"],
         name=meta["name"],
@@ -164,10 +164,10 @@ def pod(item: Json) -> Pod:
         gates=tuple(entry["name"] for entry in spec.get("schedulingGates") or ()),
         claims=tuple(_claims(spec)),
         runtime_class=spec.get("runtimeClassName", ""),
-        gpus=any(_asks_gpu(entry) for entry in own),
+        gpus=any(_asks_gpu(entry) for entry in containers),
         stamp=(meta.get("annotations") or {}).get(COLLECTORS_ANNOTATION, ""),
         containers=tuple(
-            _container(entry["name"], running.get(entry["name"], {})) for entry in own
+            _container(entry["name"], running.get(entry["name"], {})) for entry in containers
         ),
     )
 
@@ -264,8 +264,8 @@ def going(item: Json) -> Going | None:
         if condition.get("status") == "True"
     ]
     finalizers = [*(meta.get("finalizers") or ()), *(item["spec"].get("finalizers") or ())]
-    own = tuple(name for name in finalizers if name != "kubernetes")
-    return Going(meta["name"], seconds(since), tuple(waits), own)
+    foreign_finalizers = tuple(name for name in finalizers if name != "kubernetes")
+    return Going(meta["name"], seconds(since), tuple(waits), foreign_finalizers)
 
 
 def claim(item: Json) -> Claim:

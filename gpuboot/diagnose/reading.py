@@ -98,7 +98,7 @@ def _gather(
     pool: ThreadPoolExecutor, requests: Mapping[str, Callable[[], T]], until: float
 ) -> tuple[dict[str, T], dict[str, str]]:
     """The answers by their keys, and why others have none."""
-    futures: dict[str, Future[T]] = {key: pool.submit(ask) for key, ask in requests.items()}
+    futures: dict[str, Future[T]] = {key: pool.submit(request) for key, request in requests.items()}
     wait(futures.values(), timeout=max(until - time.monotonic(), 0.1))
     answers: dict[str, T] = {}
     errors: dict[str, str] = {}

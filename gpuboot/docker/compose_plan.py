@@ -14,7 +14,7 @@ from gpuboot.plan.model import Change, Effect, Item
 
 def project_changes(
     project: Project,
-    wrong: Sequence[File],
+    differing_files: Sequence[File],
     old: Mapping[str, str],
     running: Collection[str],
     existing: Collection[str],
@@ -22,14 +22,14 @@ def project_changes(
 ) -> list[Item]:
     """What bringing a project up changes.
 
-    + wrong: files that are to be written
+    + differing_files: files that are to be written
     + old: path -> text of those that are there and hold no secret
     + running: services with a container that runs; + existing: paths of files that are there
     + strays: files of earlier runs that go
     """
     changes: list[Item] = []
-    before, after = _services(old.get(COMPOSE)), _services(_text(wrong, COMPOSE))
-    for file in wrong:
+    before, after = _services(old.get(COMPOSE)), _services(_text(differing_files, COMPOSE))
+    for file in differing_files:
         subject = f"file {project.folder}/{file.path}"
         if file.path == COMPOSE and before:
             changes += value_changes(subject, before, after)
@@ -41,12 +41,12 @@ def project_changes(
     changes += [Change(subject=f"file {project.folder}/{path}", old="present") for path in strays]
     missing = [name for name in project.services if name not in running]
     changes += [Change(subject=f"container {name}", new="running") for name in missing]
-    return [*changes, *_effects(project, wrong, before, after, running)]
+    return [*changes, *_effects(project, differing_files, before, after, running)]
 
 
 def _effects(
     project: Project,
-    wrong: Sequence[File],
+    differing_files: Sequence[File],
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     running: Collection[str],
@@ -54,7 +54,7 @@ def _effects(
     recreated = {
         name for name in running if before and after and before.get(name) != after.get(name)
     }
-    notified = {file.service for file in wrong if file.service} & set(running)
+    notified = {file.service for file in differing_files if file.service} & set(running)
     effects = [
         Effect(kind="restart", target=f"container {name}", local=True, note="made again")
         for name in sorted(recreated)

@@ -25,7 +25,7 @@ from gpuboot.verify.runner import VerificationResult
 
 T = TypeVar("T")
 # What asks a URL from the monitoring host. Raises `NoAnswer`.
-Ask = Callable[[str], str]
+Fetch = Callable[[str], str]
 Say = Callable[[str], None]
 _RELOADED = (
     "prometheus_config_last_reload_successful == 0 "
@@ -40,22 +40,22 @@ class NoAnswer(RuntimeError):
 class MetricsCollector:
     """Reads the state of all metrics from the monitoring host.
 
-    + ask: fetches a URL there
+    + fetch: fetches a URL there
     + search: fetches Grafana's list of dashboards there, which takes its password
     """
 
     def __init__(
-        self, nodes: Sequence[Node], settings: Settings, ask: Ask, search: Callable[[], str]
+        self, nodes: Sequence[Node], settings: Settings, fetch: Fetch, search: Callable[[], str]
     ) -> None:
         self._nodes = [node for node in nodes if node.gpus]
         self._settings = settings
-        self._ask = ask
+        self._fetch = fetch
         self._search = search
         self._prometheus = Prometheus(self, local_url(settings, "prometheus"))
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         """As `gpuboot.verify.prometheus.Reader`; `path` is a whole URL here."""
-        return json.loads(self._ask(f"{path}?{urlencode(query)}" if query else path))
+        return json.loads(self._fetch(f"{path}?{urlencode(query)}" if query else path))
 
     def exporters(self) -> tuple[ExporterScrape, ...]:
         """The answer of every exporter, as the monitoring host gets it."""
@@ -64,7 +64,7 @@ class MetricsCollector:
     def _exporter(self, node: Node) -> ExporterScrape:
         url = f"http://{host_port(node.address, self._settings.standalone.exporter_port)}/metrics"
         try:
-            return parse_scrape(node.name, "dcgm-exporter", self._ask(url))
+            return parse_scrape(node.name, "dcgm-exporter", self._fetch(url))
         except (NoAnswer, ValueError) as error:
             return ExporterScrape(node=node.name, pod="dcgm-exporter", error=str(error))
 
@@ -83,7 +83,7 @@ class MetricsCollector:
             targets=self._try(errors, "prometheus", prometheus.targets),
             rules=self._try(errors, "prometheus", prometheus.rules),
             alertmanagers=self._try(errors, "prometheus", prometheus.alertmanagers),
-            alertmanager_ready=self._try(errors, "alertmanager", lambda: self._ask(ready))
+            alertmanager_ready=self._try(errors, "alertmanager", lambda: self._fetch(ready))
             is not None,
             dashboards=self._dashboards(errors) if self._settings.standalone.grafana else None,
             errors=errors,

@@ -71,14 +71,16 @@ def _plain(address: str) -> tuple[str, str]:
     return host, posixpath.normpath(parts.path).strip("/.")
 
 
-def replaced(entries: Iterable[Entry], own: Iterable[str]) -> Iterator[tuple[Entry, Edit]]:
+def replaced(
+    entries: Iterable[Entry], gpuboot_folders: Iterable[str]
+) -> Iterator[tuple[Entry, Edit]]:
     """The entries that configure one of our own repositories, and what becomes of them.
 
-    + own: folders of our indices
+    + gpuboot_folders: folders of our indices
 
     Raises `ValueError` for a stanza that cannot be divided.
     """
-    folders = list(own)
+    folders = list(gpuboot_folders)
     for entry in entries:
         own_parts = [
             part

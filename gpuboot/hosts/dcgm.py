@@ -86,9 +86,9 @@ def files() -> dict[str, str]:
 
 def traces(metrics: str) -> tuple[str, ...]:
     """All files of ours on a host. + metrics: folder that node-exporter reads"""
-    left = [f"{RESULTS}/{check}.{kind}" for check in CHECKS for kind in ("json", "tsv")]
+    result_files = [f"{RESULTS}/{check}.{kind}" for check in CHECKS for kind in ("json", "tsv")]
     metric_files = [f"{metrics}/gpuboot_dcgm_{check}.prom" for check in CHECKS]
-    return (DROP_IN, PROGRAM, *_CHECK_FILES, *left, *metric_files)
+    return (DROP_IN, PROGRAM, *_CHECK_FILES, *result_files, *metric_files)
 
 
 def program() -> str:

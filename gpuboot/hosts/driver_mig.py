@@ -53,7 +53,7 @@ def fits(device: int, profiles: Counts, instances: Counts) -> bool:
     card = mig_profiles.card(device)
     if card and card.counts == profiles:
         return card.fits(instances)
-    most = max((mig_profiles.size(name)[0] for name in profiles), default=0)
+    maximum = max((mig_profiles.size(name)[0] for name in profiles), default=0)
     slices = sum(mig_profiles.size(name)[0] * count for name, count in instances.items())
-    few = all(count <= profiles.get(name, 0) for name, count in instances.items())
-    return few and slices <= most
+    counts_fit = all(count <= profiles.get(name, 0) for name, count in instances.items())
+    return counts_fit and slices <= maximum

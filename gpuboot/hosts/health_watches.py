@@ -90,13 +90,13 @@ class Meaning:
 
 def _means(
     code: str, watches: str, text: str, *, also: str = "", cards: Cards = "any",
-    fails: Severity = "critical", warns: Severity = "warning", most: int = FAILS,
+    fails: Severity = "critical", warns: Severity = "warning", highest: int = FAILS,
     sign: bool = True, cause: str = "",
 ) -> Meaning:  # fmt: skip
     names = tuple(f"DCGM_FR_{name}" for name in (code, *also.split()))
     return Meaning(
         codes=names, watches=tuple(watches.split()), cards=cards, fails=fails, warns=warns,
-        most=most, text=text, sign=sign, cause=cause,
+        most=highest, text=text, sign=sign, cause=cause,
     )  # fmt: skip
 
 
@@ -116,10 +116,10 @@ MEANINGS = (
     # of XIDs; ALL is of those that DCGM calls devastating
     _means("XID_ERROR", _EVERY, r"Detected XID", warns="info", sign=False, cause=_XID),
     _means("CONTAINED_ERROR", "ALL", r"had a contained error", also="UNKNOWN(131)", warns="info",
-           most=WARNS, sign=False, cause=_XID),
+           highest=WARNS, sign=False, cause=_XID),
     _means("UNCONTAINED_ERROR", "ALL", r"had an uncontained error", sign=False),
     _means("FALLEN_OFF_BUS", "ALL", r"has fallen off the bus", sign=False),
-    _means("PENDING_PAGE_RETIREMENTS", "MEM", r"pending retired page", warns="info", most=WARNS,
+    _means("PENDING_PAGE_RETIREMENTS", "MEM", r"pending retired page", warns="info", highest=WARNS,
            sign=False, cause=_XID),
     # memory
     _means("VOLATILE_DBE_DETECTED", "MEM", r"volatile double-bit ECC error"),
@@ -128,25 +128,25 @@ MEANINGS = (
     _means("ROW_REMAP_FAILURE", "MEM", r"row remapping failed"),
     _means("FAULTY_MEMORY", "MEM", r"faulty memory elements"),
     _means("UNCORRECTABLE_ROW_REMAP_LIMIT", "MEM", r"uncorrectable row remap limit",
-           also="UNKNOWN(132)", most=WARNS),
-    _means("UNCORRECTABLE_ROW_REMAP", "MEM", r"rows were remapped", most=WARNS),
-    _means("PENDING_ROW_REMAP", "MEM", r"row remappings are pending", most=WARNS),
+           also="UNKNOWN(132)", highest=WARNS),
+    _means("UNCORRECTABLE_ROW_REMAP", "MEM", r"rows were remapped", highest=WARNS),
+    _means("PENDING_ROW_REMAP", "MEM", r"row remappings are pending", highest=WARNS),
     # PCIe, inforom, driver
-    _means("PCI_REPLAY_RATE", "PCIE", r"PCIe replays per minute", most=WARNS),
-    _means("CORRUPT_INFOROM", "INFOROM", r"corrupt InfoROM", most=WARNS),
+    _means("PCI_REPLAY_RATE", "PCIE", r"PCIe replays per minute", highest=WARNS),
+    _means("CORRUPT_INFOROM", "INFOROM", r"corrupt InfoROM", highest=WARNS),
     _means("GPU_RECOVERY_RESET", "DRIVER", r"\(GPU_RESET\)"),
     _means("GPU_RECOVERY_REBOOT", "DRIVER", r"\(NODE_REBOOT\)"),
-    _means("GPU_RECOVERY_DRAIN_P2P", "DRIVER", r"\(DRAIN_P2P\)", most=WARNS),
+    _means("GPU_RECOVERY_DRAIN_P2P", "DRIVER", r"\(DRAIN_P2P\)", highest=WARNS),
     _means("GPU_RECOVERY_DRAIN_RESET", "DRIVER", r"\(DRAIN_AND_RESET\)"),
     # heat and power: DCGM warns of any moment in the last minute, and at the power limit of each
     _means("CLOCKS_EVENT_THERMAL", "THERMAL", r"due to thermal violation",
-           also="CLOCK_THROTTLE_THERMAL", fails="warning", most=WARNS, sign=False,
+           also="CLOCK_THROTTLE_THERMAL", fails="warning", highest=WARNS, sign=False,
            cause="for how long: GPUThermalThrottle"),
     _means("CLOCKS_EVENT_POWER", "POWER", r"due to power violation", also="CLOCK_THROTTLE_POWER",
-           fails="warning", warns="info", most=WARNS, sign=False,
+           fails="warning", warns="info", highest=WARNS, sign=False,
            cause="a card at its power limit is well; what is not: GPUPowerBrake"),
     _means("POWER_UNREADABLE", "POWER", r"Cannot reliably read the power", fails="warning",
-           most=WARNS, sign=False),
+           highest=WARNS, sign=False),
     _means("FIELD_THRESHOLD_DBL", "THERMAL POWER", r"which is above the threshold",
            fails="warning", sign=False),
     # NVLink
@@ -162,7 +162,7 @@ MEANINGS = (
            warns="info", cause=_DOWN),
     _means("NVLINK_DOWN", "NVSWITCH NVSWITCH_FATAL", ""),
     _means("NVLINK_ERROR_THRESHOLD", "NVLINK", r"NvLink errors on GPU \d+.s NVLink which exceeds",
-           most=WARNS),
+           highest=WARNS),
     _means("NVLINK_CRC_ERROR_THRESHOLD", "NVLINK", r"NvLink errors found occuring per second"),
     _means("NVLINK_EFFECTIVE_BER_THRESHOLD", "NVLINK", r"Detected effective BER"),
     _means("NVLINK_SYMBOL_BER_THRESHOLD", "NVLINK", r"Detected symbol BER"),
@@ -179,7 +179,7 @@ MEANINGS = (
     # NVSwitches; `dcgmi health` has no name for these watches
     _means("NVSWITCH_FATAL_ERROR", "NVSWITCH NVSWITCH_FATAL", r"Detected fatal errors on NvSwitch"),
     _means("NVSWITCH_NON_FATAL_ERROR", "NVSWITCH NVSWITCH_NONFATAL",
-           r"Detected nonfatal errors on NvSwitch", most=WARNS),
+           r"Detected nonfatal errors on NvSwitch", highest=WARNS),
 )  # fmt: skip
 # watches of which another one of ours decides, whatever their code
 HEAT_AND_POWER = frozenset({"THERMAL", "POWER"})

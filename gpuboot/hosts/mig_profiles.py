@@ -182,11 +182,11 @@ def grouped_counts(layout: str) -> list[tuple[Counts, list[int]]]:
     """What a layout makes, and the PCI device ids of the models of which it makes that."""
     groups: list[tuple[Counts, list[int]]] = []
     for item, counts in of_all(layout):
-        same = next((ids for group_counts, ids in groups if group_counts == counts), None)
-        if same is None:
+        group_ids = next((ids for group_counts, ids in groups if group_counts == counts), None)
+        if group_ids is None:
             groups.append((counts, [*item.devices]))
         else:
-            same += item.devices
+            group_ids += item.devices
     return groups
 
 
@@ -209,8 +209,8 @@ def made_of(name: str, counts: Counts) -> Counts | None:
         return {}
     if name == BALANCED:
         return _balanced(counts)
-    same = (item for item in counts if name == "all-" + item.replace("+", "."))
-    return next(({item: counts[item]} for item in same), None)
+    profiles = (item for item in counts if name == "all-" + item.replace("+", "."))
+    return next(({item: counts[item]} for item in profiles), None)
 
 
 def _balanced(counts: Counts) -> Counts | None:
@@ -218,8 +218,8 @@ def _balanced(counts: Counts) -> Counts | None:
     which there can be most, without attributes.
     """
     plain = [item for item in counts if re.fullmatch(_PROFILE, item)]
-    most = max((size(item)[0] for item in plain), default=0)
-    formula = {7: {1: 2, 2: 1, 3: 1}, 4: {1: 2, 2: 1}}.get(most, {})
+    maximum = max((size(item)[0] for item in plain), default=0)
+    formula = {7: {1: 2, 2: 1, 3: 1}, 4: {1: 2, 2: 1}}.get(maximum, {})
     balanced = {}
     for slices, count in formula.items():
         candidates = [item for item in plain if size(item)[0] == slices]

@@ -62,9 +62,11 @@ def problems(state: ModuleLoading, rebuild: str) -> Iterator[tuple[str, str]]:
 
     + rebuild: the command that makes the initramfs again
     """
-    own = {_normal(line.split(":", 2)[2]) for line in state.lines if line.startswith(OWN_FILE)}
+    gpuboot_directives = {
+        _normal(line.split(":", 2)[2]) for line in state.lines if line.startswith(OWN_FILE)
+    }
     for directive in dict.fromkeys(map(_normal, state.directives)):
-        if directive in own:
+        if directive in gpuboot_directives:
             continue
         if effect := _effect(directive):
             yield _problem(directive, effect, state, rebuild)

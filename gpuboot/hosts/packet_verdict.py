@@ -113,7 +113,7 @@ def _walk(table: Table, name: str, chain: Chain, flow: Flow, depth: int) -> tupl
     All but the last are of rules that may not concern it; so is the last, where it is not certain.
     """
     ends: list[End] = []
-    leaves = False
+    can_return = False
     for rule in chain.rules:
         meets = _meets(rule, flow)
         if meets is False:
@@ -122,8 +122,8 @@ def _walk(table: Table, name: str, chain: Chain, flow: Flow, depth: int) -> tupl
         ends += rule_ends
         back = rule.verdict in ("return", "goto") and not certain
         if meets and (certain or back):
-            return certain and not leaves, ends
-        leaves = leaves or back
+            return certain and not can_return, ends
+        can_return = can_return or back
     return False, ends
 
 
@@ -160,7 +160,7 @@ def _compare(condition: Condition, flow: Flow) -> bool | None:
 
 
 def _values(condition: Condition, flow: Flow) -> Iterator[bool | None]:
-    own = {
+    flow_values = {
         "proto": flow.proto,
         "state": "new",
         "version": f"ipv{flow.version}",
@@ -174,8 +174,8 @@ def _values(condition: Condition, flow: Flow) -> Iterator[bool | None]:
         elif value == PUBLIC:
             network = flow.source if condition.field == "saddr" else flow.target
             yield None if network is None or not _private(network) else False
-        elif condition.field in own:
-            yield value == "all" or _PROTOCOLS.get(value, value) == own[condition.field]
+        elif condition.field in flow_values:
+            yield value == "all" or _PROTOCOLS.get(value, value) == flow_values[condition.field]
         elif condition.field == "pkttype":
             yield value in ("host", "unicast")
         elif condition.field in ("saddr", "daddr"):

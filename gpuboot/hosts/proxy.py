@@ -49,16 +49,18 @@ def _within(host: str, network: str) -> bool:
         return False
 
 
-def nearby(own: str, addresses: Iterable[str], routes: Iterable[str]) -> list[str]:
+def nearby(host_address: str, addresses: Iterable[str], routes: Iterable[str]) -> list[str]:
     """The network that a host's address is in, and those of some others that are not in it.
 
-    + own: the host's address; + others: addresses that it must reach without the proxy
+    + host_address: the host's address; + others: addresses that it must reach without the proxy
     + routes: networks (CIDR) that it has routes to
     """
     networks = [ipaddress.ip_network(item, strict=False) for item in routes if item != "default"]
-    around = [item for item in networks if item.prefixlen and ipaddress.ip_address(own) in item]
+    around = [
+        item for item in networks if item.prefixlen and ipaddress.ip_address(host_address) in item
+    ]
     narrowest = max(around, key=lambda item: item.prefixlen, default=None)
-    covered = [own] if narrowest is None else [str(narrowest)]
+    covered = [host_address] if narrowest is None else [str(narrowest)]
     return [
         *covered,
         *(item for item in addresses if not any(_within(item, network) for network in covered)),

@@ -112,8 +112,8 @@ def problem(host: str, answer: Answer) -> Problem | None:
     if answer.outcome == "held":
         return conflict_problem(host, answer.record, answer.age_s)
     if answer.outcome == "changed":
-        other = Holder.of(answer.record)
-        cause = f"{other.user} has changed this site since this run read it ({other.command})"
+        holder = Holder.of(answer.record)
+        cause = f"{holder.user} has changed this site since this run read it ({holder.command})"
         booted = "this host has booted since this run read it"
         return Problem(
             host, cause if answer.record else booted, "run again, which reads all hosts anew"

@@ -237,5 +237,5 @@ def _device_name(device: int) -> str:
 
 
 def _choices(profiles: Counts) -> str:
-    most = ", ".join(f"{name} (at most {count})" for name, count in profiles.items())
-    return f"its profiles are {most}"
+    choices = ", ".join(f"{name} (at most {count})" for name, count in profiles.items())
+    return f"its profiles are {choices}"

@@ -26,7 +26,7 @@ EXPECTED = {
 FILE = "/etc/sysctl.d/99-zz-gpuboot.conf"  # behind 99-sysctl.conf, which is /etc/sysctl.conf
 FORMER_FILE = "/etc/sysctl.d/90-gpuboot.conf"
 # the kernel has one variable for both (net/ipv4/devinet.c)
-_SAME = {"net.ipv4.conf.all.forwarding": "net.ipv4.ip_forward"}
+_SYNONYMS = {"net.ipv4.conf.all.forwarding": "net.ipv4.ip_forward"}
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ def expected(lines: Iterable[ConfigLine]) -> dict[str, str]:
     }
 
 
-def is_enough(value: str | None, least: str) -> bool:
+def is_enough(value: str | None, minimum: str) -> bool:
     """Whether a setting's value is as large as it has to be."""
-    return value is not None and value.isdigit() and int(value) >= int(least)
+    return value is not None and value.isdigit() and int(value) >= int(minimum)
 
 
 def overriding(lines: Iterable[ConfigLine]) -> Iterator[tuple[str, ConfigLine]]:
@@ -99,9 +99,9 @@ def _at_boot(lines: Iterable[ConfigLine]) -> Mapping[str, _Assignment]:
         ordered[item.key] = item
     result = {}
     for item in ordered.values():
-        for key in (*EXPECTED, *_SAME):
+        for key in (*EXPECTED, *_SYNONYMS):
             if item.key == key or (key not in ordered and _matches(key, item.key)):
-                result[_SAME.get(key, key)] = item
+                result[_SYNONYMS.get(key, key)] = item
     return result
 
 

@@ -156,11 +156,11 @@ class Client:
         if expected is not None and part.stat().st_size < before + int(expected):
             raise requests.ConnectionError("the connection ended before the file did")
 
-    def _patiently(self, url: str, ask: Callable[[], _T]) -> _T:
+    def _patiently(self, url: str, send: Callable[[], _T]) -> _T:
         """Ask again while the answer is one that passes: lost connections, 429, 503."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                return ask()
+                return send()
             except _RetryError as retry:
                 cause, wait = str(retry), retry.wait_s
             except _CONNECTION_ERRORS as error:
@@ -176,13 +176,13 @@ class Client:
         """An answer with a body, whatever authorization that takes."""
         host, scope = urlsplit(url).netloc, _scope(url)
         known_token = self._tokens.get((host, scope))
-        answer = self._ask(url, headers, known_token)
+        answer = self._send(url, headers, known_token)
         if answer.status_code == 401:
             challenge = answer.headers.get("WWW-Authenticate", "")
             answer.close()
             token = self._authorize(host, challenge)
             self._tokens[host, scope] = token
-            answer = self._ask(url, headers, token)
+            answer = self._send(url, headers, token)
         if answer.status_code in _RETRY_STATUSES:
             raise _RetryError(f"{url}: {answer.status_code} {answer.reason}", _retry_after(answer))
         if answer.status_code == 416:  # the part that is there is no beginning of it
@@ -192,7 +192,7 @@ class Client:
             raise FetchError(cause, _remedy(answer, host), answer.status_code)
         return answer
 
-    def _ask(self, url: str, headers: Headers, authorization: str | None) -> requests.Response:
+    def _send(self, url: str, headers: Headers, authorization: str | None) -> requests.Response:
         authorization_header = {"Authorization": authorization} if authorization else {}
         return self._get(url, headers={**headers, **authorization_header}, stream=True)
 

@@ -120,13 +120,13 @@ class _Reading:
         self._folder, self._work = places
 
     def of_kubeadm(self, items: Sequence[Item]) -> list[str]:
-        own, version = image_content.own_architecture(), self._site.lock.kubernetes.version
+        architecture, version = image_content.own_architecture(), self._site.lock.kubernetes.version
         for item in items:
             name = item.file.path.rpartition("/")[2]
-            if name.startswith(f"kubeadm_{version}-") and name.endswith(f"_{own}.deb"):
+            if name.startswith(f"kubeadm_{version}-") and name.endswith(f"_{architecture}.deb"):
                 return image_content.kubeadm_images(self._local_path(item), self._tools, version)
         raise FetchError(
-            f"there is no kubeadm {version} for {own or 'this machine'}", _MACHINE_REMEDY
+            f"there is no kubeadm {version} for {architecture or 'this machine'}", _MACHINE_REMEDY
         )
 
     def of_charts(self, archives: dict[str, Item], tarballs: Sequence[Item]) -> list[str]:
@@ -167,13 +167,13 @@ def fill(client: Client, site: Site, folder: Path, say: Say) -> tuple[Plan, Mani
             raise SettingsError(list(mirror_plan.problems))
         fetch(client, folder, mirror_plan.items, say)
         public = hashlib.sha256(key.public()).hexdigest()
-        own = [
+        indices = [
             *apt_content.indices(mirror_plan.apt.selections, key),
             *chart_content.indices(folder, list(mirror_plan.charts)),
         ]
-        for item in own:
+        for item in indices:
             put(client, folder, item)
-    mirror_manifest = _manifest(site, public, [*mirror_plan.items, *own])
+    mirror_manifest = _manifest(site, public, [*mirror_plan.items, *indices])
     write(folder / manifest.NAME, mirror_manifest.to_json().encode())
     return mirror_plan, mirror_manifest
 

@@ -114,8 +114,8 @@ def parse(image: str, content: bytes, architectures: Iterable[str]) -> Parsed:
         if "layers" not in tree:
             raise KeyError("layers")
         # layers with addresses of their own are fetched from there, by whoever pulls (Windows)
-        own = [entry for entry in tree["layers"] if not entry.get("urls")]
-        return Parsed(blobs=tuple(_descriptor(entry) for entry in [tree["config"], *own]))
+        local_layers = [entry for entry in tree["layers"] if not entry.get("urls")]
+        return Parsed(blobs=tuple(_descriptor(entry) for entry in [tree["config"], *local_layers]))
     except (ValueError, KeyError, TypeError) as error:
         raise BadImageError(
             f"{image}: the registry's answer is no manifest that containerd pulls ({error!r})",

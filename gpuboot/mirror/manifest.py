@@ -80,17 +80,21 @@ class FileState:
 
 def differences(manifest: Manifest, states: Mapping[str, FileState]) -> list[Problem]:
     """What is missing or altered. + found: path -> file, of those that are there"""
-    wrong: dict[str, list[str]] = defaultdict(list)
+    paths_by_cause: dict[str, list[str]] = defaultdict(list)
     for file in sorted(manifest.files):
         state = states.get(file.path)
         if state is None:
-            wrong["is missing"].append(file.path)
+            paths_by_cause["is missing"].append(file.path)
         elif state.size < file.size:
             cut = f"is cut off: {state.size} of {file.size} bytes"
-            wrong[cut].append(file.path)
+            paths_by_cause[cut].append(file.path)
         elif state.size > file.size or state.sha256 != file.sha256:
-            wrong["was altered: its digest is another"].append(file.path)
-    return [problem for cause, paths in wrong.items() for problem in _file_problems(paths, cause)]
+            paths_by_cause["was altered: its digest is another"].append(file.path)
+    return [
+        problem
+        for cause, paths in paths_by_cause.items()
+        for problem in _file_problems(paths, cause)
+    ]
 
 
 def _file_problems(paths: list[str], cause: str) -> Iterator[Problem]:

@@ -54,10 +54,10 @@ class Relation:
 Alternatives = tuple[Relation, ...]
 
 
-def compare(left: str, right: str) -> int:
+def compare(version: str, right: str) -> int:
     """The order of two versions as dpkg has it: below 0, 0 or above 0."""
-    first, other = NativeVersion(left), NativeVersion(right)
-    return (first > other) - (first < other)
+    first, reference = NativeVersion(version), NativeVersion(right)
+    return (first > reference) - (first < reference)
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ def _safe(value: Any, path: str = "") -> Any:
 
 
 def _differences(path: str, old: Any, new: Any) -> Iterator[tuple[str, Any, Any]]:
-    if _same(old, new):
+    if _is_equal(old, new):
         return
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         yield from _of_maps(path, old, new)
@@ -148,5 +148,5 @@ def _identity(old: Sequence[Any], new: Sequence[Any]) -> str:
     return ""
 
 
-def _same(old: Any, new: Any) -> bool:
+def _is_equal(old: Any, new: Any) -> bool:
     return json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)

@@ -96,10 +96,10 @@ def _identity(subject: Subject) -> Iterator[Finding]:
 
 
 def _size(subject: Subject) -> Iterator[Finding]:
-    least, state = subject.settings.preflight, subject.state
+    minimums, state = subject.settings.preflight, subject.state
     for actual, needed, unit in (
-        (state.cpus, least.min_cpus, "CPUs"),
-        (state.memory_mib, least.min_memory_mib, "MiB of memory"),
+        (state.cpus, minimums.min_cpus, "CPUs"),
+        (state.memory_mib, minimums.min_memory_mib, "MiB of memory"),
     ):
         if actual < needed:
             yield (

@@ -77,10 +77,10 @@ def _to_load(
     finding = refusal(state.secure_boot, next_module=has_next_module, in_use=in_use)
     if finding and not by_itself and (has_next_module or not state.driver_loaded):
         yield finding
-    other = conflicting(state.modules)
+    conflict = conflicting(state.modules)
     needs_reboot = state.driver_loaded and state.driver_loaded != version
-    if driver.reboot == "never" and (needs_reboot or other):
-        loaded = state.driver_loaded or other
+    if driver.reboot == "never" and (needs_reboot or conflict):
+        loaded = state.driver_loaded or conflict
         yield (
             f"driver {loaded} is loaded, {version} is requested, and driver.reboot is never",
             'set driver.reboot = "when-needed", or unload the driver by hand',
@@ -100,8 +100,8 @@ def _not_built(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tup
 
 def _another_module_comes(state: NodeState, settings: Settings, lock: Lock) -> bool:
     """Whether the run has DKMS build another module than the one that is on disk."""
-    other = state.driver_module and state.driver_module != lock.driver.version
-    return bool(other) or _packages_come(state, settings, lock)
+    replaces_module = state.driver_module and state.driver_module != lock.driver.version
+    return bool(replaces_module) or _packages_come(state, settings, lock)
 
 
 def _packages_come(state: NodeState, settings: Settings, lock: Lock) -> bool:

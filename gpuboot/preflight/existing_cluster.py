@@ -73,13 +73,13 @@ def _flannel_backend(settings: Settings, cluster: ClusterState) -> Iterator[Prob
 def _names(nodes: Sequence[Node], cluster: ClusterState) -> Iterator[Problem]:
     known_nodes = {item.name: item for item in cluster.nodes}
     for node in nodes:
-        if other := _renamed(node, cluster.nodes):
+        if member := _renamed(node, cluster.nodes):
             yield Problem(
                 node.host,
-                f"the cluster knows the machine at {node.address} as node {other}, and a node "
+                f"the cluster knows the machine at {node.address} as node {member}, and a node "
                 f"cannot be renamed to {node.name}",
-                f'set node_name = "{other}"; to have it as {node.name}, then remove it under that '
-                f"name ({_REMOVE}{other}), give it the new node_name, and run again",
+                f'set node_name = "{member}"; to have it as {node.name}, then remove it under that '
+                f"name ({_REMOVE}{member}), give it the new node_name, and run again",
             )
         elif node.name in known_nodes and not _at(node, known_nodes[node.name]):
             yield Problem(

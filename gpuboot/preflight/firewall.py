@@ -195,21 +195,21 @@ def _passages(
     if not state.packet_filter.drops:
         return
     pods = ipaddress.ip_network(settings.cluster.pod_cidr)
-    own = ipaddress.ip_network(node.address)
+    network = ipaddress.ip_network(node.address)
     device = next((name for name, at in state.interfaces if _address(at) == node.address), "")
-    version, all_needs = own.version, needs(settings)
+    version, all_needs = network.version, needs(settings)
     peers = [item for item in nodes if item.address and item != node]
     for need in all_needs:
         for peer in peers:
             address = ipaddress.ip_network(peer.address)
             if address.version == version and need.at(node) and need.of(peer):
-                flow = Flow("input", version, need.proto, need.port, address, own, iif=device)
+                flow = Flow("input", version, need.proto, need.port, address, network, iif=device)
                 yield Passage(flow, need.label, "from other nodes")
             if address.version == version and need.at(peer) and need.of(node):
-                flow = Flow("output", version, need.proto, need.port, own, address, oif=device)
+                flow = Flow("output", version, need.proto, need.port, network, address, oif=device)
                 yield Passage(flow, need.label, "to other nodes")
         if need.pods and need.at(node) and pods.version == version:
-            flow = Flow("input", version, need.proto, need.port, pods, own, iif=POD_BRIDGE)
+            flow = Flow("input", version, need.proto, need.port, pods, network, iif=POD_BRIDGE)
             yield Passage(flow, need.label, "from pods")
     yield from _forwarded(pods, device, settings, bool(peers))
 

@@ -61,12 +61,12 @@ def _openings(hook: str, flows: Sequence[Flow], state: NodeState) -> list[Openin
     """Ports with the same other ends, together."""
     by_port: dict[tuple[str, str], list[str]] = {}
     for flow in flows:
-        end, own = flow.source, flow.target
+        end, target = flow.source, flow.target
         if hook == "output":
-            end, own = own, end
+            end, target = target, end
         ends = by_port.setdefault((flow.proto, str(flow.port or "")), [])
         ends.append(str(end).removesuffix(f"/{_bits(flow)}"))
-    own_address = str(own).partition("/")[0]  # the same for all: this node's
+    own_address = str(target).partition("/")[0]  # the same for all: this node's
     by_ends: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (proto, port), ends in by_port.items():
         nodes = list(dict.fromkeys(item for item in ends if "/" not in item))

@@ -58,10 +58,10 @@ def _by_mount(at: dict[str, FileSystem]) -> dict[str, list[str]]:
     return paths
 
 
-def _room(at: dict[str, FileSystem], images: list[str], least: int) -> Iterator[tuple[str, str]]:
+def _room(at: dict[str, FileSystem], images: list[str], min_mib: int) -> Iterator[tuple[str, str]]:
     for mount, paths in _by_mount(at).items():
         of_images = [path for path in images if path in paths]
-        needed = least if of_images else min(least, _OTHERS_MIB)
+        needed = min_mib if of_images else min(min_mib, _OTHERS_MIB)
         free = at[paths[0]].free_kib // 1024
         names = of_images or [path for path in paths if path != "/usr"]
         if names and free < needed:

@@ -89,8 +89,8 @@ def warnings(
 def lines(state: NodeState) -> list[ConfigLine]:
     """Those that count on the host's platform: each family has its own file for flags."""
     platform = platforms.find(state)
-    other = _OTHER_FAMILY[platform.package_manager] if platform else ""
-    return [line for line in state.boot.kubelet if line.file != other]
+    foreign_file = _OTHER_FAMILY[platform.package_manager] if platform else ""
+    return [line for line in state.boot.kubelet if line.file != foreign_file]
 
 
 def _flags(line: ConfigLine) -> list[str]:

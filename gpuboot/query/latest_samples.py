@@ -52,8 +52,8 @@ class DeviceSamples:
         """The mean of the devices' means over the window; unknown if one of them has none."""
         if not self.has(name):
             return Value(None, reason=missing)
-        if wrong := self._stale(name):
-            return Value(None, self._age(name), reason=wrong)
+        if stale_reason := self._stale(name):
+            return Value(None, self._age(name), reason=stale_reason)
         points = [self._in_window(fields[name]) for fields in self.devices.values()]
         total = sum(sum(window.values()) / len(window) for window in points) * scale
         source = f"avg(avg_over_time({name}{{{self.label}}}[{duration(self.window_s)}]))"
@@ -66,8 +66,8 @@ class DeviceSamples:
         for name in (USED, FREE):
             if not self.has(name):
                 return Value(None, reason=f"no {name}")
-            if wrong := self._stale(name):
-                return Value(None, self._age(name), reason=wrong)
+            if stale_reason := self._stale(name):
+                return Value(None, self._age(name), reason=stale_reason)
         used, free = (
             sum(fields[name][max(fields[name])] for fields in self.devices.values())
             for name in (USED, FREE)

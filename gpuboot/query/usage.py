@@ -97,17 +97,17 @@ class Usage:
 
     def of_pod(self, namespace: str, pod: str) -> Answer:
         """The GPUs that a pod holds."""
-        return self.ask("pod", pod, namespace)
+        return self.answer("pod", pod, namespace)
 
     def of_namespace(self, namespace: str) -> Answer:
         """All GPUs that pods of a namespace hold."""
-        return self.ask("namespace", namespace, namespace)
+        return self.answer("namespace", namespace, namespace)
 
     def of_gpu(self, uuid: str) -> Answer:
         """One GPU, whoever holds it."""
-        return self.ask("gpu", uuid, "")
+        return self.answer("gpu", uuid, "")
 
-    def ask(self, kind: Kind, name: str, namespace: str) -> Answer:
+    def answer(self, kind: Kind, name: str, namespace: str) -> Answer:
         """Any of the three. It raises nothing: a Prometheus without an answer is a reason."""
         matchers = {
             "pod": {"namespace": namespace, "pod": name},
@@ -116,11 +116,11 @@ class Usage:
         }[kind]
         empty = Answer(kind, name, namespace, self._window_s)
         try:
-            return self._ask(empty, matchers)
+            return self._answer(empty, matchers)
         except (ClusterError, PrometheusError, KeyError, TypeError, ValueError) as error:
             return unknown(empty, f"Prometheus gives no answer: {error}")
 
-    def _ask(self, empty: Answer, matchers: Mapping[str, str]) -> Answer:
+    def _answer(self, empty: Answer, matchers: Mapping[str, str]) -> Answer:
         now = self._prometheus.query("vector(time())")[0].value
         label = selector(matchers)
         fields = "|".join(_FIELDS)

@@ -42,7 +42,7 @@ class UsageQuery:
     def answer(self, prometheus: Prometheus, cluster: JsonReader | None = None) -> str:
         """The answer as JSON."""
         usage = Usage(prometheus, self.stale_s or 30.0, self.window_s)
-        return _json(usage.ask(self.kind, self.name, self.namespace))
+        return _json(usage.answer(self.kind, self.name, self.namespace))
 
     def no_answer(self, reason: str) -> str:
         """The answer, as JSON, when nobody could be asked."""
@@ -59,8 +59,10 @@ def text(answer: dict[str, Any], metrics: tuple[str, ...] = METRICS) -> str:
     """The answer for people."""
     prefix = f"{answer['namespace']}/" if answer["kind"] == "pod" else ""
     gpus = answer["gpus"]
-    own = answer["kind"] == "gpu" and gpus == [answer["name"]]  # is named already
-    lines = [f"{answer['kind']} {prefix}{answer['name']}" + ("" if own else f": {_count(gpus)}")]
+    names_itself = answer["kind"] == "gpu" and gpus == [answer["name"]]  # is named already
+    lines = [
+        f"{answer['kind']} {prefix}{answer['name']}" + ("" if names_itself else f": {_count(gpus)}")
+    ]
     lines[0] += f" on {', '.join(answer['nodes'])}" if answer["nodes"] else ""
     for name in metrics:
         value = answer["values"][name]

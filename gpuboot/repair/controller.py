@@ -59,7 +59,7 @@ class Hands(Protocol):
 class Controller:
     """Repairs the nodes of a cluster.
 
-    + tell: takes each transition, as `writing.line` makes it
+    + write: takes each transition, as `writing.line` makes it
     + has_control: whether no other controller has taken over; asked before each change
     + refusal: why nothing may be done to nodes now; "" when it may. Asked once nodes are to be
       changed by more than a note
@@ -68,7 +68,7 @@ class Controller:
     cluster: Writer
     settings: Settings
     hands: Hands
-    tell: Callable[[dict[str, Any]], None]
+    write: Callable[[dict[str, Any]], None]
     has_control: Callable[[], bool] = lambda: True
     refusal: Callable[[], str] = lambda: ""
     _attempted: set[tuple[str, str, float]] = field(default_factory=set)
@@ -93,14 +93,14 @@ class Controller:
             wrote = [
                 self._write(step, _node(world, step.node))
                 for step in decision.steps
-                if not step.leaves or not self.refusal()
+                if not step.leaves_service or not self.refusal()
             ]
             if any(wrote):
                 continue
-            left = [work for work in decision.works if _key(work) not in self._attempted]
-            if not left or self.refusal():
+            open_works = [work for work in decision.works if _key(work) not in self._attempted]
+            if not open_works or self.refusal():
                 return decision
-            self._do(left[0], _node(world, left[0].node))
+            self._do(open_works[0], _node(world, open_works[0].node))
 
     def _do(self, work: Work, node: GpuNode) -> None:
         self._attempted.add(_key(work))
@@ -151,7 +151,7 @@ class Controller:
                     raise
         else:
             return False
-        self._tell(step, self.cluster.now().timestamp())
+        self._report(step, self.cluster.now().timestamp())
         return True
 
     def _catch_up(self, world: World, now: float) -> None:
@@ -165,11 +165,11 @@ class Controller:
             except ClusterError as error:
                 if error.status != _MISSING:
                     raise
-                self._tell(step, now)
+                self._report(step, now)
 
-    def _tell(self, step: Step, now: float) -> None:
+    def _report(self, step: Step, now: float) -> None:
         """One line and one Event. Killed in between, the line comes twice."""
-        self.tell(writing.line(step, now, self.settings.cluster.name))
+        self.write(writing.line(step, now, self.settings.cluster.name))
         self._post(writing.EVENTS, writing.event(step, now))
 
     def _open(self, decision: Decision) -> None:

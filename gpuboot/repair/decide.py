@@ -50,8 +50,8 @@ class World:
 
     def case(self, node: GpuNode) -> Case | None:
         """What is known of a node."""
-        own = [signal for signal in self.signals if signal.node == node.name]
-        return case_of([*own, *filter(None, [of_node(node)])])
+        node_signals = [signal for signal in self.signals if signal.node == node.name]
+        return case_of([*node_signals, *filter(None, [of_node(node)])])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -142,24 +142,24 @@ def _window(now: float, limits: Remediate) -> list[str]:
 
 def _room(node: GpuNode, fleet: Fleet, limits: Remediate) -> list[str]:
     """What must stay in service."""
-    most = batch_size(limits.max_nodes, len(fleet.nodes))
+    limit = batch_size(limits.max_nodes, len(fleet.nodes))
     out_of_service = sorted(fleet.out - {node.name})
     reasons = []
-    if len(out_of_service) >= most:
+    if len(out_of_service) >= limit:
         reasons.append(
-            f"{len(out_of_service)} of {most} nodes that may be out of service are: "
+            f"{len(out_of_service)} of {limit} nodes that may be out of service are: "
             f"{', '.join(out_of_service)}"
         )
     pool = [member for member in fleet.nodes if member.pool == node.pool]
     total = sum(member.capacity for member in pool)
-    left = sum(
+    in_service = sum(
         member.allocatable
         for member in pool
         if member.name not in fleet.out | {node.name} and member.ready and not member.cordoned
     )
-    if left * 100 < limits.min_healthy_percent * total:
+    if in_service * 100 < limits.min_healthy_percent * total:
         reasons.append(
-            f"{left} of {total} GPUs{f' of {node.pool}' if node.pool else ''} would stay in "
+            f"{in_service} of {total} GPUs{f' of {node.pool}' if node.pool else ''} would stay in "
             f"service, and remediate.min_healthy_percent asks for {limits.min_healthy_percent} %"
         )
     return reasons

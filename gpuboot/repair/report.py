@@ -14,7 +14,7 @@ from gpuboot.repair.model import OUT, GpuNode, stamp
 from gpuboot.repair.signals import Case
 
 Json = dict[str, Any]
-NO_ACTION, ASKS, COULD_NOT_TELL = 0, 1, 2  # exit codes
+NO_ACTION, ACTION_NEEDED, COULD_NOT_TELL = 0, 1, 2  # exit codes
 _REPAIRS: Mapping[Action, str] = {
     "reset": "nvidia-smi --gpu-reset -i {gpus}",
     "reboot": "reboot the node",
@@ -53,7 +53,7 @@ def exit_code(answer: Json) -> int:
     """Of the command. + found: as `document` makes it"""
     if answer["error"] or answer["stale"]:
         return COULD_NOT_TELL
-    return ASKS if answer["nodes"] else NO_ACTION
+    return ACTION_NEEDED if answer["nodes"] else NO_ACTION
 
 
 def _nodes(world: World, decision: Decision, limits: Remediate, now: float) -> Iterator[Json]:
@@ -100,9 +100,9 @@ def _would(node: GpuNode, case: Case | None, limits: Remediate, now: float) -> I
         if case is None or case.action is None:
             return
         started = repair.case_at if repair and repair.case_at else now
-        left = started + limits.confirm_s - now
-        if left > 0:
-            yield f"wait {left:.0f} s, whether it passes"
+        remaining_s = started + limits.confirm_s - now
+        if remaining_s > 0:
+            yield f"wait {remaining_s:.0f} s, whether it passes"
         yield f"cordon it, with the taint {TAINT_KEY}={case.reason}:NoSchedule"
         if rails.repaired_too_often(node, now, limits):
             yield f"leave it to a person: repaired {limits.max_repairs} times in seven days"

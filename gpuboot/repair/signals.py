@@ -129,31 +129,33 @@ def case_of(signals: Iterable[Signal]) -> Case | None:
     all_signals = tuple(signals)
     if not all_signals:
         return None
-    enough = [
+    sufficient_signals = [
         signal
         for signal in all_signals
         if signal.sufficient or any(_second(signal, two) for two in all_signals)
     ]
-    worst = max(enough, key=lambda signal: _WEIGHT[signal.action], default=None)
+    worst = max(sufficient_signals, key=lambda signal: _WEIGHT[signal.action], default=None)
     if worst is None or worst.action is None:
         message = "; ".join(_signal_texts(all_signals))
         missing = "only one side tells of it: an XID and a state of the GPU are needed"
         if any(signal.sufficient for signal in all_signals) or worst:
             missing = "nothing of it asks for a reset, a reboot or a replacement"
         return Case(action=None, gpus=_gpus(all_signals), reason="", cause=f"{message} ({missing})")
-    cause = "; ".join(_signal_texts(enough))
-    return Case(action=worst.action, gpus=_gpus(enough), reason=worst.reason, cause=cause)
+    cause = "; ".join(_signal_texts(sufficient_signals))
+    return Case(
+        action=worst.action, gpus=_gpus(sufficient_signals), reason=worst.reason, cause=cause
+    )
 
 
-def stronger(first: Action | None, other: Action | None) -> Action | None:
+def stronger(first: Action | None, second: Action | None) -> Action | None:
     """A reboot does what a reset does; a GPU that is to be replaced needs neither."""
-    return max(first, other, key=lambda action: _WEIGHT[action])
+    return max(first, second, key=lambda action: _WEIGHT[action])
 
 
-def _second(first: Signal, other: Signal) -> bool:
+def _second(first: Signal, second: Signal) -> bool:
     """Whether another signal is of the other side, and about the same GPU."""
-    same_gpu = first.uuid == other.uuid or not first.uuid or not other.uuid
-    return first.side != other.side and same_gpu
+    same_gpu = first.uuid == second.uuid or not first.uuid or not second.uuid
+    return first.side != second.side and same_gpu
 
 
 def _signal_texts(signals: Iterable[Signal]) -> list[str]:

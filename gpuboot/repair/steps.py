@@ -38,7 +38,7 @@ class Step:
         return self.repair.state if self.repair else None
 
     @property
-    def leaves(self) -> bool:
+    def leaves_service(self) -> bool:
         """Whether the node leaves service by it."""
         return self.cordoned is True
 

@@ -69,7 +69,7 @@ def event(step: Step, now: float) -> Json:
     """The same as an Event of the node. + now: when it was written"""
     after = step.after or "ended"
     message = f"repair of {step.node}: {step.before or 'begun'} -> {after}: {step.cause}"
-    wrong = after in ("quarantined", "failed") or step.cause.startswith("not drained")
+    is_warning = after in ("quarantined", "failed") or step.cause.startswith("not drained")
     return {
         "metadata": {
             "name": event_name(step, now),
@@ -79,7 +79,7 @@ def event(step: Step, now: float) -> Json:
                            "uid": step.node},
         "reason": f"Repair{after.capitalize()}",
         "message": message[:_LONGEST],
-        "type": "Warning" if wrong else "Normal",
+        "type": "Warning" if is_warning else "Normal",
         "source": {"component": "gpuboot-remediate"},
         "firstTimestamp": stamp(now),
         "lastTimestamp": stamp(now),

@@ -49,9 +49,9 @@ class Window:
         """The beginning of each step."""
         return range(self.start, self.end, self.step)
 
-    def chunks(self, most: int) -> Iterator[Window]:
-        """The same time in pieces of at most `most` steps, oldest first."""
-        length = most * self.step
+    def chunks(self, max_steps: int) -> Iterator[Window]:
+        """The same time in pieces of at most `max_steps` steps, oldest first."""
+        length = max_steps * self.step
         for start in range(self.start, self.end, length):
             yield Window(start, min(start + length, self.end), self.step)
 

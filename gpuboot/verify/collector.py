@@ -62,12 +62,12 @@ class MetricsCollector:
         errors: dict[str, str] = {}
         values: dict[str, Any] = {}
 
-        def ask(name: str) -> None:
+        def collect(name: str) -> None:
             subject, question = questions[name]
             values[name] = self._try(errors, subject, question)
 
         questions = self._questions(errors)
-        concurrently(partial(ask, name) for name in questions)
+        concurrently(partial(collect, name) for name in questions)
         values["exporters"] = values["exporters"] or ()
         if "alertmanager_ready" in values:
             values["alertmanager_ready"] = values["alertmanager_ready"] is not None
@@ -201,9 +201,9 @@ class MetricsCollector:
         )
 
     @staticmethod
-    def _try(errors: dict[str, str], subject: str, ask: Callable[[], T]) -> T | None:
+    def _try(errors: dict[str, str], subject: str, call: Callable[[], T]) -> T | None:
         try:
-            return ask()
+            return call()
         except (ClusterError, PrometheusError, KeyError, ValueError) as error:
             errors[subject] = str(error)
             return None

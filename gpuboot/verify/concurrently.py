@@ -16,4 +16,4 @@ def concurrently(calls: Iterable[Callable[[], T]]) -> list[T]:
     Threads: under gevent's monkey patching they are greenlets.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(lambda ask: ask(), calls))
+        return list(pool.map(lambda call: call(), calls))

@@ -34,10 +34,10 @@ def outcome(
     of_node = [item for item in findings if item.node == node and item.link in _CLOSING]
     if failed := [item for item in of_node if item.status == "fail"]:
         return "close", node, _reason(failed, level), node_proof.cause(failed)
-    own = [item for item in of_node if item.link in LINKS]
-    passed = [item for item in own if item.status == "pass"]
+    gate_findings = [item for item in of_node if item.link in LINKS]
+    passed = [item for item in gate_findings if item.status == "pass"]
     if {item.link for item in passed} != {*LINKS} or any(
-        finding.status == "unknown" for finding in own
+        finding.status == "unknown" for finding in gate_findings
     ):
         return None
     proven = sorted(item.gpu_uuid or "" for item in passed if item.link == "workload")

@@ -129,9 +129,11 @@ def device_runs(log: str, uuids: Iterable[str]) -> dict[str, DeviceRun]:
     runs = {}
     for uuid in uuids:
         begin = f"{uuid}: "
-        own = [line.removeprefix(begin) for line in log.splitlines() if line.startswith(begin)]
-        if own and (match := re.fullmatch(r"exit (\d+)", own[-1])):
-            runs[uuid] = DeviceRun(int(match[1]), "\n".join(own[:-1]))
+        gpu_lines = [
+            line.removeprefix(begin) for line in log.splitlines() if line.startswith(begin)
+        ]
+        if gpu_lines and (match := re.fullmatch(r"exit (\d+)", gpu_lines[-1])):
+            runs[uuid] = DeviceRun(int(match[1]), "\n".join(gpu_lines[:-1]))
     return runs
 
 

@@ -19,8 +19,8 @@ def settle_s(settings: Settings) -> float:
     """How long metrics may take to tell what is true now: a few sampling and scrape periods."""
     exporter = settings.exporter
     periods = 3 * (seconds(exporter.scrape_interval) + exporter.interval_ms / 1000)
-    other = 2 * seconds(settings.monitoring.scrape_interval)
-    return min(float(settings.verify.timeout_s), max(_MIN_SETTLE_S, periods, other))
+    scrapes_s = 2 * seconds(settings.monitoring.scrape_interval)
+    return min(float(settings.verify.timeout_s), max(_MIN_SETTLE_S, periods, scrapes_s))
 
 
 def wait_for_metrics(
@@ -47,10 +47,10 @@ def wait_for_metrics(
         time.sleep(_POLL_S)
 
 
-def _waiting(open_: Sequence[Finding], total: int, elapsed: float, left: float) -> str:
+def _waiting(open_: Sequence[Finding], total: int, elapsed: float, remaining_s: float) -> str:
     first = open_[0]
     prefix = f"{first.node} " if first.node else ""
     return (
         f"metrics: {total - len(open_)} of {total} checks passed after {elapsed:.0f} s, at most "
-        f"{left:.0f} s more; waiting for {prefix}{first.link}: {first.detail}"
+        f"{remaining_s:.0f} s more; waiting for {prefix}{first.link}: {first.detail}"
     )

@@ -73,8 +73,8 @@ def cause(findings: Sequence[Finding]) -> str:
 
 def problem(findings: Sequence[Finding], lost_gpus: str) -> tuple[str, str] | None:
     """Cause and remedy where a node is not proven. + lost: GPUs that it had before"""
-    if wrong := unproven(findings):
-        return cause(wrong), wrong[0].remedy
+    if failures := unproven(findings):
+        return cause(failures), failures[0].remedy
     return (lost_gpus, "look for XIDs in the kernel log, and at the machine") if lost_gpus else None
 
 
@@ -110,10 +110,10 @@ def _until_offered(
     news = News(progress)
     while True:
         snapshot = _Snapshot(cluster, name, read_host(), settings, shared_now)
-        wrong = unproven(snapshot.findings)
-        if not wrong or time.monotonic() > until:
+        failures = unproven(snapshot.findings)
+        if not failures or time.monotonic() > until:
             return snapshot
-        news(f"{name}: waiting: {wrong[0].detail}")
+        news(f"{name}: waiting: {failures[0].detail}")
         time.sleep(_POLL_S)
 
 

@@ -83,7 +83,7 @@ class PodFeed:
                 with self._cluster.lines(self._path, query, _WATCHED_S + 10) as lines:
                     self._open.append(lines)
                     for line in lines:
-                        self._take(json.loads(line))
+                        self._apply_event(json.loads(line))
                     self._open.remove(lines)
             except (ClusterError, ValueError) as error:
                 self._error = ClusterError(f"the watch on {self._path} ended: {error}")
@@ -91,7 +91,7 @@ class PodFeed:
                 return
             self._stopped.wait(_PAUSE_S)
 
-    def _take(self, event: Mapping[str, Any]) -> None:
+    def _apply_event(self, event: Mapping[str, Any]) -> None:
         kind, pod = event["type"], event["object"]
         if kind == "ERROR":  # the server no longer knows that version
             self._read()

@@ -227,10 +227,12 @@ class _Runner:
         while True:
             idle = self._collector.series(errors)
             named_pods = {reading.pod for reading in idle or () if reading.pod}
-            wrong = sorted(name for name in named_pods - keys if not name.startswith(VERIFY_PREFIX))
-            if not wrong or time.monotonic() > until:
+            stale_pods = sorted(
+                name for name in named_pods - keys if not name.startswith(VERIFY_PREFIX)
+            )
+            if not stale_pods or time.monotonic() > until:
                 return idle
-            news(f"waiting until GPU series no longer name {', '.join(wrong)}")
+            news(f"waiting until GPU series no longer name {', '.join(stale_pods)}")
             time.sleep(_POLL_S)
 
     def _objects(

@@ -22,7 +22,7 @@ _MARKER = "gpuboot-services:"
 # NVIDIA's image (Ubuntu's base: bash, libc-bin, coreutils) has no curl.
 # What the first name server says of it: the beginning of its answer, as numbers. One write is one
 # datagram, and bash may write a line at a time, so dd collects them.
-_ASK = (
+_DNS_QUERY = (
     'while read -r key server rest; do [ "$key" = nameserver ] && break; done </etc/resolv.conf; '
     'exec 3<>"/dev/udp/$server/53" && printf "$0" | dd bs=512 iflag=fullblock status=none >&3 && '
     "timeout 5 head -c 12 <&3 | od -An -tu1"
@@ -41,7 +41,7 @@ then tell connected; else tell unconnected; fi
 for _ in 1 2; do
   timeout 10 getent ahosts "$outside." >/dev/null 2>&1 && {{ tell outside resolved; exit 0; }}
 done
-set -- $(bash -c '{_ASK}' "$query" 2>/dev/null)
+set -- $(bash -c '{_DNS_QUERY}' "$query" 2>/dev/null)
 if [ $# -ge 4 ]; then tell outside rcode $(($4 % 16)); else tell outside unresolved; fi
 """
 _TIMEOUT_S = 120  # twice three tries of ten seconds, what a broken outside takes, the pod's start
@@ -142,9 +142,9 @@ class ServiceProbe:
             if item.pod in self._carried and not item.error and not self._answer(item)
             and (item.pod not in pods or self._session.issue(pods[item.pod]).failed)
         ]  # fmt: skip
-        own = [replace(item, pod=pod_name(_CONTAINER, item.node)) for item in failed]
-        self._started = [item for item in self._started if item not in failed] + own
-        self._start_own(own)
+        replacements = [replace(item, pod=pod_name(_CONTAINER, item.node)) for item in failed]
+        self._started = [item for item in self._started if item not in failed] + replacements
+        self._start_own(replacements)
 
     def _answer(self, item: ServiceProbeResult) -> ServiceProbeResult | None:
         """What a pod's log says; None before it has said all."""

@@ -101,14 +101,14 @@ class Session:
         return ""
 
     def _remove_leftovers(self) -> None:
-        left = [item["metadata"]["name"] for item in self._namespaces()]
-        if not left:
+        leftovers = [item["metadata"]["name"] for item in self._namespaces()]
+        if not leftovers:
             return
-        self._progress(f"removing what was left of a killed verification: {', '.join(left)}")
-        for name in left:
+        self._progress(f"removing what was left of a killed verification: {', '.join(leftovers)}")
+        for name in leftovers:
             delete_namespace(self._cluster, name)
         until = time.monotonic() + _GONE_S
-        while any(map(self._pods, left)) and time.monotonic() < until:
+        while any(map(self._pods, leftovers)) and time.monotonic() < until:
             time.sleep(_POLL_S)
 
     def _namespaces(self) -> list[Any]:
@@ -129,7 +129,7 @@ class Session:
             for created_pod in concurrently(partial(self._create, pod) for pod in pods):
                 self._feed.add(created_pod)
 
-    def keep(self, secret: dict[str, Any]) -> None:
+    def create_secret(self, secret: dict[str, Any]) -> None:
         """Make a Secret for the pods, which goes with them. Raises `ClusterError`."""
         self._create_namespace()
         self._cluster.send("POST", f"{_NAMESPACES}/{self.namespace}/secrets", secret)

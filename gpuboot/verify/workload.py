@@ -205,9 +205,9 @@ class Workload:
         tail = " / ".join(log.strip().splitlines()[-3:])
         reason = "; ".join(part for part in (issue.error, waited, tail and f"log: {tail}") if part)
         if len(listed_uuids) != container.count:
-            wrong = "" if len(runs) == len(listed_uuids) > 0 else reason
+            problem = "" if len(runs) == len(listed_uuids) > 0 else reason
             passed = bool(runs) and all(run.passed for run in runs.values())
-            return [replace(result, uuids=listed_uuids, passed=passed, error=wrong)]
+            return [replace(result, uuids=listed_uuids, passed=passed, error=problem)]
         single_result = replace(result, requested=1)
         return [
             replace(single_result, uuids=(uuid,), passed=runs[uuid].passed, error=runs[uuid].error)

@@ -63,12 +63,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(min(length, _MAX_BODY))
         self.close_connection = self.close_connection or length > _MAX_BODY
-        take = self._services().get(self.path)
-        if take is None:
+        handler = self._services().get(self.path)
+        if handler is None:
             self._answer(404, "text/plain", "no_service")
             return
         try:
-            message = take(self._json(body))
+            message = handler(self._json(body))
         except (RefusedError, AttributeError, KeyError, TypeError) as error:
             self._refuse(str(error))
             return

@@ -53,7 +53,7 @@ class BuildQueue:
         self.times = times
         self.seconds_by_step: dict[str, float] = {}
 
-    def left(self, current: str = "", running: float = 0.0) -> float:
+    def remaining_s(self, current: str = "", running: float = 0.0) -> float:
         """Seconds that the builds not done yet will take, with `current` in its `running`th."""
         open_names = [name for name in self.names if name not in self.seconds_by_step]
         total = sum(self.estimates[name] for name in open_names if name != current)
@@ -63,8 +63,8 @@ class BuildQueue:
     def step(self, name: str) -> Iterator[None]:
         """Do one of them, with a line when it starts, every half minute, and when it has ended."""
         place = f"[{len(self.seconds_by_step) + 1}/{len(self.names)}]"
-        estimate, left = duration(self.estimates[name]), duration(self.left())
-        self.say(f"{place} {name}: about {estimate}; all that is left: about {left}")
+        estimate, remaining = duration(self.estimates[name]), duration(self.remaining_s())
+        self.say(f"{place} {name}: about {estimate}; all that is left: about {remaining}")
         started = time.monotonic()
         finished = threading.Event()
         beat = threading.Thread(
@@ -83,8 +83,8 @@ class BuildQueue:
     def _beat(self, place: str, name: str, started: float, finished: threading.Event) -> None:
         while not finished.wait(HEARTBEAT):
             running = time.monotonic() - started
-            left = duration(self.left(name, running))
-            self.say(f"{place} {name}: {duration(running)} so far; left: about {left}")
+            remaining = duration(self.remaining_s(name, running))
+            self.say(f"{place} {name}: {duration(running)} so far; left: about {remaining}")
 
     def table(self) -> str:
         """Seconds of each build that was done, and their sum, for people to read."""

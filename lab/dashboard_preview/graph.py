@@ -26,8 +26,10 @@ _LETTER = 6.1  # px of an average letter at 11 px
 class Canvas:
     """An SVG of one panel: where times and values lie, and what is drawn so far."""
 
-    def __init__(self, width: int, height: int, left: float, bottom: int, times: TimeRange) -> None:
-        self.width, self.height, self.left = width, height, left
+    def __init__(
+        self, width: int, height: int, left_x: float, bottom: int, times: TimeRange
+    ) -> None:
+        self.width, self.height, self.left_x = width, height, left_x
         self.floor = height - bottom
         self._times = times
         self._low, self._high = 0.0, 1.0
@@ -38,7 +40,7 @@ class Canvas:
 
     def x(self, at: float) -> float:
         share = (at - self._times.start) / (self._times.end - self._times.start)
-        return self.left + share * (self.width - self.left - 4)
+        return self.left_x + share * (self.width - self.left_x - 4)
 
     def y(self, value: float) -> float:
         share = (value - self._low) / (self._high - self._low)
@@ -95,17 +97,19 @@ def lines(
     entries = [
         _entry(panel, number, series) for number, (series, _, _) in enumerate(stacked_series)
     ]
-    left = max(map(len, labels)) * _LETTER + 8
-    legend = _lines(entries, width - left) if panel["options"]["legend"]["showLegend"] else []
-    canvas = Canvas(width, height, left, _BOTTOM + _LEGEND * len(legend), times)
+    label_width = max(map(len, labels)) * _LETTER + 8
+    legend = (
+        _lines(entries, width - label_width) if panel["options"]["legend"]["showLegend"] else []
+    )
+    canvas = Canvas(width, height, label_width, _BOTTOM + _LEGEND * len(legend), times)
     canvas.scale(low, high)
     for tick, label in zip(ticks, labels, strict=True):
         y = canvas.y(tick)
-        canvas.line([(canvas.left, y), (width, y)], "#2c3235")
-        canvas.text(canvas.left - 5, y + 4, label, "end")
+        canvas.line([(canvas.left_x, y), (width, y)], "#2c3235")
+        canvas.text(canvas.left_x - 5, y + 4, label, "end")
     _draw_series(canvas, stacked_series, entries, times.step, stacked)
     for value, ink in limits:
-        ends = [(canvas.left, canvas.y(value)), (width, canvas.y(value))]
+        ends = [(canvas.left_x, canvas.y(value)), (width, canvas.y(value))]
         canvas.line(ends, ink, 'stroke-dasharray="6 4"')
     canvas.time_axis()
     _legend(canvas, legend)
@@ -216,7 +220,7 @@ def _lines(entries: Sequence[Entry], width: float) -> list[list[Entry]]:
 
 def _legend(canvas: Canvas, legend: Sequence[Sequence[Entry]]) -> None:
     for number, line in enumerate(legend):
-        x, y = canvas.left, canvas.height - 3 - _LEGEND * (len(legend) - 1 - number)
+        x, y = canvas.left_x, canvas.height - 3 - _LEGEND * (len(legend) - 1 - number)
         for name, ink, dashes in line:
             if ink:
                 style = f'stroke-width="3" stroke-dasharray="{dashes}"'
@@ -236,7 +240,7 @@ def states(
     canvas, row = _rows(all_series, times, width, height, len(legend))
     for number, series in enumerate(all_series):
         y = 4 + number * row
-        canvas.text(canvas.left - 6, y + row * 0.45 + 4, series.name, "end", size=min(row, 11))
+        canvas.text(canvas.left_x - 6, y + row * 0.45 + 4, series.name, "end", size=min(row, 11))
         for start, end, value in _spans(series.points, times.step):
             mapped_state = state(value, defaults.get("mappings"))
             ink = (
@@ -255,7 +259,7 @@ def heatmap(
     canvas, row = _rows(all_series, times, width, height, 1)
     for number, series in enumerate(all_series):
         y = 4 + number * row
-        canvas.text(canvas.left - 6, y + row * 0.45 + 4, series.name, "end", size=min(row, 11))
+        canvas.text(canvas.left_x - 6, y + row * 0.45 + 4, series.name, "end", size=min(row, 11))
         for at, value in series.points:
             end = min(at + times.step, times.end)
             canvas.box(canvas.x(at), y, canvas.x(end) - canvas.x(at) + 0.5, row * 0.92, heat(value))
@@ -277,6 +281,6 @@ def _spans(points: Sequence[Point], step: int) -> Iterator[tuple[float, float, f
     for run in _runs(points, step):
         ends = [*(after for (_, _), (after, _) in pairwise(run)), run[-1][0] + step]
         timed = [(at, end, value) for (at, value), end in zip(run, ends, strict=True)]
-        for value, same in groupby(timed, key=lambda item: item[2]):
-            stretch = list(same)
+        for value, group in groupby(timed, key=lambda item: item[2]):
+            stretch = list(group)
             yield stretch[0][0], min(stretch[-1][1], points[-1][0]) or stretch[-1][1], value

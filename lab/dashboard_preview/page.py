@@ -100,10 +100,10 @@ def _stat(panel: Object, all_series: Sequence[Series], width: int) -> str:
 
 def _bars(panel: Object, all_series: Sequence[Series], width: int) -> str:
     defaults = panel["fieldConfig"]["defaults"]
-    most = defaults.get("max") or max(max(s.last for s in all_series), 1.0)
+    maximum = defaults.get("max") or max(max(s.last for s in all_series), 1.0)
     return "".join(
         f"<div class='gauge'><span>{escape(series.name)}</span>"
-        f"{_bar(series.last / most, at_threshold(series.last, defaults['thresholds']))}"
+        f"{_bar(series.last / maximum, at_threshold(series.last, defaults['thresholds']))}"
         f"<span>{escape(format_value(series.last, defaults['unit']))}</span></div>"
         for series in all_series
     )

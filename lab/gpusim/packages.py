@@ -113,7 +113,7 @@ def _meta(name: str, module: str, version: str, conflicts: str = "") -> Deb:
     )
 
 
-def _module(name: str, other: str, version: str, module: Path) -> Deb:
+def _module(name: str, companion: str, version: str, module: Path) -> Deb:
     source = f"/usr/src/nvidia-{version}"
     postinst = f"""#!/bin/sh
 set -e
@@ -146,9 +146,9 @@ done
             **{f"/usr/lib/gpu-sim/{script}": DRIVER_DIR / script for script in scripts},
         },
         scripts={"postinst": postinst, "prerm": prerm},
-        conflicts=f"{other}, nvidia-dkms-any",
+        conflicts=f"{companion}, nvidia-dkms-any",
         provides=f"nvidia-dkms-any, {_debian_module_name(name)}",
-        replaces=other,
+        replaces=companion,
         section="kernel",
     )
 
@@ -268,9 +268,9 @@ def dcgm_debs(version: str) -> list[Deb]:
             Deb(
                 name=name,
                 version=full,
-                depends=f"{other} (= {full})",
+                depends=f"{companion} (= {full})",
                 description=f"A part of DCGM, which is empty here ({SIMULATED})",
             )
-            for name, other in needs.items()
+            for name, companion in needs.items()
         ),
     ]

@@ -64,8 +64,8 @@ def withhold(release_dir: Path, index: Path, version: str, key: SigningKey) -> i
     """
     today = (release_dir / "Release").stat().st_mtime
     stanzas = index.read_text().strip().split("\n\n")
-    left = [stanza for stanza in stanzas if not _is_of(stanza, version)]
-    content = ("\n\n".join(left) + "\n\n").encode()
+    remaining_stanzas = [stanza for stanza in stanzas if not _is_of(stanza, version)]
+    content = ("\n\n".join(remaining_stanzas) + "\n\n").encode()
     write_atomically(index, content)
     fields = (release_dir / "Release").read_text().partition("SHA256:")[0].splitlines()
     file_fields = dict(line.split(": ", 1) for line in fields)
@@ -78,7 +78,7 @@ def withhold(release_dir: Path, index: Path, version: str, key: SigningKey) -> i
     earlier = today - timedelta(days=1).total_seconds()
     for path in (index, *(release_dir / file for file in ("Release", "Release.gpg", "InRelease"))):
         os.utime(path, (earlier, earlier))
-    return len(stanzas) - len(left)
+    return len(stanzas) - len(remaining_stanzas)
 
 
 def _is_of(stanza: str, version: str) -> bool:

@@ -110,8 +110,10 @@ def test_a_side_that_changed_what_another_had_made_is_named() -> None:
     check = {"kind": "equality", "code": "now", "after": "gpuboot", "by": "ansible", "changed": ""}
     section = report.section(Data([HOST, *samples("nothing/1/0.2ms"), check]), "pictures")
     assert "none failed (Ansible after gpuboot)" in section
-    wrong = {**check, "changed": "Write a file (node1)"}
-    section = report.section(Data([HOST, *samples("nothing/1/0.2ms"), wrong]), "pictures")
+    differing_record = {**check, "changed": "Write a file (node1)"}
+    section = report.section(
+        Data([HOST, *samples("nothing/1/0.2ms"), differing_record]), "pictures"
+    )
     assert "**The sides differ**: ansible changed Write a file (node1)" in section
 
 

@@ -14,7 +14,7 @@ from bench.matrix import Cell
 from bench.measure import Measured
 from bench.network import Pinged
 from bench.results import Results
-from bench.runner import RIGHT, WRONG, Runner
+from bench.runner import DIFFERING_LINE, RIGHT, Runner
 from bench.site import Command, Outcome, Side, Site
 from lab.state import Lab, LabError, Machine
 
@@ -120,7 +120,7 @@ def test_what_was_measured_is_not_measured_again(world: World) -> None:
     assert world.commands == []
 
 
-def test_cells_that_no_time_is_left_for_are_told(world: World) -> None:
+def test_cells_beyond_the_time_budget_are_reported(world: World) -> None:
     cells = [Cell("nothing", 1), Cell("nothing", 2)]
     assert world.runner().measure(cells, 0) == cells
     assert world.timed() == []
@@ -150,4 +150,4 @@ def test_the_edited_line_must_be_put_back_and_told(
     side.changes = [{}, {}, {} if repairs else {"node1": ("Configure sysctls",)}]
     with pytest.raises(LabError, match=message):
         world.runner(runs=1).measure([Cell("line", 1)], None)
-    assert (WRONG in world.edited.read_text()) != repairs
+    assert (DIFFERING_LINE in world.edited.read_text()) != repairs

@@ -95,10 +95,12 @@ def test_what_prometheus_records_is_what_the_program_counted(site: Lab, training
     start, before = counted(site, training)
     time.sleep(WATCHED_S)
     end, after = counted(site, training)
-    own = (after - before) / (end - start)
-    assert 0 < own <= 65  # 64 samples a step, a pause of a second after each; by two clocks
+    counted_rate = (after - before) / (end - start)
+    assert (
+        0 < counted_rate <= 65
+    )  # 64 samples a step, a pause of a second after each; by two clocks
     recorded = value(site, f"namespace_pod:samples:rate5m{{{POD}}}")
-    assert recorded == pytest.approx(own, rel=0.1)
+    assert recorded == pytest.approx(counted_rate, rel=0.1)
     scraped = value(site, f'ml_samples_total{{{POD},node="gpu1",phase="training"}}')
     assert scraped == pytest.approx(after, abs=64 * 45)
 

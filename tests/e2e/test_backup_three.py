@@ -35,8 +35,8 @@ def members(site: Lab, machine: str) -> int:
     pki, crictl = "/etc/kubernetes/pki/etcd", f"crictl --runtime-endpoint {CRI_SOCKET}"
     container = f"$({crictl} ps -q --state running --name '^etcd$')"
     etcdctl = f"etcdctl --cacert={pki}/ca.crt --cert={pki}/server.crt --key={pki}/server.key"
-    ask = f"{crictl} exec {container} {etcdctl} endpoint health --cluster -w json"
-    output = site.ssh(machine, f"{ask} 2>/dev/null; true")
+    health_command = f"{crictl} exec {container} {etcdctl} endpoint health --cluster -w json"
+    output = site.ssh(machine, f"{health_command} 2>/dev/null; true")
     return sum(item["health"] for item in json.loads(output or "[]"))
 
 

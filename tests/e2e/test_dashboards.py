@@ -118,15 +118,15 @@ def _settle(url: str) -> None:
     until = time.monotonic() + SETTLES_WITHIN_S
     while True:
         now = time.time()
-        ask = prometheus_query(url, TimeRange(now - 60, now, 15))
-        missing = [sign for sign in SIGNS if not ask(sign, True)]
+        query = prometheus_query(url, TimeRange(now - 60, now, 15))
+        missing = [sign for sign in SIGNS if not query(sign, True)]
         if not missing:
             return
         assert time.monotonic() < until, f"after {SETTLES_WITHIN_S} s still nothing: {missing}"
         time.sleep(5)
 
 
-def _values(board: dict[str, Any], ask: Query) -> dict[str, str]:
+def _values(board: dict[str, Any], run_query: Query) -> dict[str, str]:
     """Each variable with all values that Grafana would offer; without any, what All stands for."""
     selected = defaults(board)
     for variable in board["templating"]["list"]:
@@ -135,7 +135,7 @@ def _values(board: dict[str, Any], ask: Query) -> dict[str, str]:
         query = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
         assert query
         series, label = interpolate(query[1], selected), query[2]
-        values = [labels[label] for labels, _ in ask(f"group by ({label}) ({series})", True)]
+        values = [labels[label] for labels, _ in run_query(f"group by ({label}) ({series})", True)]
         if values:
             # as Grafana writes several values: a regular expression inside PromQL's quotes
             pattern = "|".join(re.escape(value).replace("\\", "\\\\") for value in values)

@@ -142,8 +142,10 @@ def test_switched_off_nothing_of_it_runs_or_is_told(site: Lab, dcgm: Lab) -> Non
     result = site.deploy("--json")
     print(f"changed: {result.changes}")
     assert site.ssh(NODE, "systemctl is-active nvidia-dcgm || true").strip() == "inactive"
-    left = "ls /var/lib/node_exporter/textfile_collector /var/lib/gpuboot/dcgm /etc/gpuboot"
-    assert "dcgm" not in site.ssh(NODE, f"{left} 2>/dev/null | grep -v : || true")
+    list_leftovers = (
+        "ls /var/lib/node_exporter/textfile_collector /var/lib/gpuboot/dcgm /etc/gpuboot"
+    )
+    assert "dcgm" not in site.ssh(NODE, f"{list_leftovers} 2>/dev/null | grep -v : || true")
     until(lambda: not site.prometheus("gpuboot_dcgm_health"), "the metrics end")
     assert exporter(site)["spec"].get("hostNetwork", False) is False
     assert site.deploy("--json").changes == []

@@ -102,10 +102,10 @@ def kill(scene: Scene, point: KillPoint, method: KillMethod) -> tuple[dict[str, 
         "proven": result.code == 0 and "proven" in result.text,
         "then_changed": after.changes if after.code == 0 else None,
     }
-    return row, wrong(row, killed, result, scene, identity, configmap, cordoned)
+    return row, problems_after_kill(row, killed, result, scene, identity, configmap, cordoned)
 
 
-def wrong(
+def problems_after_kill(
     row: Mapping[str, Any], killed: Killed, result: Run, scene: Scene, *before: str
 ) -> list[str]:
     """What must not be after a kill, in words."""

@@ -68,8 +68,8 @@ def values(site: Lab, name: str) -> dict[str, float]:
     return {sample["metric"]["UUID"]: float(sample["value"][1]) for sample in samples}
 
 
-def busy(site: Lab, name: str = "fp32", least: float = 0.5) -> set[str]:
-    return {gpu for gpu, value in values(site, name).items() if value > least}
+def busy(site: Lab, name: str = "fp32", minimum: float = 0.5) -> set[str]:
+    return {gpu for gpu, value in values(site, name).items() if value > minimum}
 
 
 def namespaces(site: Lab) -> list[dict[str, Any]]:
@@ -174,9 +174,9 @@ def test_what_a_killed_machine_leaves_ends_by_itself(site: Lab) -> None:
         120,
     )
     until(lambda: not busy(site, "dram"), "no load any more")
-    [left] = namespaces(site)
+    [leftover] = namespaces(site)
     note = f"gpuboot.io/ends={int(time.time())}"
-    site.kubectl("annotate", "--overwrite", "namespace", left["metadata"]["name"], note)
+    site.kubectl("annotate", "--overwrite", "namespace", leftover["metadata"]["name"], note)
     with loading(site, "--nodes", "gpu2", "--kind", "transfer", "--seconds", "10") as process:
         out, _ = process.communicate(timeout=300)
     assert process.returncode == 0, out

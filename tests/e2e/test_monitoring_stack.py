@@ -94,8 +94,8 @@ def test_a_pod_that_holds_a_gpu_is_answered_for(lab: Lab, pods: None) -> None:
         assert 0 <= value["value"] <= 1
         assert value["age_s"] <= 10
         assert 'pod="busy"' in value["source"]
-    code, same = query(lab, "gpu", uuid)
-    assert (code, same["gpus"]) == (0, [uuid])
+    code, repeated_answer = query(lab, "gpu", uuid)
+    assert (code, repeated_answer["gpus"]) == (0, [uuid])
     code, space = query(lab, "namespace", "default")
     assert (code, space["gpus"]) == (0, [uuid])
 

@@ -129,12 +129,12 @@ def test_a_node_that_is_not_proven_stops_the_way_back_and_the_next_run_goes_on(
     assert_refused(failed, "is not proven after its upgrade", "vectorAdd", "To go back")
     node_specs = specs(serving)
     [out] = [node for node, spec in node_specs.items() if spec["cordoned"]]
-    [other] = [node for node in NODES if node != out]
+    [peer] = [node for node in NODES if node != out]
     assert node_upgrade.KEY in node_specs[out]["taints"]
     assert "is not proven after its upgrade" in node_specs[out]["reason"]
-    assert node_specs[other] == IN_SERVICE
-    assert drivers(serving)[other] == before[other], "it was not begun"
-    assert f"{other} is not upgraded, because {out} failed" in failed.text
+    assert node_specs[peer] == IN_SERVICE
+    assert drivers(serving)[peer] == before[peer], "it was not begun"
+    assert f"{peer} is not upgraded, because {out} failed" in failed.text
     for node in NODES:
         serving.ssh(node, MENDED)
     healed = serving.deploy(settings=earlier(serving))

@@ -45,13 +45,13 @@ def at_work(site: Lab, inventory: str) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    ) as other:
+    ) as competitor:
         try:
             until(lambda: site.ssh("cp1", LOCK_CHECK).strip() == "held", "the other run's lock")
-            yield other
+            yield competitor
         finally:
-            other.send_signal(signal.SIGCONT)
-            other.kill()
+            competitor.send_signal(signal.SIGCONT)
+            competitor.kill()
 
 
 def changed(site: Lab) -> Mapping[str, list[str]]:
@@ -70,12 +70,12 @@ def remove(site: Lab, node: str, *arguments: str, inventory: str = ALL) -> Run:
 
 
 def test_the_second_of_two_runs_on_bare_machines_stops(site: Lab) -> None:
-    with at_work(site, SMALLER) as other:
+    with at_work(site, SMALLER) as competitor:
         second = site.deploy(inventory=SMALLER)
         assert_refused(second, ANOTHER_RUN, "root@", "deploys/site.py -y", "nothing was changed")
         dry = site.dry(SMALLER)
         assert ANOTHER_RUN not in dry.text  # what it reads of a cluster that is being made may fail
-        assert other.poll() is None, "it must still be at work"
+        assert competitor.poll() is None, "it must still be at work"
         assert site.ssh("cp1", LOCK_CHECK).strip() == "held"
     killed = time.monotonic()
     until(lambda: site.ssh("cp1", LOCK_CHECK).strip() == "free", "the lock of a killed run")
@@ -83,13 +83,13 @@ def test_the_second_of_two_runs_on_bare_machines_stops(site: Lab) -> None:
 
 
 def test_a_run_that_stands_still_loses_the_lock_and_stops(site: Lab) -> None:
-    with at_work(site, SMALLER) as other:
-        other.send_signal(signal.SIGSTOP)  # as a laptop whose lid is closed
+    with at_work(site, SMALLER) as competitor:
+        competitor.send_signal(signal.SIGSTOP)  # as a laptop whose lid is closed
         until(lambda: site.ssh("cp1", LOCK_CHECK).strip() == "free", "the lock of a silent run")
         with at_work(site, SMALLER):
-            other.send_signal(signal.SIGCONT)
-            output, _ = other.communicate(timeout=300)
-        assert other.returncode == 1
+            competitor.send_signal(signal.SIGCONT)
+            output, _ = competitor.communicate(timeout=300)
+        assert competitor.returncode == 1
         assert "this run lost its lock" in output
         assert ANOTHER_RUN in output
 

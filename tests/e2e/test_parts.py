@@ -80,8 +80,8 @@ def test_monitoring_goes_without_its_volumes_and_finds_them_when_it_comes_back(s
     assert names(site, "all", "monitoring") == []
     assert "gpuboot" not in "".join(names(site, "prometheusrules,servicemonitors", "monitoring"))
     assert names(site, "secrets", "monitoring") == []
-    left = names(site, "services,endpoints,endpointslices", "kube-system")
-    assert not [name for name in left if "kubelet" in name], left
+    remaining_names = names(site, "services,endpoints,endpointslices", "kube-system")
+    assert not [name for name in remaining_names if "kubelet" in name], remaining_names
     assert claims(site) == before
     assert names(site, "deployments", "local-path-storage"), "volumes need it"
 
@@ -145,8 +145,10 @@ def test_the_gpu_operator_goes_and_gpu_pods_run_on(site: Lab) -> None:
     assert names(site, "all", "gpu-operator") == []
     assert running(site) == "Running 0"
     node = json.loads(site.kubectl("get", "node", "gpu1", "-o", "json"))
-    left = [key for key in node["metadata"]["labels"] if "nvidia.com" in key or "feature" in key]
-    assert left == ["nvidia.com/device-plugin.config"]
+    remaining_labels = [
+        key for key in node["metadata"]["labels"] if "nvidia.com" in key or "feature" in key
+    ]
+    assert remaining_labels == ["nvidia.com/device-plugin.config"]
     assert one_series_for_each_gpu(site)
 
     site.kubectl("delete", "pod", "training")

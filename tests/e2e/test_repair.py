@@ -68,8 +68,8 @@ def test_the_api_server_is_waited_for_where_the_kubelet_has_to_start_it(site: La
 
 
 def test_a_killed_dpkg_is_finished_by_the_next_run(site: Lab) -> None:
-    left = site.ssh("gpu1", KILL_DPKG)
-    print(left)
+    output = site.ssh("gpu1", KILL_DPKG)
+    print(output)
     plan_text = plan(site)
     assert "dpkg" in plan_text, plan_text
     assert "interrupted" in plan_text, plan_text

@@ -58,9 +58,11 @@ def create(lab: Lab, name: str) -> Run:
 
 
 def test_wrong_settings_are_refused_before_anything_is_touched(site: Lab) -> None:
-    wrong = {"sharing": {"gpu1": {"time_slices": 4, "mps": 2}, "gpu9": {"mig": "all-seven"}}}
+    wrong_settings = {
+        "sharing": {"gpu1": {"time_slices": 4, "mps": 2}, "gpu9": {"mig": "all-seven"}}
+    }
     assert_refused(
-        site.deploy(settings=wrong),
+        site.deploy(settings=wrong_settings),
         "time_slices and mps exclude each other",
         "all-seven is no MIG layout that gpuboot knows",
         "sharing names 'gpu9'",

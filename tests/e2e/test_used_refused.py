@@ -48,9 +48,9 @@ def life(used: Lab, request: pytest.FixtureRequest) -> Iterator[Life]:
     """A life that the machine wears, alone."""
     worn: Life = request.param
     lab = state.load(used.name)
-    for other in LIVES:
-        if other != worn:
-            lives.undress(lab, other)
+    for life_name in LIVES:
+        if life_name != worn:
+            lives.undress(lab, life_name)
     lives.dress(lab, [worn], print)
     yield worn
     lives.undress(lab, worn)

@@ -28,8 +28,8 @@ LAST_NUMBER = 200  # of the address: none of the lab's own
 def site() -> Iterator[Lab]:
     """Three machines for control planes and a GPU node, bare; their API shall have an address."""
     with fresh_lab("test-address", "--control-planes", "3", "--gpus", "1", "--no-deploy") as lab:
-        own = ipaddress.ip_network(f"{machines(lab)['cp1']}/24", strict=False)
-        cluster = {"virtual_ip": str(own[LAST_NUMBER])}
+        network = ipaddress.ip_network(f"{machines(lab)['cp1']}/24", strict=False)
+        cluster = {"virtual_ip": str(network[LAST_NUMBER])}
         yield replace(lab, settings={**PLAIN, "cluster": cluster})
 
 
@@ -68,9 +68,9 @@ def test_an_address_that_somebody_has_is_refused(site: Lab) -> None:
         foreign_result,
         f"cluster.virtual_ip {host} is taken: a machine that is not in the inventory",
     )
-    own = machines(site)["gpu1"]
-    own_result = site.dry(settings={**PLAIN, "cluster": {"virtual_ip": own}})
-    assert_refused(own_result, f"cluster.virtual_ip {own} is its own address")
+    address = machines(site)["gpu1"]
+    own_result = site.dry(settings={**PLAIN, "cluster": {"virtual_ip": address}})
+    assert_refused(own_result, f"cluster.virtual_ip {address} is its own address")
 
 
 def test_a_site_is_made_with_it(site: Lab) -> None:
@@ -123,8 +123,8 @@ def test_what_somebody_did_to_it_is_named_and_repaired(site: Lab) -> None:
 def test_two_that_do_not_hear_each_other_are_told(site: Lab) -> None:
     block = "nft add table inet novrrp; nft add chain inet novrrp in '{ type filter hook input "
     block += "priority 0; }'; nft add rule inet novrrp in meta l4proto 112 drop"
-    other = next(name for name in CONTROLS if name != holder(site))
-    site.ssh(other, block)
+    peer = next(name for name in CONTROLS if name != holder(site))
+    site.ssh(peer, block)
     try:
         until(lambda: len(holders(site)) == 2, "two have it")
         result = site.deploy()
@@ -133,7 +133,7 @@ def test_two_that_do_not_hear_each_other_are_told(site: Lab) -> None:
             result, f"the virtual address {address(site)} is on ", "IP protocol 112 (VRRP)"
         )
     finally:
-        site.ssh(other, "nft delete table inet novrrp")
+        site.ssh(peer, "nft delete table inet novrrp")
     holder(site)
 
 

@@ -46,12 +46,12 @@ def test_an_unsupported_system(lab: Lab) -> None:
 
 
 def test_all_wrong_settings_at_once(lab: Lab) -> None:
-    wrong = {
+    wrong_settings = {
         "cluster": {"pod_cidr": "10.96.0.0/16", "nmae": "x"},
         "driver": {"version": "latest"},
     }
     with undisturbed(lab):
-        assert_refused(lab.deploy(settings=wrong), "cluster.nmae", "driver.version")
+        assert_refused(lab.deploy(settings=wrong_settings), "cluster.nmae", "driver.version")
 
 
 def test_a_driver_that_does_not_exist(lab: Lab) -> None:

@@ -23,8 +23,8 @@ class Shell(paramiko.ServerInterface):
         return "publickey"
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
-        same = username == "root" and key == self._key
-        return common.AUTH_SUCCESSFUL if same else common.AUTH_FAILED
+        is_accepted = username == "root" and key == self._key
+        return common.AUTH_SUCCESSFUL if is_accepted else common.AUTH_FAILED
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
         return common.OPEN_SUCCEEDED

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.inputs.command_line import ROOT, WORD, Completed, project, pyinfra
-from tests.inputs.wrong_inventories import GOOD, INVENTORY, WRONG, ssh
+from tests.inputs.wrong_inventories import GOOD, INVENTORY, WRONG_INVENTORIES, ssh
 
 SITE = str(ROOT / "deploys" / "site.py")
 
@@ -24,9 +24,9 @@ def answer(result: Completed) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("case", WRONG)
+@pytest.mark.parametrize("case", WRONG_INVENTORIES)
 def test_one_answer_before_any_host_is_connected_to(case: str, tmp_path: Path) -> None:
-    files, expected = WRONG[case]
+    files, expected = WRONG_INVENTORIES[case]
     result = pyinfra(project(tmp_path, files), [INVENTORY, SITE, "--dry"])
     output = answer(result)
     assert expected in output, output

@@ -251,7 +251,7 @@ os.environ["PLAN_BREAKAGE"] = json.dumps({
 os.environ["PLAN_SETTINGS"] = json.dumps(_SETTINGS)
 import sys
 sys.path.append(_ROOT)
-from tests.noise import own
+from tests.noise import framed_lines
 _site = runpy.run_path(_ROOT + "/tests/plan/inventories/site.py")
 _others = {
     "How far kubeadm got on this host": [
@@ -260,7 +260,7 @@ _others = {
     "What an API server answers to each path": _LINES,
 }
 for _part, _said in _others.items():
-    _site["control_plane"][0][0][1]["fake_responses"][_part] = own(_said)
+    _site["control_plane"][0][0][1]["fake_responses"][_part] = framed_lines(_said)
 control_plane, workers = _site["control_plane"], _site["workers"]
 """
 

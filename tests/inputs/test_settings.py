@@ -40,7 +40,7 @@ def monitoring(**parts: Any) -> dict[str, Any]:
 MAIL = {"to": ["a@example.com"], "sender": "b@example.com"}
 
 # what a person wrote -> what the one problem says, in its cause or remedy
-WRONG: list[tuple[dict[Any, Any], str]] = [
+WRONG_SETTINGS: list[tuple[dict[Any, Any], str]] = [
     # names
     ({"clutser": {}}, "did you mean cluster?"),
     ({"pod_cidr": "10.0.0.0/16"}, "did you mean cluster.pod_cidr?"),
@@ -215,7 +215,9 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "expected"), WRONG, ids=[expected for _, expected in WRONG])
+@pytest.mark.parametrize(
+    ("data", "expected"), WRONG_SETTINGS, ids=[expected for _, expected in WRONG_SETTINGS]
+)
 def test_one_problem_that_names_the_setting(data: dict[Any, Any], expected: str) -> None:
     with pytest.raises(settings.SettingsError) as raised:
         load(data)

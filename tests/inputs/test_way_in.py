@@ -34,7 +34,7 @@ def plan_inventory(tmp_path: Path, name: str) -> Path:
     return folder / "plan" / f"{name}.py"
 
 
-def left(result: Completed, findings: Path) -> Reading:
+def reading_of(result: Completed, findings: Path) -> Reading:
     assert findings.exists(), result.output
     return from_json(findings.read_text())
 
@@ -43,7 +43,7 @@ def left(result: Completed, findings: Path) -> Reading:
 def test_a_check_of_hosts_without_a_problem(name: str, tmp_path: Path, findings: Path) -> None:
     result = pyinfra(tmp_path, [str(plan_inventory(tmp_path, name)), CHECK, "-y"])
     assert result.code == 0, result.output
-    assert left(result, findings).problems == ()
+    assert reading_of(result, findings).problems == ()
 
 
 def test_a_check_says_what_a_run_says(
@@ -53,7 +53,7 @@ def test_a_check_says_what_a_run_says(
     inventory = str(plan_inventory(tmp_path, "site"))
     result = pyinfra(tmp_path, [inventory, CHECK, "-y"])
     run = pyinfra(tmp_path, [inventory, str(ROOT / "deploys" / "site.py"), "--dry"])
-    problems = left(result, findings).problems
+    problems = reading_of(result, findings).problems
     assert [item.host for item in problems] == ["@fake/cpu1", "@fake/gpu1"]
     text = "\n".join(["2 problems; nothing was changed", *map(str, problems)])
     assert (result.code, run.code) == (1, 1)
@@ -75,7 +75,7 @@ def test_what_ends_a_check_early_is_left_as_well(
     folder = project(tmp_path, {"inventories/mine.py": inventory})
     result = pyinfra(folder, ["inventories/mine.py", CHECK, "-y"])
     assert result.code == 1
-    (problem,) = left(result, findings).problems
+    (problem,) = reading_of(result, findings).problems
     assert expected in problem.cause
     assert str(problem) in result.output
 
@@ -83,7 +83,7 @@ def test_what_ends_a_check_early_is_left_as_well(
 def test_hosts_are_read_whatever_they_will_be(tmp_path: Path, findings: Path) -> None:
     result = pyinfra(tmp_path, [str(plan_inventory(tmp_path, "site")), READ, "-y"])
     assert result.code == 0, result.output
-    reading = left(result, findings)
+    reading = reading_of(result, findings)
     assert {name: len(host.state.gpus) for name, host in reading.hosts.items()} == {
         "@fake/cp1": 0, "@fake/gpu1": 8, "@fake/cpu1": 0,
     }  # fmt: skip
@@ -97,7 +97,7 @@ def test_reading_needs_no_settings(tmp_path: Path, findings: Path) -> None:
         "group_data/gone.py": "gpuboot = {'cluster': {'name': 'gone'}}",
     }
     result = pyinfra(project(tmp_path, files), ["inventories/mine.py", READ, "-y"])
-    reading = left(result, findings)
+    reading = reading_of(result, findings)
     assert list(reading.unreachable) == ["127.0.0.1"]
     assert reading.unreachable["127.0.0.1"].startswith("Could not connect")
 

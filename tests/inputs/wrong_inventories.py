@@ -23,7 +23,7 @@ def ssh(name: str, extra: str = "") -> str:
 
 
 # files of the folder -> what the answer says
-WRONG: dict[str, tuple[dict[str, str], str]] = {
+WRONG_INVENTORIES: dict[str, tuple[dict[str, str], str]] = {
     # the inventory file
     "empty": ({INVENTORY: ""}, f"the inventory {INVENTORY} has no hosts"),
     "only private names": ({INVENTORY: "_workers = ['gpu1']"}, "has no hosts"),

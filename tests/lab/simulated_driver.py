@@ -31,14 +31,14 @@ class SimulatedMachine:
     ) -> None:
         dev = self.folder / "dev"
         dev.mkdir()
-        self.give(MONITOR)
+        self.offer_capabilities(MONITOR)
         for name in ("ctl", *map(str, range(gpus) if visible is None else visible)):
             (dev / f"nvidia{name}").touch()
         self.conf.write_text(
             f"count = {gpus}\nuuid_seed = {SEED:#x}\ndriver_version = {version}\n[faults]\n"
         )
 
-    def give(self, *minors: int) -> None:
+    def offer_capabilities(self, *minors: int) -> None:
         """The capabilities of MIG that there are, and no others."""
         folder = self.folder / "dev/nvidia-caps"
         shutil.rmtree(folder, ignore_errors=True)

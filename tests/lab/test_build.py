@@ -90,8 +90,8 @@ def test_prune_removes_old_results_of_the_same_builds_only(monkeypatch: pytest.M
     for name in ("one-0123456789ab", "one-two-0123456789ab", "base-0123456789ab"):
         folder(name).mkdir()
     assert [path.name for path in builds.prune()] == ["one-0123456789ab"]
-    left = sorted(path.name for path in folder("").iterdir())
-    assert left == sorted(["base-0123456789ab", "one-two-0123456789ab", now.name])
+    remaining_names = sorted(path.name for path in folder("").iterdir())
+    assert remaining_names == sorted(["base-0123456789ab", "one-two-0123456789ab", now.name])
 
 
 def test_choose_takes_what_is_needed() -> None:
@@ -104,9 +104,9 @@ def test_choose_takes_what_is_needed() -> None:
 
 def test_two_builds_cannot_make_the_same_program() -> None:
     first, second = _recipe("one"), _recipe("two")
-    same = Recipe("two", {"one": "out"}, (), second.make)
+    duplicate = Recipe("two", {"one": "out"}, (), second.make)
     with pytest.raises(LabError, match="two builds make 'one'"):
-        builds.outputs([first, same], {"one": Path("/a"), "two": Path("/b")})
+        builds.outputs([first, duplicate], {"one": Path("/a"), "two": Path("/b")})
 
 
 def test_an_interrupted_build_ends_its_children_and_leaves_nothing(tmp_path: Path) -> None:
@@ -182,10 +182,14 @@ def test_an_earlier_release_is_built_from_its_own_source(earlier: KubernetesRele
 def test_the_simulators_module_has_the_versions_of_the_common_one() -> None:
     """Else everything that they share would be compiled twice: minutes instead of seconds."""
     common = _versions(toolchain.RECIPES / "go.mod")
-    own = _versions(GO_MODULE / "go.mod")
-    different = {name: own[name] for name in own if name in common and own[name] != common[name]}
+    simulator_versions = _versions(GO_MODULE / "go.mod")
+    different = {
+        name: simulator_versions[name]
+        for name in simulator_versions
+        if name in common and simulator_versions[name] != common[name]
+    }
     assert different == {}
-    assert len(own) > 20
+    assert len(simulator_versions) > 20
 
 
 def _versions(path: Path) -> dict[str, str]:

@@ -87,8 +87,8 @@ def test_service_monitors_find_a_service_with_the_port(objects: list[Object]) ->
         name, spec = monitor["metadata"]["name"], monitor["spec"]
         if name.endswith(FOREIGN_SERVICES):
             continue
-        own = [monitor["metadata"]["namespace"]]
-        namespaces = spec.get("namespaceSelector", {}).get("matchNames", own)
+        monitor_namespaces = [monitor["metadata"]["namespace"]]
+        namespaces = spec.get("namespaceSelector", {}).get("matchNames", monitor_namespaces)
         selected = [
             s
             for s in services

@@ -135,14 +135,14 @@ def test_a_page_shows_every_panel_and_says_where_there_is_nothing(uid: str) -> N
 
 @pytest.mark.parametrize("uid", BOARDS)
 def test_a_page_draws_every_panel_that_has_data(uid: str) -> None:
-    def ask(expr: str, instant: bool) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
+    def query(expr: str, instant: bool) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
         assert "$" not in re.sub(r'"\$1"', "", expr)
         labels = {"node": "n<1>", "gpu": "0", "GPU": "n GPU 0", "health_watch": "MEM"}
         return [(labels, [(0.0, 0.0), (60.0, 1.0)])]
 
     board = BOARDS[uid]
     values = {**defaults(board), **TIMES.variables(15)}
-    series_by_panel = {p["id"]: query_panel(p, values, ask) for p in panels(board)}
+    series_by_panel = {p["id"]: query_panel(p, values, query) for p in panels(board)}
     html = page(board, series_by_panel, TIMES, "")
     assert "No data" not in html
     assert "n<1>" not in html  # labels are text, never markup

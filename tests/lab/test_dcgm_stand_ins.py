@@ -79,7 +79,7 @@ class Machine:
             command, env=self.environment, capture_output=True, text=True, check=False, timeout=120
         )
 
-    def ask(self, question: str) -> subprocess.CompletedProcess[str]:
+    def query(self, question: str) -> subprocess.CompletedProcess[str]:
         return self.run("sh", "-c", self.program, "gpuboot-dcgm-check", question)
 
 
@@ -98,10 +98,10 @@ def engine(machine: Machine) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.usefixtures("engine")
 def test_a_machine_without_faults_is_well(machine: Machine) -> None:
-    result = machine.ask("health")
+    result = machine.query("health")
     assert "Health monitor systems set successfully." in result.stdout
     assert result.stdout.endswith("health: all well\n"), result.stderr
-    result = machine.ask("diag")
+    result = machine.query("diag")
     assert (result.stdout, result.returncode) == ("diag: all well\n", 0), result.stderr
     assert (machine.root / "results/diag.json").read_text().count("SIMULATED") == 1
 
@@ -123,17 +123,17 @@ def test_a_machine_without_faults_is_well(machine: Machine) -> None:
 @pytest.mark.usefixtures("engine")
 def test_a_fault_of_a_gpu_is_told(machine: Machine, fault: str, expected: str) -> None:
     machine.faults(fault)
-    result = machine.ask(expected.partition(":")[0])
+    result = machine.query(expected.partition(":")[0])
     [line] = [line for line in result.stdout.splitlines() if "watches are set" not in line]
     assert line.startswith(expected.format(UUIDS[1])), result.stderr
     machine.faults(fault, fault.partition("=")[0] + "= default")
-    assert machine.ask(expected.partition(":")[0]).stdout.endswith("all well\n")
+    assert machine.query(expected.partition(":")[0]).stdout.endswith("all well\n")
 
 
 @pytest.mark.usefixtures("engine")
 def test_a_gpu_that_fell_off_the_bus_is_not_listed(machine: Machine) -> None:
     machine.faults("0.lost = 1")
-    assert machine.ask("health").returncode == 0
+    assert machine.query("health").returncode == 0
     rows = (machine.root / "results/health.tsv").read_text()
     assert UUIDS[1] in rows
     assert UUIDS[0] not in rows
@@ -141,16 +141,16 @@ def test_a_gpu_that_fell_off_the_bus_is_not_listed(machine: Machine) -> None:
 
 def test_watches_end_with_their_engine(machine: Machine) -> None:
     first = machine.start()
-    assert "watches are set" in machine.ask("health").stdout
-    assert "watches are set" not in machine.ask("health").stdout
+    assert "watches are set" in machine.query("health").stdout
+    assert "watches are set" not in machine.query("health").stdout
     first.terminate()
     first.wait(30)
-    result = machine.ask("health")
+    result = machine.query("health")
     assert result.returncode == 1
     assert "Unable to connect to host engine" in result.stderr
     second = machine.start()
     assert machine.run("dcgmi", "health", "-c", "-j").returncode == 253
-    assert "watches are set" in machine.ask("health").stdout
+    assert "watches are set" in machine.query("health").stdout
     second.terminate()
     second.wait(30)
 

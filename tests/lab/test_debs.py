@@ -140,11 +140,11 @@ def test_a_repository_is_signed_and_its_hashes_hold(
 
 
 def test_another_keys_signature_is_not_valid(tmp_path: Path, key: SigningKey) -> None:
-    other = SigningKey.ensure(tmp_path / "other", "other <other@gpuboot.invalid>")
+    foreign_key = SigningKey.ensure(tmp_path / "other", "other <other@gpuboot.invalid>")
     keyring = tmp_path / "keyring.gpg"
     keyring.write_bytes(key.public(armor=False))
     signed = tmp_path / "InRelease"
-    signed.write_bytes(other.clearsigned(b"Origin: x\n"))
+    signed.write_bytes(foreign_key.clearsigned(b"Origin: x\n"))
     gpgv = ["gpgv", "-q", "--keyring", str(keyring), str(signed)]
     assert subprocess.run(gpgv, capture_output=True).returncode != 0
 

@@ -65,8 +65,8 @@ def test_dcgmi_fails_the_memory_of_a_gpu_with_errors(programs: Path) -> None:
     assert failed == [("memory", 1)]
     assert "SIMULATED" in report.version
     assert report.driver == "595.91.07"
-    few = dcgm_diag.parse(run_stand_in(programs, "dcgmi", "diag", "-r", "2", "-j"))
-    assert len(few.of(0)) < len(report.of(0))
+    short_report = dcgm_diag.parse(run_stand_in(programs, "dcgmi", "diag", "-r", "2", "-j"))
+    assert len(short_report.of(0)) < len(report.of(0))
 
 
 def test_nvbandwidth_is_slow_on_a_narrow_link(programs: Path) -> None:
@@ -159,6 +159,6 @@ def test_mpirun_says_when_a_node_is_silent_or_has_another_key(cluster: Path) -> 
         255,
         True,
     )
-    other = (cluster / "config").read_text().replace("/key", "/config")
-    (cluster / "config").write_text(other)
+    foreign_config = (cluster / "config").read_text().replace("/key", "/config")
+    (cluster / "config").write_text(foreign_config)
     assert mpirun(cluster).stdout == "Host key verification failed.\n"

@@ -108,8 +108,8 @@ def test_an_ssh_key_whose_making_was_interrupted_is_made_again() -> None:
     machines.ensure_ssh_key(lab)
     public = lab.ssh_key.with_suffix(".pub").read_text()
     read = ["ssh-keygen", "-y", "-f", str(lab.ssh_key)]
-    own = subprocess.run(read, capture_output=True, text=True, check=True).stdout
-    assert own.split()[:2] == public.split()[:2]
+    derived_key = subprocess.run(read, capture_output=True, text=True, check=True).stdout
+    assert derived_key.split()[:2] == public.split()[:2]
     machines.ensure_ssh_key(lab)
     assert lab.ssh_key.with_suffix(".pub").read_text() == public
 

@@ -137,9 +137,9 @@ def capabilities(gpu: int, instance: int) -> tuple[int, int]:
 
 def test_a_container_sees_the_instances_that_it_was_given(machine: SimulatedMachine) -> None:
     create(enable_mig(machine, gpus=2), "3g.40gb", "1g.10gb", gpu=1)
-    machine.give(*capabilities(1, 7))
+    machine.offer_capabilities(*capabilities(1, 7))
     assert [item.profile for item in listing(machine)[gpu_uuid(SEED, 1)]] == ["1g.10gb"]
-    machine.give(capabilities(1, 7)[0])
+    machine.offer_capabilities(capabilities(1, 7)[0])
     assert listing(machine)[gpu_uuid(SEED, 1)] == ()
 
 

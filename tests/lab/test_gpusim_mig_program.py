@@ -50,8 +50,8 @@ def capable(machine: SimulatedMachine) -> SimulatedMachine:
 
 def test_layouts_one_after_the_other(capable: SimulatedMachine) -> None:
     half = "0 3g.40gb 2g.20gb 1g.10gb 1g.10gb+me\n1\n"
-    other = "0 1g.20gb 1g.20gb 1g.20gb 1g.20gb\n1 4g.40gb 3g.40gb\n"
-    for layout in (half, other, half, "0\n1\n"):
+    second_layout = "0 1g.20gb 1g.20gb 1g.20gb 1g.20gb\n1 4g.40gb 3g.40gb\n"
+    for layout in (half, second_layout, half, "0\n1\n"):
         code, output = divide(capable, "apply", layout)
         assert code == 0, output
         expected = [Counter(line.split()[1:]) for line in layout.splitlines()]

@@ -82,12 +82,12 @@ def test_work_of_each_kind_is_seen_on_its_gpu_and_on_no_other(
     machine.load(3)
     with running(machine, kind, 60, gpu=1):
         readings = loaded(machine, 1)
-    wrong = {
+    wrong_values = {
         name: readings[1][name]
-        for name, (least, most) in LOADS[kind].items()
-        if not least <= readings[1][name] <= most
+        for name, (minimum, maximum) in LOADS[kind].items()
+        if not minimum <= readings[1][name] <= maximum
     }
-    assert not wrong, readings[1]
+    assert not wrong_values, readings[1]
     assert readings[0] == readings[2] == IDLE
 
 
@@ -114,8 +114,8 @@ def test_two_programs_on_a_gpu_are_both_seen(machine: SimulatedMachine) -> None:
 def test_what_the_program_counts_is_what_the_simulated_gpu_does(machine: SimulatedMachine) -> None:
     """Its speeds: 60 TFLOP/s, 2.8 TB/s, and 50 GB/s in each direction; less what Python takes."""
     machine.load(1)
-    most = {"compute": 60e12, "memory": 2.8e12, "transfer": 100e9}
-    for kind, speed in most.items():
+    peak_speeds = {"compute": 60e12, "memory": 2.8e12, "transfer": 100e9}
+    for kind, speed in peak_speeds.items():
         with running(machine, kind, 1.5) as process:
             out, _ = process.communicate(timeout=30)
         last = json.loads(out.splitlines()[-1])

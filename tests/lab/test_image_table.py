@@ -58,9 +58,9 @@ def test_every_image_that_a_site_names_is_made_once(images: dict[str, Image]) ->
 
 def test_stand_ins_say_so_and_the_rest_says_where_it_is_from(images: dict[str, Image]) -> None:
     for image in images.values():
-        own = {"sim-", "vectorAdd", "flannel-cni", "pause"}
+        stand_in_names = {"sim-", "vectorAdd", "flannel-cni", "pause"}
         sources = [str(source) for source in image.files.values() if isinstance(source, Path)]
-        simulated = any(Path(source).name.startswith(tuple(own)) for source in sources)
+        simulated = any(Path(source).name.startswith(tuple(stand_in_names)) for source in sources)
         assert image.origin.startswith(("SIMULATED: ", "STAND-IN: ") if simulated else "real, ")
 
 

@@ -31,9 +31,9 @@ def test_labs_that_come_up_together_have_one_signing_key_and_one_authority(tmp_p
     outputs = {process.communicate(timeout=60)[0] for process in running}
     assert [process.returncode for process in running] == [0] * 4
     assert len(outputs) == 1
-    own = serialization.load_pem_private_key((tmp_path / "ca/ca.key").read_bytes(), None)
+    authority_key = serialization.load_pem_private_key((tmp_path / "ca/ca.key").read_bytes(), None)
     certificate = x509.load_pem_x509_certificate((tmp_path / "ca/ca.crt").read_bytes())
-    assert own.public_key() == certificate.public_key()
+    assert authority_key.public_key() == certificate.public_key()
 
 
 # An agent that takes half a second between its answer that it ends and its end: the answer is

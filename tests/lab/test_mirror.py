@@ -60,7 +60,7 @@ def connection(docroot: Path, tmp_path: Path) -> Iterator[http.client.HTTPSConne
     server.server_close()
 
 
-def ask(
+def fetch(
     connection: http.client.HTTPSConnection, path: str, method: str = "GET", **headers: str
 ) -> tuple[http.client.HTTPResponse, bytes]:
     names = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -74,35 +74,35 @@ def test_a_file_is_served_and_the_connection_kept(
 ) -> None:
     path = "/apt/kubernetes/core%3A/stable:/v1.36/deb/Packages"
     for _ in range(2):
-        response, body = ask(connection, path)
+        response, body = fetch(connection, path)
         assert (response.status, body) == (200, b"Package: demo\n")
-    head, body = ask(connection, path, "HEAD")
+    head, body = fetch(connection, path, "HEAD")
     assert (head.status, head.headers["Content-Length"], body) == (200, "14", b"")
     modified = response.headers["Last-Modified"]
-    unchanged, body = ask(connection, path, If_Modified_Since=modified)
+    unchanged, body = fetch(connection, path, If_Modified_Since=modified)
     assert (unchanged.status, body) == (304, b"")
 
 
 def test_a_manifest_has_its_type_and_digest(connection: http.client.HTTPSConnection) -> None:
     base = "/v2/registry.k8s.io/pause/manifests"
-    response, body = ask(connection, f"{base}/3.10.2?ns=registry.k8s.io")
+    response, body = fetch(connection, f"{base}/3.10.2?ns=registry.k8s.io")
     assert body == MANIFEST
     assert response.headers["Content-Type"] == "application/vnd.oci.image.manifest.v1+json"
     digest = hashlib.sha256(MANIFEST).hexdigest()
     assert response.headers["Docker-Content-Digest"] == f"sha256:{digest}"
-    index_response, _ = ask(connection, f"{base}/list")
+    index_response, _ = fetch(connection, f"{base}/list")
     assert index_response.headers["Content-Type"] == INDEX_TYPE
 
 
 def test_the_registry_says_that_it_is_one(connection: http.client.HTTPSConnection) -> None:
-    assert ask(connection, "/v2/")[0].status == 200
+    assert fetch(connection, "/v2/")[0].status == 200
 
 
 @pytest.mark.parametrize(
     "path", ["/absent", "/", "/apt", "/../secret", "/%2e%2e/secret", "/apt/../../secret"]
 )
 def test_nothing_else_is_served(connection: http.client.HTTPSConnection, path: str) -> None:
-    response, body = ask(connection, path)
+    response, body = fetch(connection, path)
     assert response.status == 404
     assert b"secret" not in body
 
@@ -113,7 +113,7 @@ def test_a_client_that_does_not_trust_the_authority_gets_nothing(
     stranger = http.client.HTTPSConnection("127.0.0.1", connection.port)
     with pytest.raises(ssl.SSLCertVerificationError):
         stranger.request("GET", "/v2/")
-    assert ask(connection, "/v2/")[0].status == 200
+    assert fetch(connection, "/v2/")[0].status == 200
 
 
 def test_a_path_is_never_outside(docroot: Path) -> None:

@@ -81,8 +81,8 @@ def test_stored_leaves_nothing_half_made(error: type[BaseException]) -> None:
 
 
 def test_stored_clears_what_a_killed_process_left() -> None:
-    left = folder(".tmp-thing-1-4711")
-    left.mkdir(parents=True)
+    leftover = folder(".tmp-thing-1-4711")
+    leftover.mkdir(parents=True)
     stored("thing-1", lambda part: None)
     assert [path.name for path in folder("").iterdir()] == ["thing-1"]
 
@@ -97,12 +97,12 @@ def test_row_estimates_from_the_last_time_and_remembers(tmp_path: Path) -> None:
     BuildTimes(path).record("first", 40)
     lines: list[str] = []
     queue = BuildQueue({"first": 10, "second": 20}, lines.append, BuildTimes(path))
-    assert queue.left() == 60
-    assert queue.left("first", running=15) == 45
-    assert queue.left("first", running=500) == 20
+    assert queue.remaining_s() == 60
+    assert queue.remaining_s("first", running=15) == 45
+    assert queue.remaining_s("first", running=500) == 20
     with queue.step("first"):
         pass
-    assert queue.left() == 20
+    assert queue.remaining_s() == 20
     assert lines[0] == "[1/2] first: about 40 s; all that is left: about 60 s"
     assert lines[1].startswith("[1/2] first: made in 0 s")
     assert BuildTimes(path).seconds["first"] < 1

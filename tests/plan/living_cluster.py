@@ -229,8 +229,8 @@ class LivingCluster:
                 Release(manifest=_MANIFESTS[name, namespace]), name, namespace
             )
         ]
-        own = map(manifests.as_owned, monitoring.objects(self.settings, self.nodes))
-        objects = [*released, *own]
+        gpuboot_objects = map(manifests.as_owned, monitoring.objects(self.settings, self.nodes))
+        objects = [*released, *gpuboot_objects]
         return packed_managed(*(_bent(objects) if os.environ.get("PLAN_BENT") else objects))
 
     def _wanted_releases(self) -> dict[tuple[str, str], dict[str, Any] | None]:

@@ -40,7 +40,7 @@ from gpuboot.hosts.platforms import PLATFORMS
 from gpuboot.hosts.repositories import repository
 from gpuboot.site.load import load
 from gpuboot.templates import render
-from tests.noise import own
+from tests.noise import framed_lines
 from tests.plan import living_objects, virtual_site
 from tests.plan.living_cluster import LivingCluster
 from tests.plan.living_pods import pods_of_nodes
@@ -286,9 +286,9 @@ def _living_host(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]
     responses = {
         **({fails: failure} if fails and name == "@fake/cp1" else {}),
         **{key: noise[key] for key in list(noise)[:2]},
-        _site["_FACT"]: own([*machine, *packages]),
-        **{key: own(lines) for key, lines in _site["REHEARSED"].items()},
-        **{key: own(lines) for key, lines in _answers(name).items()},
+        _site["_FACT"]: framed_lines([*machine, *packages]),
+        **{key: framed_lines(lines) for key, lines in _site["REHEARSED"].items()},
+        **{key: framed_lines(lines) for key, lines in _answers(name).items()},
     }
     return name, {**data, "fake_responses": responses}
 

@@ -108,10 +108,10 @@ def test_a_corefile_of_the_sites_own_is_named_and_no_change() -> None:
 
 def test_a_decision_is_named_beside_what_the_same_operation_changes() -> None:
     output = "\n".join(plan_lines(run_living("--dry", PLAN_DECIDED="1", PLAN_BENT="1")))
-    changed, left = output.split("Left as somebody has set it")
+    changed, decisions = output.split("Left as somebody has set it")
     assert "~ Deployment kube-system/coredns: deleted → created again" in changed
     assert "kept" not in changed
-    assert "+corp.example:53 {}" in left
+    assert "+corp.example:53 {}" in decisions
 
 
 def test_another_driver_is_told_node_by_node() -> None:

@@ -92,8 +92,8 @@ def test_a_run_that_changes_something_leaves_its_name(site: Site) -> None:
     (site.folder / "run.lock").unlink()
     result = site.run("-y", "--data", "note=secret")
     assert "failed on @fake/cp1" in result.stderr, result.stderr
-    left = json.loads((site.folder / "run.lock").read_text())
-    assert left["command"] == (
+    record = json.loads((site.folder / "run.lock").read_text())
+    assert record["command"] == (
         "pyinfra tests/plan/inventories/locked.py deploys/site.py --data note=... -y"
     )
     free = ["flock", "-n", str(site.folder / "run.lock"), "true"]

@@ -23,8 +23,8 @@ def test_a_node_is_labelled_before_it_is_waited_for() -> None:
 
 
 def test_what_is_wrong_in_settings_and_inventory_is_told_at_once() -> None:
-    wrong = {"gpu9": {"time_slices": 2, "mps": 2}, "gpu1": {"mig": "thirds"}}
-    result = plan(settings={"sharing": wrong})
+    wrong_sharing = {"gpu9": {"time_slices": 2, "mps": 2}, "gpu1": {"mig": "thirds"}}
+    result = plan(settings={"sharing": wrong_sharing})
     output = " ".join((result.stdout + result.stderr).split())
     assert result.returncode != 0
     assert "3 problems; nothing was changed" in output

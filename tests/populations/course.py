@@ -118,11 +118,13 @@ def first_fired(folder: Path, courses: Iterable[Course], time: Time) -> dict[str
             if name.partition("{")[0] in read
         }
     firing = f'timestamp(ALERTS{{alertstate="firing"}})[{time.minutes}m:{time.step}s]'
-    ask = f"min by (alertname, node) (min_over_time({firing}))"
+    minimum_query = f"min by (alertname, node) (min_over_time({firing}))"
     test = {
         "interval": f"{time.step}s",
         "input_series": [{"series": name, "values": text} for name, text in series.items()],
-        "promql_expr_test": [{"expr": ask, "eval_time": f"{time.minutes}m", "exp_samples": []}],
+        "promql_expr_test": [
+            {"expr": minimum_query, "eval_time": f"{time.minutes}m", "exp_samples": []}
+        ],
     }
     suite = {
         "rule_files": ["rules.yml"],

@@ -120,7 +120,7 @@ def _lacks(kinds: list[Population]) -> Iterator[str]:
     """A line for each lack, with all kinds that have it."""
     lacks: dict[tuple[str, frozenset[str], str], list[str]] = {}
     for population in kinds:
-        for lack in _own(population):
+        for lack in _new_lacks(population):
             provenance = "recorded" if lack.source.recorded else lack.source.origin
             lacks.setdefault((lack.description, lack.fields, provenance), []).append(
                 population.name
@@ -155,7 +155,7 @@ def _derived(kinds: list[Population]) -> Iterator[str]:
 _ABSENT = "no value at all; DCGM's mark for none"
 
 
-def _own(population: Population) -> Iterator[Lack]:
+def _new_lacks(population: Population) -> Iterator[Lack]:
     """Each lack, without the fields that one before it has told; not what comes with events."""
     reported: set[str] = set()
     for lack in (*population.mig_lacks, *population.lacks):

@@ -32,8 +32,8 @@ def allocatable(
     shares = population.shares
     counts = {name: str(advertised.count(name) * shares) for name in dict.fromkeys(advertised)}
     # a plugin that served whole GPUs before leaves their resource behind
-    left = population.strategy == "mixed" or population.advertised != "nvidia.com/gpu"
-    return {"nvidia.com/gpu": "0"} | counts if left else counts
+    keeps_zero = population.strategy == "mixed" or population.advertised != "nvidia.com/gpu"
+    return {"nvidia.com/gpu": "0"} | counts if keeps_zero else counts
 
 
 def node_object(

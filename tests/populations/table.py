@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.populations import ampere, hopper, other
+from tests.populations import ampere, hopper, limited_gpus
 from tests.populations.model import Population
 
 POPULATIONS: dict[str, Population] = {
     population.name: population
-    for population in (*ampere.POPULATIONS, *hopper.POPULATIONS, *other.POPULATIONS)
+    for population in (*ampere.POPULATIONS, *hopper.POPULATIONS, *limited_gpus.POPULATIONS)
 }
 
 # Four pods share a GPU: by gpuboot's own setting, and by a plugin that renames what it shares.
 SLICED, RENAMED = (
     replace(
-        other.T4,
+        limited_gpus.T4,
         name=name,
-        cards=(replace(other.T4.cards[0], uuid=f"GPU-5a1e0600-5157-4c6c-8abc-{number:012}"),),
+        cards=(
+            replace(limited_gpus.T4.cards[0], uuid=f"GPU-5a1e0600-5157-4c6c-8abc-{number:012}"),
+        ),
         shares=4,
         advertised=resource,
     )

@@ -87,14 +87,14 @@ class Site:
     def arrival(self, name: str, cluster: str, status: str = "firing") -> Record:
         """The first message of this status about an alert of this cluster."""
         return self.wait(
-            lambda record: record["status"] == status and _tells(record, name, cluster)
+            lambda record: record["status"] == status and _is_about(record, name, cluster)
         )
 
     def has_arrived(self, name: str, cluster: str) -> bool:
-        return any(_tells(record, name, cluster) for record in show.read(self.journal))
+        return any(_is_about(record, name, cluster) for record in show.read(self.journal))
 
 
-def _tells(record: Record, name: str, cluster: str) -> bool:
+def _is_about(record: Record, name: str, cluster: str) -> bool:
     # Slack's message has the cluster in its title only
     return any(alert["name"] == name for alert in record["alerts"]) and cluster in json.dumps(
         record

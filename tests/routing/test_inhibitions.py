@@ -17,14 +17,14 @@ Labels = dict[str, str]
 CRITICAL, WARNING, INFO, NONE = "critical", "warning", "info", "none"
 
 
-def own(**labels: str) -> Labels:
+def gpu_labels(**labels: str) -> Labels:
     """Labels of an alert of ours, which always has these two."""
     return {"component": "gpu", "gpu_action": "none", **labels}
 
 
-GPU_A, GPU_B = own(node="gpu1", UUID="GPU-A"), own(node="gpu2", UUID="GPU-B")
-ON_GPU1, ON_GPU2 = own(node="gpu1"), own(node="gpu2")
-IN_ML, ML, OPS = own(namespace="ml"), {"namespace": "ml"}, {"namespace": "ops"}
+GPU_A, GPU_B = gpu_labels(node="gpu1", UUID="GPU-A"), gpu_labels(node="gpu2", UUID="GPU-B")
+ON_GPU1, ON_GPU2 = gpu_labels(node="gpu1"), gpu_labels(node="gpu2")
+IN_ML, ML, OPS = gpu_labels(namespace="ml"), {"namespace": "ml"}, {"namespace": "ops"}
 PLAIN = {"node": "gpu1"}  # somebody else's alert about the same node
 
 # what fires, what it keeps quiet, what it must not keep quiet: each (name, severity, labels)
@@ -68,7 +68,7 @@ RULES: dict[str, tuple[Alert, list[Alert], list[Alert]]] = {
         ],
     ),
     "no exporter at all": (
-        ("GPUExporterAbsent", CRITICAL, own()),
+        ("GPUExporterAbsent", CRITICAL, gpu_labels()),
         [("GPUNodeNotMonitored", WARNING, ON_GPU1)],
         [
             ("GPULost", CRITICAL, ON_GPU2),
@@ -107,7 +107,7 @@ RULES: dict[str, tuple[Alert, list[Alert], list[Alert]]] = {
     "the same of ours, a warning": (
         ("GPUStraggler", WARNING, IN_ML),
         [("GPUStraggler", INFO, IN_ML)],
-        [("GPUStraggler", INFO, own(namespace="ops")), ("GPUQuotaFull", INFO, IN_ML)],
+        [("GPUStraggler", INFO, gpu_labels(namespace="ops")), ("GPUQuotaFull", INFO, IN_ML)],
     ),
     "upstream's critical": (
         ("KubeX", CRITICAL, ML),

@@ -6,7 +6,7 @@ from tests.rules.cases_lost import FOUR, LOST_NODE, on_node
 from tests.rules.model import Case, dcgm, series, up, values
 
 _TEMP = "DCGM_FI_DEV_GPU_TEMP"
-_OTHER = {"node": "gpu2"}
+_SECOND_NODE = {"node": "gpu2"}
 
 CASES = [
     Case(
@@ -96,7 +96,7 @@ CASES = [
         {up(): "1x300", dcgm(_TEMP): "40x300",
          dcgm("DCGM_EXP_GPU_HEALTH_STATUS", health_watch="PCIE"): values((None, 60), (0, 20))}
         | FOUR
-        | {dcgm("DCGM_EXP_GPU_HEALTH_STATUS", _OTHER, health_watch="PCIE"): "0x300"},
+        | {dcgm("DCGM_EXP_GPU_HEALTH_STATUS", _SECOND_NODE, health_watch="PCIE"): "0x300"},
         {40: [LOST_NODE]},
         (29, 62),
     ),

@@ -7,7 +7,7 @@ from typing import Any
 from tests.rules.model import G0, G1, HOLDER, STEP_S, Case, counter, dcgm, level, series, values
 
 _WIDTH, _GEN = "DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_LINK_GEN"
-_MOST = "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"
+_MAX_WIDTH = "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"
 _REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
 _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 
@@ -86,7 +86,7 @@ _PCIE = [
         "AWS g4dn and g5: the GPU says x16, and has x8 by design",
         {
             dcgm(_WIDTH): "8x400",
-            dcgm(_MOST): "16x400",
+            dcgm(_MAX_WIDTH): "16x400",
             dcgm(_GEN): "3x400",
             dcgm("DCGM_FI_PROF_GR_ENGINE_ACTIVE"): "1x400",
         },
@@ -138,9 +138,9 @@ _BUSY = {dcgm(_UTIL): "90x400"}
 
 
 def _speed(
-    description: str, gen: str, most: float, other_series: dict[str, str], **extra: Any
+    description: str, gen: str, max_gen: float, other_series: dict[str, str], **extra: Any
 ) -> Case:
-    series = {dcgm(_GEN): gen, dcgm(_MOST_GEN): f"{most}x400"}
+    series = {dcgm(_GEN): gen, dcgm(_MOST_GEN): f"{max_gen}x400"}
     return Case("GPUPcieSpeedDegraded", description, series | other_series, **extra)
 
 

@@ -131,7 +131,7 @@ _IDLE = [
 ]  # fmt: skip
 
 
-def _asks(pod: str, resource: str = "nvidia_com_gpu") -> str:
+def _requests(pod: str, resource: str = "nvidia_com_gpu") -> str:
     return series(
         "kube_pod_container_resource_requests",
         namespace="ml", pod=pod, container="main", resource=resource, unit="integer",
@@ -153,20 +153,20 @@ _DEMAND = [
     Case(
         "GPUPodPending",
         "waits for a GPU and gets it",
-        {_waits("train-0"): values((1, 30), (None, 10)), _asks("train-0"): "8x200"},
+        {_waits("train-0"): values((1, 30), (None, 10)), _requests("train-0"): "8x200"},
         {20: [_POD_LABELS]},
         (14, 31),
     ),
     Case(
         "GPUPodPending",
         "a MIG instance is a GPU as well",
-        {_waits("train-0"): "1x60", _asks("train-0", "nvidia_com_mig_1g_10gb"): "1x60"},
+        {_waits("train-0"): "1x60", _requests("train-0", "nvidia_com_mig_1g_10gb"): "1x60"},
         {20: [_POD_LABELS]},
     ),
     Case(
         "GPUPodPending",
         "waits for something else; holds GPUs and runs",
-        {_waits("web"): "1x60", _asks("web", "cpu"): "4x60", _asks("train-0"): "8x60"},
+        {_waits("web"): "1x60", _requests("web", "cpu"): "4x60", _requests("train-0"): "8x60"},
         silent=(20, 29),
     ),
     Case(

@@ -176,9 +176,15 @@ def _host(
     labels = {"job": "node-exporter", "entity": "", **of, "health_watch": watch}
     card = {"modelName": model} if "UUID" in of else {}
     code = f"DCGM_FR_{code}" if code else ""
-    other = {**labels, **G1, "health_watch": "MEM", "health_error_code": "DCGM_FR_OK", **card}
+    healthy_labels = {
+        **labels,
+        **G1,
+        "health_watch": "MEM",
+        "health_error_code": "DCGM_FR_OK",
+        **card,
+    }
     result = {series(_HOST, **labels, health_error_code=code, **card): text}
-    return result | ({series(_HOST, **other): "0x70"} if card else {})
+    return result | ({series(_HOST, **healthy_labels): "0x70"} if card else {})
 
 
 _NONE = {"node": "gpu1", "entity": "None 0"}

@@ -9,7 +9,7 @@ _CLOCK = "DCGM_FI_DEV_SM_CLOCK"
 
 
 _SLICE = {"GPU_I_ID": "1", "GPU_I_PROFILE": "3g.40gb"}
-_OTHER = {"GPU_I_ID": "2", "GPU_I_PROFILE": "3g.40gb"}
+_INSTANCE_2 = {"GPU_I_ID": "2", "GPU_I_PROFILE": "3g.40gb"}
 
 _GAPS = [
     Case(
@@ -83,10 +83,10 @@ CASES = [
         "MIG: names the pod of the slice, and a first one is not hidden by another slice's",
         {
             xid(31, **_SLICE, **HOLDER): values((2, 60)),
-            xid(31, **_OTHER, **{**HOLDER, "pod": "next"}): values((None, 20), (1, 40)),
+            xid(31, **_INSTANCE_2, **{**HOLDER, "pod": "next"}): values((None, 20), (1, 40)),
         }
         | CLOCK_SERIES,
-        {21: xid_alerts(31, "none", **_OTHER, namespace="ml", pod="next")},
+        {21: xid_alerts(31, "none", **_INSTANCE_2, namespace="ml", pod="next")},
         (19, 40),
     ),
     Case(
@@ -128,7 +128,7 @@ CASES = [
         "MIG: incidents of all slices are the GPU's",
         {
             xid(31, **_SLICE): "0x10 1x5 1x5 2x5 2x5 3x5 3x60",
-            xid(31, **_OTHER): "0x10 0x5 1x5 1x5 2x5 2x5 3x60",
+            xid(31, **_INSTANCE_2): "0x10 0x5 1x5 1x5 2x5 2x5 3x60",
             dcgm(_CLOCK, **_SLICE): "1980x120",
         },
         {60: [G0]},
@@ -168,7 +168,7 @@ CASES = [
         "GPUXidInspect",
         "NVLink 5 without its sub-code, on two slices: told once",
         {xid(149, **_SLICE): values((None, 20), (1, 40)),
-         xid(149, **_OTHER): values((None, 20), (1, 40)), dcgm(_CLOCK, **_SLICE): "1980x200"},
+         xid(149, **_INSTANCE_2): values((None, 20), (1, 40)), dcgm(_CLOCK, **_SLICE): "1980x200"},
         {21: xid_alerts(149, "investigate"), 55: xid_alerts(149, "investigate")},
         (19,),
     ),

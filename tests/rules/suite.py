@@ -102,7 +102,7 @@ def _test(case: Case, labels: Mapping[str, str]) -> Rule:
         {
             "eval_time": f"{round(minute * 60)}s",
             "alertname": case.alert,
-            "exp_alerts": [{"exp_labels": {**labels, **own}} for own in alerts],
+            "exp_alerts": [{"exp_labels": {**labels, **alert_labels}} for alert_labels in alerts],
         }
         for minute, alerts in [*case.fires.items(), *((minute, []) for minute in case.silent)]
     ]

@@ -95,8 +95,8 @@ def test_an_alert_names_the_cluster_whose_fault_it_is(tmp_path: Path) -> None:
                 "expr": _firing(alert, "a"),
                 "eval_time": _at(minute, case),
                 "exp_samples": [
-                    {"labels": _sample(alert, "a", {**rule["labels"], **own}), "value": 1}
-                    for own in alerts
+                    {"labels": _sample(alert, "a", {**rule["labels"], **alert_labels}), "value": 1}
+                    for alert_labels in alerts
                 ],
             }
             for minute, alerts in case.fires.items()

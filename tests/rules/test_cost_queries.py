@@ -81,7 +81,7 @@ def exported() -> dict[str, str]:
 
 POD = {**TRAIN, "node": "gpu1"}
 SHARED = [({"namespace": "web", "pod": name, "node": "gpu1", **H100}, 0.5 * 60) for name in "ab"]
-GIVES: dict[str, list[tuple[dict[str, str], float]]] = {
+EXPECTED_SAMPLES: dict[str, list[tuple[dict[str, str], float]]] = {
     "held": [({**POD, **GPU_RESOURCE}, 29)],
     "capacity": [({"node": "gpu1", **GPU_RESOURCE}, 120), ({"node": "gpu2", **GPU_RESOURCE}, 240)],
     "free": [
@@ -118,14 +118,14 @@ def check(name: str, expression: str) -> dict[str, Any]:
         "eval_time": "1h",
         "exp_samples": [
             {"labels": series("", **labels), "value": round(value, 3)}
-            for labels, value in GIVES[name]
+            for labels, value in EXPECTED_SAMPLES[name]
         ],
     }
 
 
 def test_the_queries_have_the_values_they_promise(tmp_path: Path) -> None:
     expressions = queries(3600)
-    assert set(expressions) == set(GIVES)
+    assert set(expressions) == set(EXPECTED_SAMPLES)
     write_rules(tmp_path / "rules.yml", all_rules()[""])
     suite = {
         "rule_files": ["rules.yml"],

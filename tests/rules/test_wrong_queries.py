@@ -46,7 +46,7 @@ def _fires(name: str, minute: int, *alerts: dict[str, str]) -> Rule:
     }
 
 
-def _gives(expr: str, minute: int, value: float, labels: str = "{}") -> Rule:
+def _sample(expr: str, minute: int, value: float, labels: str = "{}") -> Rule:
     return {
         "expr": expr,
         "eval_time": f"{minute}m",
@@ -107,10 +107,10 @@ def test_increase_alone_misses_the_first_xid(tmp_path: Path) -> None:
 
 def test_a_rise_of_errors_is_blind_to_a_gpu_that_came_up_with_them(tmp_path: Path) -> None:
     data = {dcgm("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"): "3x40"}
-    wrong = "increase(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL[5m]) > 0"
+    wrong_expr = "increase(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL[5m]) > 0"
     _holds(
         tmp_path,
-        [_alert("Wrong", wrong, "0s"), _own_rule("GPUUncorrectableECC")],
+        [_alert("Wrong", wrong_expr, "0s"), _own_rule("GPUUncorrectableECC")],
         {
             "input_series": [{"series": s, "values": v} for s, v in data.items()],
             "alert_rule_test": [_fires("Wrong", 10), _fires("GPUUncorrectableECC", 10, G0)],
@@ -127,9 +127,9 @@ def test_the_age_of_a_sample_is_not_idle_time(tmp_path: Path) -> None:
         {
             "input_series": [{"series": idle, "values": "0x800"}],
             "promql_expr_test": [
-                _gives(f"sum by (node) (time() - timestamp({_UTIL} < 10))", 180, 0,
+                _sample(f"sum by (node) (time() - timestamp({_UTIL} < 10))", 180, 0,
                        '{node="gpu1"}'),
-                _gives("namespace:gpu_idle_held:count", 180, 1,
+                _sample("namespace:gpu_idle_held:count", 180, 1,
                        'namespace:gpu_idle_held:count{namespace="ml"}'),
             ],
         },
@@ -153,9 +153,9 @@ def test_an_average_over_a_day_bills_a_pod_of_one_hour_for_the_whole_day(tmp_pat
         {
             "input_series": [{"series": s, "values": v} for s, v in data.items()],
             "promql_expr_test": [
-                _gives(f"sum by (namespace) (avg_over_time({requested}[1d])) * 24", 1439, 24,
+                _sample(f"sum by (namespace) (avg_over_time({requested}[1d])) * 24", 1439, 24,
                        '{namespace="a"}'),
-                _gives(f"sum by (namespace) (sum_over_time({requested}[1d:1m])) / 60", 1439, 1,
+                _sample(f"sum by (namespace) (sum_over_time({requested}[1d:1m])) / 60", 1439, 1,
                        '{namespace="a"}'),
             ],
         },
@@ -169,10 +169,12 @@ def test_memory_that_is_nearly_full_is_no_alert_by_itself(tmp_path: Path) -> Non
         dcgm("DCGM_FI_DEV_FB_USED", G0, namespace="serve", pod="vllm"): "80000x100",
         dcgm("DCGM_FI_DEV_FB_FREE", G0, namespace="serve", pod="vllm"): "500x100",
     }
-    wrong = "max by (node) (DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)) > .9"
+    wrong_expr = (
+        "max by (node) (DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)) > .9"
+    )
     _holds(
         tmp_path,
-        [_alert("Wrong", wrong, "5m"), _own_rule("GPUMemoryNearFull")],
+        [_alert("Wrong", wrong_expr, "5m"), _own_rule("GPUMemoryNearFull")],
         {
             "input_series": [{"series": s, "values": v} for s, v in full.items()],
             "alert_rule_test": [

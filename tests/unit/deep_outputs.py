@@ -114,7 +114,7 @@ Performance can vary with software drivers, hardware clocks, and system topology
 SMI = "{uuid}, 100, {clock}, 1980, 690.12, {limit}, 700.00, 66, {gen}, 5, {width}, 16, {reasons}\n"
 
 
-def nccl(count: int = 2, busbw: float = 470.0, wrong: int = 0, host: str = "gpu1") -> str:
+def nccl(count: int = 2, busbw: float = 470.0, wrong_values: int = 0, host: str = "gpu1") -> str:
     """A run on a node, as nccl-tests prints it with `-g COUNT`."""
     ranks = "".join(
         f"#  Rank {i:2} Group  0 Pid     31 on {host:>10} device {i:2} [0000:{i + 7:02x}:00] "
@@ -128,8 +128,8 @@ def nccl(count: int = 2, busbw: float = 470.0, wrong: int = 0, host: str = "gpu1
         "#       size         count      type   redop    root     time   algbw   busbw #wrong"
         "     time   algbw   busbw #wrong\n"
         f"  8589934592    2147483648     float     sum      -1    31940  268.94  {busbw:.2f}"
-        f"      {wrong}    31935  268.98  {busbw:.2f}      {wrong}\n"
-        f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n"
+        f"      {wrong_values}    31935  268.98  {busbw:.2f}      {wrong_values}\n"
+        f"# Out of bounds values : {wrong_values} {'FAILED' if wrong_values else 'OK'}\n"
         f"# Avg bus bandwidth    : {busbw} \n#\n"
     )
 
@@ -166,7 +166,9 @@ gpuboot: exit 255
 UNREACHED = f"ssh: connect to host {{second}} port 2222: Connection timed out\n{NOT_JOINED}"
 
 
-def between(gpus: dict[str, int], busbw: float = 470.0, wrong: int = 0, adapters: int = 8) -> str:
+def between(
+    gpus: dict[str, int], busbw: float = 470.0, wrong_values: int = 0, adapters: int = 8
+) -> str:
     """A run over nodes by RoCE. + gpus: of each host; adapters: of each, of 400 Gb/s"""
     ranks = [(host, device) for host, count in gpus.items() for device in range(count)]
     log = "".join(ROCE.format(host=host, n=n) for host in gpus for n in range(adapters))
@@ -182,7 +184,7 @@ def between(gpus: dict[str, int], busbw: float = 470.0, wrong: int = 0, adapters
         "NVIDIA H100 80GB HBM3\n"
         for i, (host, device) in enumerate(ranks)
     )
-    head, _, rows = nccl(busbw=busbw, wrong=wrong).partition("# Using devices\n")
+    head, _, rows = nccl(busbw=busbw, wrong_values=wrong_values).partition("# Using devices\n")
     return f"{head}# Using devices\n{devices}{log}{rows[rows.index('#       size') :]}"
 
 

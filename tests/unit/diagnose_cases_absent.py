@@ -48,8 +48,8 @@ STUCK: dict[str, Any] = {
 }
 
 
-def _missing(*objects: tuple[str, str, str], **other: tuple[str, ...]) -> Facts:
-    return site(at=cluster(missing=Missing(objects, **other)))
+def _missing(*objects: tuple[str, str, str], **fields: tuple[str, ...]) -> Facts:
+    return site(at=cluster(missing=Missing(objects, **fields)))
 
 
 def going(**meta: object) -> Facts:
@@ -60,17 +60,19 @@ def going(**meta: object) -> Facts:
 
 def refused_pods(message: str, ready: int = 0) -> Facts:
     """A DaemonSet whose pods were refused, as its event says."""
-    own = Workload(kind="DaemonSet", namespace="ml", name="agent", desired=2, ready=ready)
+    daemon_set = Workload(kind="DaemonSet", namespace="ml", name="agent", desired=2, ready=ready)
     refusal = replace(
         event("agent", "FailedCreate", f"Error creating: {message}"), kind="DaemonSet"
     )
-    return site(at=cluster(workloads=(COREDNS, own), events=(refusal,)))
+    return site(at=cluster(workloads=(COREDNS, daemon_set), events=(refusal,)))
 
 
 def deleted_since(message: str) -> Facts:
     """The same, and nobody wants such pods any more."""
-    other = Workload(kind="DaemonSet", namespace="ml", name="other", desired=2, ready=2)
-    return site(at=cluster(workloads=(COREDNS, other), events=refused_pods(message).cluster.events))
+    daemon_set = Workload(kind="DaemonSet", namespace="ml", name="other", desired=2, ready=2)
+    return site(
+        at=cluster(workloads=(COREDNS, daemon_set), events=refused_pods(message).cluster.events)
+    )
 
 
 def _refusal(cause: str, message: str) -> Case:

@@ -67,10 +67,10 @@ CASES = (
         Case(
             f"image-{kind}",
             site(at=cluster(pods=pulling(message))),
-            site(at=cluster(pods=pulling(other))),
+            site(at=cluster(pods=pulling(near_miss))),
             evidence,
         )
-        for kind, message, other, evidence in (
+        for kind, message, near_miss, evidence in (
             (
                 "rate",
                 "unexpected status from HEAD request to https://registry-1.docker.io/v2/x/manifests/1"

@@ -131,10 +131,10 @@ PENDING = (
         Case(
             "pending-claim",
             site(at=cluster(pods=(waiting(f"0/2 nodes are available: {message},{END}"),))),
-            site(at=cluster(pods=(waiting(waits(other)),))),
+            site(at=cluster(pods=(waiting(waits(near_miss)),))),
             evidence,
         )
-        for message, other, evidence in (
+        for message, near_miss, evidence in (
             (
                 "1 cannot allocate all claims, 1 node(s) didn't match Pod's node "
                 "affinity/selector. still not schedulable",

@@ -32,7 +32,7 @@ from tests.unit.diagnose_site import (
 )
 
 
-def _api(ago: float, **other: Any) -> Facts:
+def _api(ago: float, **fields: Any) -> Facts:
     """CoreDNS is not ready, and said so long ago that it does not reach the API server."""
     text = (
         "[ERROR] plugin/kubernetes: Failed to watch: failed to list *v1.Service: Get "
@@ -40,17 +40,17 @@ def _api(ago: float, **other: Any) -> Facts:
     )
     return site(
         at=cluster(
-            pods=(replace(DNS, ready=False), *other.pop("pods", ())),
+            pods=(replace(DNS, ready=False), *fields.pop("pods", ())),
             logs={f"{DNS.key}/main": (at(ago, text),)},
         )
     )
 
 
-def _offers(*pods: Any, ago: float = 30, line: str = "", **other: Any) -> Facts:
+def _offers(*pods: Any, ago: float = 30, line: str = "", **fields: Any) -> Facts:
     """gpu1 offers none of its GPUs; what the device plugin said."""
     nodes = (NODES[0], replace(NODES[1], allocatable={"nvidia.com/gpu": "0"}))
     logs = {f"{PLUGIN.key}/nvidia-device-plugin": (at(ago, line),)} if line else {}
-    return site(at=cluster(nodes=nodes, pods=pods, logs=logs, **other))
+    return site(at=cluster(nodes=nodes, pods=pods, logs=logs, **fields))
 
 
 _UNHEALTHY = (
@@ -263,8 +263,8 @@ CLUSTER: tuple[EvidenceCase, ...] = (
 )
 
 
-def _pending(message: str, **other: Any) -> Facts:
-    return site(at=cluster(pods=(waiting(waits(CONTROL, message), claims=("data",)),), **other))
+def _pending(message: str, **fields: Any) -> Facts:
+    return site(at=cluster(pods=(waiting(waits(CONTROL, message), claims=("data",)),), **fields))
 
 
 PENDING = (

@@ -157,13 +157,13 @@ CASES = (
             kind,
             site(
                 at=cluster(
-                    pods=(pod("train-0", gpus=True, **other),),
+                    pods=(pod("train-0", gpus=True, **changes),),
                     logs={f"ml/train-0/main{run}": (at(ago, NVML),)},
                 )
             ),
             certainty,
         )
-        for kind, run, ago, other, certainty in (
+        for kind, run, ago, changes, certainty in (
             ("present", "", 20, {}, CERTAIN),
             ("another", "", 4000, {}, LIKELY),
             ("old", "/previous", 30, restarted(30), None),

@@ -19,14 +19,15 @@ CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.PO
 class EvidenceCase:
     """A site, and how surely it has the cause. + confidence: None: not at all
 
-    + kind: of its evidence: present, of another reason, or old; + other: cause that is named too
+    + kind: of its evidence: present, of another reason, or old
+    + second_cause: id of a cause that is named too
     """
 
     id: str
     kind: str
     facts: Facts
     confidence: Confidence | None
-    other: str = ""
+    second_cause: str = ""
 
     def __str__(self) -> str:
         return f"{self.id}-{self.kind}"

@@ -69,22 +69,22 @@ def lines(*changed: str, without: Sequence[str] = ()) -> list[str]:
     return [*retained[:-1], *changed, retained[-1]] if without or changed else retained
 
 
-def state(**other: Any) -> NodeState:
+def state(**fields: Any) -> NodeState:
     words = ("hostname", "machine_id", "boot_id", "arch", "os_version", "os_codename", "os_name")
     plain: dict[str, Any] = {**dict.fromkeys(words, "x"), "default_address": "10.0.0.12"}
     plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "clock"), 0)
     plain |= {"kernel": KERNEL, "os_id": "ubuntu", "headers": "installed"}
     plain |= {"pci": (PciDevice(SLOT, 0x2330, "0x030200"),), "driver_loaded": LOADED}
     plain |= {"driver_module": LOADED, "ntp_synchronised": True}
-    return NodeState(**(plain | other))
+    return NodeState(**(plain | fields))
 
 
 GPU = Gpu(pci=SLOT, uuid="GPU-1", index=0, name="NVIDIA H100 80GB HBM3")
 ANSWERS = GpuState(driver_text=LOADED, gpus=(GPU,), runtime_handlers=("nvidia", "runc"))
 
 
-def gpu_host(*changed: str, without: Sequence[str] = (), **other: Any) -> Host:
-    """The GPU node, whose script prints other lines; `other`: fields of `Host`."""
+def gpu_host(*changed: str, without: Sequence[str] = (), **fields: Any) -> Host:
+    """The GPU node, whose script prints other lines; `fields`: those of `Host`."""
     plain = Host(
         node="gpu1",
         name="gpu1",
@@ -94,10 +94,10 @@ def gpu_host(*changed: str, without: Sequence[str] = (), **other: Any) -> Host:
         gpu=ANSWERS,
         details=details.parse(lines(*changed, without=without)),
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
-def control(*changed: str, without: Sequence[str] = (), **other: Any) -> Host:
+def control(*changed: str, without: Sequence[str] = (), **fields: Any) -> Host:
     """The control plane, likewise. It has no GPU."""
     plain = Host(
         node="cp1",
@@ -109,10 +109,10 @@ def control(*changed: str, without: Sequence[str] = (), **other: Any) -> Host:
             lines("vxlan\tflannel.1 10.0.0.11 eth0", *changed, without=("vxlan", "peer", *without))
         ),
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
-def pod(name: str, namespace: str = "ml", node: str = "gpu1", **other: Any) -> Pod:
+def pod(name: str, namespace: str = "ml", node: str = "gpu1", **fields: Any) -> Pod:
     """A pod that runs and is ready."""
     plain = Pod(
         namespace=namespace,
@@ -123,7 +123,7 @@ def pod(name: str, namespace: str = "ml", node: str = "gpu1", **other: Any) -> P
         ready=True,
         containers=(Container("main", True, 0, "running"),),
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
 PLUGIN = pod(
@@ -134,16 +134,16 @@ PLUGIN = pod(
 )
 
 
-def waiting(message: str, **other: Any) -> Pod:
+def waiting(message: str, **fields: Any) -> Pod:
     """A pod without a node."""
-    return pod("train-0", node="", phase="Pending", ready=False, waits=message, **other)
+    return pod("train-0", node="", phase="Pending", ready=False, waits=message, **fields)
 
 
-def crashed(code: int = 1, reason: str = "Error", ago: float = 30, **other: Any) -> dict[str, Any]:
+def crashed(code: int = 1, reason: str = "Error", ago: float = 30, **fields: Any) -> dict[str, Any]:
     """What to replace in a pod whose container ended and waits for its next start."""
     termination = Termination(reason, code, "", NOW - ago)
     container = Container("main", False, 5, "waiting", "CrashLoopBackOff", "", termination)
-    return {"ready": False, "containers": (container,), **other}
+    return {"ready": False, "containers": (container,), **fields}
 
 
 def stuck(reason: str, message: str = "") -> dict[str, Any]:
@@ -217,12 +217,12 @@ TARGET = {
 }
 
 
-def cluster(**other: Any) -> Cluster:
+def cluster(**fields: Any) -> Cluster:
     """The cluster; `pods` are added to those that are well, unless they have their names."""
-    added: tuple[Pod, ...] = other.pop("pods", ())
+    added: tuple[Pod, ...] = fields.pop("pods", ())
     names = {pod.key for pod in added}
-    other["logs"] = {
-        key: tuple(map(parse_line, texts)) for key, texts in other.get("logs", {}).items()
+    fields["logs"] = {
+        key: tuple(map(parse_line, texts)) for key, texts in fields.get("logs", {}).items()
     }
     plain = Cluster(
         now=NOW,
@@ -236,7 +236,7 @@ def cluster(**other: Any) -> Cluster:
         targets=(TARGET,),
         pods=(*(pod for pod in PODS if pod.key not in names), *added),
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
 def site(gpu: Host | None = None, cp: Host | None = None, at: Cluster | None = None) -> Facts:

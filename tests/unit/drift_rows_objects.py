@@ -52,8 +52,8 @@ BOARD: Object = {
 def kubeadm(name: Key, change: Change | None = None) -> list[str]:
     """What is named of an object of kubeadm's that is changed, or gone."""
     state = site(name, change)
-    left = [f"{item.what}: {item.why} {item.diff}" for item in decisions(state)]
-    return [*_texts(kubeadm_drift(state)), *left]
+    decision_texts = [f"{item.what}: {item.why} {item.diff}" for item in decisions(state)]
+    return [*_texts(kubeadm_drift(state)), *decision_texts]
 
 
 def released(change: str) -> list[str]:

@@ -38,7 +38,7 @@ def uuid(node: str, index: int) -> str:
     return f"GPU-{seed}-5157-4c6c-8abc-{index:012x}"
 
 
-def gpu(node: str, number: int, **other: Any) -> Gpu:
+def gpu(node: str, number: int, **fields: Any) -> Gpu:
     plain = Gpu(
         pci=SLOTS[number],
         uuid=uuid(node, number),
@@ -47,10 +47,10 @@ def gpu(node: str, number: int, **other: Any) -> Gpu:
         memory_mib=81559,
         sensors=("temperature", "power", "memory"),
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
-def host(node: str = "gpu1", count: int = 2, **other: Any) -> Host:
+def host(node: str = "gpu1", count: int = 2, **fields: Any) -> Host:
     plain = Host(
         node=node,
         expected_gpus=count,
@@ -65,13 +65,13 @@ def host(node: str = "gpu1", count: int = 2, **other: Any) -> Host:
         runtime_handlers=("nvidia", "runc"),
         default_runtime="nvidia",
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
 NOW = 1_800_000_000.0
 
 
-def control_plane(**other: Any) -> ControlPlane:
+def control_plane(**fields: Any) -> ControlPlane:
     backup = Backup("20270115T080000Z-timer", NOW - 3600, node="cp1", ca="c1")
     plain = ControlPlane(
         node="cp1",
@@ -79,10 +79,10 @@ def control_plane(**other: Any) -> ControlPlane:
         backups=Backups((backup,), ca="c1"),
         clock=NOW,
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
-def node(name: str, gpus: int, **other: Any) -> KubeNode:
+def node(name: str, gpus: int, **fields: Any) -> KubeNode:
     plain = KubeNode(
         name=name,
         ready=True,
@@ -92,14 +92,14 @@ def node(name: str, gpus: int, **other: Any) -> KubeNode:
         versions={"kubelet": "v1.36.3"},
         labels={"kubernetes.io/hostname": name},
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
 def pod_of(name: str, index: int) -> str:
     return f"vectoradd-{name}-{index}"
 
 
-def workload_result(name: str, index: int, **other: Any) -> WorkloadResult:
+def workload_result(name: str, index: int, **fields: Any) -> WorkloadResult:
     plain = WorkloadResult(
         pod=pod_of(name, index),
         namespace="gpuboot-verify",
@@ -108,10 +108,10 @@ def workload_result(name: str, index: int, **other: Any) -> WorkloadResult:
         passed=True,
         seconds=4.2,
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
-def reading(name: str, index: int, **other: Any) -> Reading:
+def reading(name: str, index: int, **fields: Any) -> Reading:
     plain = Reading(
         uuid=uuid(name, index),
         node=name,
@@ -121,13 +121,13 @@ def reading(name: str, index: int, **other: Any) -> Reading:
         memory=81559,
         energy=5e6,
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
 ERRORS = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"
 
 
-def scrape(name: str, count: int, **other: Any) -> ExporterScrape:
+def scrape(name: str, count: int, **fields: Any) -> ExporterScrape:
     readings = tuple(reading(name, index) for index in range(count))
     plain = ExporterScrape(
         node=name,
@@ -136,17 +136,17 @@ def scrape(name: str, count: int, **other: Any) -> ExporterScrape:
         names=frozenset({ERRORS}),
         health=tuple(HealthValue(uuid=item.uuid, metric=ERRORS, value=0) for item in readings),
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
-def series(name: str, count: int, **other: Any) -> tuple[Reading, ...]:
-    return tuple(reading(name, index, age_s=3.0, **other) for index in range(count))
+def series(name: str, count: int, **fields: Any) -> tuple[Reading, ...]:
+    return tuple(reading(name, index, age_s=3.0, **fields) for index in range(count))
 
 
 SIZES = {"gpu1": 2, "gpu2": 4}
 
 
-def metrics(**other: Any) -> Metrics:
+def metrics(**fields: Any) -> Metrics:
     plain = Metrics(
         exporters=tuple(scrape(name, count) for name, count in SIZES.items()),
         series=tuple(item for name, count in SIZES.items() for item in series(name, count)),
@@ -160,10 +160,10 @@ def metrics(**other: Any) -> Metrics:
         dashboards=3,
         alert_path=AlertPath(heartbeat=HeartbeatAlert(labels={"alertname": "Watchdog"})),
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
-def evidence(**other: Any) -> Evidence:
+def evidence(**fields: Any) -> Evidence:
     plain = Evidence(
         hosts=tuple(host(name, count) for name, count in SIZES.items()),
         nodes={"cp1": node("cp1", 0)} | {name: node(name, count) for name, count in SIZES.items()},
@@ -194,7 +194,7 @@ def evidence(**other: Any) -> Evidence:
             for name in SIZES
         ),
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
 def of(findings: list[Finding], status: str, link: str | None = None) -> list[Finding]:

@@ -175,12 +175,12 @@ class MadeCluster:
         for resource, (units, _, _) in node.resources().items():
             labels = {"node": node.name, "resource": resource}
             yield "capacity", labels, units
-            left = (
+            free_count = (
                 units
                 - _lost_units(node, resource, minute)
                 - self.units_held(node, resource, minute)
             )
-            yield "closed" if closed else "free", labels, max(0, left)
+            yield "closed" if closed else "free", labels, max(0, free_count)
         for pod in self.pods:
             if pod.node == node.name and minute in pod.minutes:
                 pod_labels = {"namespace": pod.namespace, "pod": pod.name, "node": node.name}

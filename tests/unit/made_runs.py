@@ -136,5 +136,11 @@ def old(recorded: Any) -> Any:
     phases = [
         {key: item[key] for key in ("name", "operations", "seconds")} for item in recorded["phases"]
     ]
-    left = {key: recorded[key] for key in recorded if key not in ("spans", "deploy")}
-    return {**left, "schema": 1, "operations": operations, "hosts": hosts, "phases": phases}
+    recorded_keys = {key: recorded[key] for key in recorded if key not in ("spans", "deploy")}
+    return {
+        **recorded_keys,
+        "schema": 1,
+        "operations": operations,
+        "hosts": hosts,
+        "phases": phases,
+    }

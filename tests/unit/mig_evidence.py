@@ -36,7 +36,7 @@ OFFER = {"nvidia.com/mig-1g.10gb": 4, "nvidia.com/mig-3g.40gb": 1}
 ALL = {device: seen.mig_uuid(device) for device in seen.A100_GI}
 
 
-def machine(gpus: tuple[Gpu, ...] = seen.MIXED, **other: Any) -> Host:
+def machine(gpus: tuple[Gpu, ...] = seen.MIXED, **fields: Any) -> Host:
     slots = tuple(gpu.pci for gpu in gpus)
     plain = Host(
         node=NODE,
@@ -49,7 +49,7 @@ def machine(gpus: tuple[Gpu, ...] = seen.MIXED, **other: Any) -> Host:
         driver_text=NVRM,
     )
     return replace(
-        plain, **({"runtime_handlers": ("nvidia",), "default_runtime": "nvidia"} | other)
+        plain, **({"runtime_handlers": ("nvidia",), "default_runtime": "nvidia"} | fields)
     )
 
 
@@ -57,7 +57,7 @@ def pod(device: Device) -> str:
     return f"gpuboot-verify/vectoradd-{device.uuid[-2:]}"
 
 
-def reading(device: Device, **other: Any) -> Reading:
+def reading(device: Device, **fields: Any) -> Reading:
     """As the DGX's exporter had it: a slice has its GPU's UUID, temperature and power."""
     key = device.key
     assert key is not None
@@ -71,7 +71,7 @@ def reading(device: Device, **other: Any) -> Reading:
         energy=None,
         slice=key[1],
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
 def answer(readings: tuple[Reading, ...]) -> ExporterScrape:
@@ -86,7 +86,7 @@ def answer(readings: tuple[Reading, ...]) -> ExporterScrape:
     )
 
 
-def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
+def evidence(host: Host, strategy: str = "mixed", **fields: Any) -> Evidence:
     """All is well: every device has its pod, and its series name it."""
     trials = tuple(
         WorkloadResult(
@@ -116,7 +116,7 @@ def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
         ),
         idle_series=(),
     )
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
 def evaluate(observed: Evidence, limits: Limits = LIMITS, mode: str = "default") -> list[Finding]:

@@ -40,20 +40,23 @@ def scraped(
     values: dict[str, list[list[Any]]] = {}
     for time in times:
         now: dict[str, float] = {**TRAINS, **UNITS}
-        for since, other in sorted((phases or {}).items(), reverse=True):
+        for since, phase_values in sorted((phases or {}).items(), reverse=True):
             if NOW - time <= since:
-                now |= other
+                now |= phase_values
         for key, value in now.items():
             values.setdefault(GAUGES[key], []).append([time, str(value)])
-    own = {"UUID": uuid, "gpu": "0", "node": "gpu1", "modelName": H100, **labels}
-    return [{"metric": {"__name__": name, **own}, "values": rows} for name, rows in values.items()]
+    series_labels = {"UUID": uuid, "gpu": "0", "node": "gpu1", "modelName": H100, **labels}
+    return [
+        {"metric": {"__name__": name, **series_labels}, "values": rows}
+        for name, rows in values.items()
+    ]
 
 
 def counter(key: str, points: Mapping[float, float], **labels: str) -> dict[str, Any]:
     """A counter of nanoseconds. + points: seconds ago -> value"""
     rows = [[NOW - ago, str(value)] for ago, value in sorted(points.items(), reverse=True)]
-    own = {"__name__": TIMES[key], "UUID": "GPU-a", "gpu": "0", "node": "gpu1", **labels}
-    return {"metric": own, "values": rows}
+    series_labels = {"__name__": TIMES[key], "UUID": "GPU-a", "gpu": "0", "node": "gpu1", **labels}
+    return {"metric": series_labels, "values": rows}
 
 
 def series(rows: list[dict[str, Any]]) -> list[Series]:

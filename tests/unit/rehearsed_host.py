@@ -141,7 +141,7 @@ def _keys(relations: Mapping[str, str]) -> dict[str, str]:
     return {key.replace("_", "-").title(): text for key, text in relations.items()}
 
 
-def same(name: str) -> dict[str, Any]:
+def relations_of(name: str) -> dict[str, Any]:
     """Relations by which a package takes another's place, as Docker's and Azure's have them."""
     return {"provides": name, "conflicts": name, "replaces": name}
 
@@ -151,7 +151,7 @@ def used_host() -> Iterator[UsedHost]:
     """A host without packages of others, and the publisher's repository."""
     with apt_host.host() as host, apt_host.served(host.path("www")) as address:
         rehearsal_host = UsedHost(host, address)
-        rehearsal_host.offers("containerd.io", "2.3.7-1", **same("containerd, runc"))
+        rehearsal_host.offers("containerd.io", "2.3.7-1", **relations_of("containerd, runc"))
         rehearsal_host.offers(
             "docker-ce", "5:29.1.3-1", depends="containerd.io", conflicts="docker.io"
         )
@@ -175,11 +175,13 @@ def used_host() -> Iterator[UsedHost]:
 def azure(used: UsedHost, running: bool = True) -> None:
     """moby-engine as Azure's images have it."""
     unit = "/lib/systemd/system/docker.service"
-    engine = same("docker.io, docker-ce")
+    engine = relations_of("docker.io, docker-ce")
     depends = "moby-containerd, moby-runc"
     used.has("moby-engine", "24.0.9-u1", files=[unit], depends=depends, **engine)
-    used.has("moby-containerd", "1.7.20", files=["/usr/bin/containerd"], **same("containerd"))
-    used.has("moby-runc", "1.1.12", **same("runc"))
+    used.has(
+        "moby-containerd", "1.7.20", files=["/usr/bin/containerd"], **relations_of("containerd")
+    )
+    used.has("moby-runc", "1.1.12", **relations_of("runc"))
     if running:
         used.program("systemctl", 'case "$*" in *docker.service*) echo "$5 loaded active";; esac')
 

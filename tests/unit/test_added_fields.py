@@ -72,8 +72,8 @@ def test_without_the_additions_only_what_is_set_is_left_to_apply(change: str) ->
     [drift] = drift_of(change, "after")
     put_back = drift.cleaned or drift.live
     assert put_back is not None
-    left = {path for path, *_ in field_differences(drift.desired, put_back)}
-    assert left == {path for path, _, expected in drift.fields if expected is not None}
+    applied_paths = {path for path, *_ in field_differences(drift.desired, put_back)}
+    assert applied_paths == {path for path, _, expected in drift.fields if expected is not None}
     assert not added_fields(drift.desired, {**put_back, "metadata": drift.live["metadata"]})  # type: ignore[index]
 
 

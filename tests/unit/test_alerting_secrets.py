@@ -72,8 +72,8 @@ def test_every_mistake_is_told_at_once_and_no_content_is_quoted(folder: Path) ->
         alerting.secrets(site(folder))
     causes = [problem.cause for problem in error.value.problems]
     assert causes == [
-        f"alertmanager.{setting}: {folder / key}: {wrong}"
-        for setting, key, wrong in (
+        f"alertmanager.{setting}: {folder / key}: {content}"
+        for setting, key, content in (
             ("pagerduty.routing_key.file", "pagerduty-routing-key", "No such file or directory"),
             ("slack.webhook.file", "slack-webhook", "it does not hold one URL (https://…)"),
             ("email.password.file", "email-password", "it is empty"),
@@ -100,14 +100,14 @@ def test_files_that_others_can_read_are_told_of(folder: Path) -> None:
 
 
 def test_collectors_are_looked_at_before_the_run(tmp_path: Path) -> None:
-    own = tmp_path / "counters.csv"
-    site_settings = settings.parse_settings({"exporter": {"collectors_file": str(own)}})
+    counters = tmp_path / "counters.csv"
+    site_settings = settings.parse_settings({"exporter": {"collectors_file": str(counters)}})
     [missing] = local_files.problems(site_settings)
     assert "exporter.collectors_file" in missing.cause
-    own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge\n")
-    [wrong] = local_files.problems(site_settings)
-    assert "2 columns instead of 3" in wrong.cause
-    own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, help\n")
+    counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge\n")
+    [problem] = local_files.problems(site_settings)
+    assert "2 columns instead of 3" in problem.cause
+    counters.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, help\n")
     assert local_files.problems(site_settings) == []
 
 

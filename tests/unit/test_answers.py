@@ -21,7 +21,7 @@ from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
 from deploys.lib import privilege, shell
 from gpuboot.hosts.fact_output import FactOutputError, answer, framed
-from tests.noise import NOISE, noisy, own
+from tests.noise import NOISE, framed_lines, noisy
 
 
 def run(script: str) -> subprocess.CompletedProcess[str]:
@@ -57,7 +57,7 @@ def test_the_exit_status_is_the_commands(status: int) -> None:
 
 
 def test_standard_input_reaches_the_command() -> None:
-    assert answer(own(["a", " b"])).lines == ["a", " b"]
+    assert answer(framed_lines(["a", " b"])).lines == ["a", " b"]
 
 
 def test_noise_is_told_apart_wherever_it_stands() -> None:
@@ -71,8 +71,8 @@ def test_noise_is_told_apart_wherever_it_stands() -> None:
     [
         [],
         ["*** Welcome ***"],
-        own(["a", "b"])[:-1],
-        own(["a", "b"])[1:],
+        framed_lines(["a", "b"])[:-1],
+        framed_lines(["a", "b"])[1:],
         ["##gpuboot##=a", "##gpuboot##=b", "##gpuboot##.2 3"],  # one of them lost its end
     ],
 )
@@ -97,11 +97,11 @@ def test_every_fact_runs_in_a_frame() -> None:
 def test_a_shell_with_a_banner_reaches_everything() -> None:
     # `*** Welcome … ***` was taken for an address that does not answer
     assert UnreachableEndpoints().process(noisy(["mirror:443"])) == ["mirror:443"]
-    assert UnreachableEndpoints().process(noisy([])[: -len(NOISE)] + own([])) == []
+    assert UnreachableEndpoints().process(noisy([])[: -len(NOISE)] + framed_lines([])) == []
 
 
 def test_no_line_of_its_own_is_the_facts_default() -> None:
-    assert OneLine().process([*NOISE, *own([])]) == ""
+    assert OneLine().process([*NOISE, *framed_lines([])]) == ""
 
 
 def test_half_an_answer_is_no_fact() -> None:
@@ -121,7 +121,7 @@ def test_the_noise_is_told_once_for_each_host(warnings: list[str]) -> None:
     for name in ("gpu1", "gpu1", "gpu2"):
         with ctx_host.use(SimpleNamespace(name=name, print_prefix=f"[{name}] ")):
             UnreachableEndpoints().process(noisy(["a:1"]))
-            UnreachableEndpoints().process(own(["a:1"]))
+            UnreachableEndpoints().process(framed_lines(["a:1"]))
     assert len(warnings) == 2
     assert warnings[0].startswith("[gpu1] its shell prints text beside every command")
     assert "*** Welcome to gpu1.example.com ***; remedy: let ~/.bashrc" in warnings[0]

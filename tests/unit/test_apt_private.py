@@ -35,9 +35,9 @@ def web(host: Host) -> Iterator[str]:
 @pytest.fixture
 def used(host: Host, web: str) -> Repository:
     """A host that has read a repository of its own, and a hook as Ubuntu's images have."""
-    own = Repository(host.path("www/own"), Key(host.path("own-key")))
-    own.publish({"own-tool": "1.0"})
-    host.write("/etc/apt/keyrings/own.asc", own.key.public())
+    repository = Repository(host.path("www/own"), Key(host.path("own-key")))
+    repository.publish({"own-tool": "1.0"})
+    host.write("/etc/apt/keyrings/own.asc", repository.key.public())
     host.write("/etc/apt/sources.list", "# two lines\n# of comments\n")
     host.write(
         "/etc/apt/sources.list.d/own.list",
@@ -50,7 +50,7 @@ def used(host: Host, web: str) -> Repository:
     )
     host.run("apt-get update -q")
     (host.root / "hook-ran").unlink(missing_ok=True)
-    return own
+    return repository
 
 
 def files(host: Host) -> dict[str, tuple[int, int, float]]:

@@ -127,7 +127,7 @@ def test_the_series_is_one_that_our_rules_make() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "pod", "own"),
+    ("kind", "pod", "matches"),
     [
         ("Deployment", "web-6d5f9c7b8d-abcde", True),
         ("Deployment", "web-canary-6d5f9c7b8d-abcde", False),
@@ -137,8 +137,8 @@ def test_the_series_is_one_that_our_rules_make() -> None:
         ("StatefulSet", "web-a-0", False),
     ],
 )
-def test_pods_of_a_workload(kind: str, pod: str, own: bool) -> None:
-    assert bool(re.fullmatch(Workload("a", "web", kind).pods, pod)) is own
+def test_pods_of_a_workload(kind: str, pod: str, matches: bool) -> None:
+    assert bool(re.fullmatch(Workload("a", "web", kind).pods, pod)) is matches
 
 
 def test_names_with_dots_stay_names() -> None:
@@ -197,5 +197,5 @@ def test_the_command_line(arguments: list[str], kind: str | None) -> None:
     result = CliRunner().invoke(app, ["autoscaling", *arguments])
     assert result.exit_code == 0, result.output
     assert yaml.safe_load(result.stdout).get("kind") == kind
-    wrong = CliRunner().invoke(app, ["autoscaling", "hpa", "web", "--target", "60"])
-    assert wrong.exit_code == 2
+    refusal = CliRunner().invoke(app, ["autoscaling", "hpa", "web", "--target", "60"])
+    assert refusal.exit_code == 2

@@ -55,7 +55,7 @@ def request(fact: type[Framed[Any]], **arguments: Any) -> Request:
     return created
 
 
-def ask(*requests: Request) -> tuple[list[Any], str]:
+def answers_of(*requests: Request) -> tuple[list[Any], str]:
     """The answers, and the command that gave them."""
     batch = Batch()
     command = batch.command(requests=requests)
@@ -68,7 +68,7 @@ def echo_request(script: str) -> Request:
 
 
 def test_each_fact_has_its_answer_in_order() -> None:
-    answers, _ = ask(
+    answers, _ = answers_of(
         echo_request("echo a"), request(Lines, script="printf 'b\\n\\nc'"), echo_request("true")
     )
     assert answers == ["a", ["b", "", "c"], ""]
@@ -76,12 +76,12 @@ def test_each_fact_has_its_answer_in_order() -> None:
 
 @pytest.mark.parametrize("script", ["cd /; x=1; exit 0", "trap 'echo gone' EXIT", "set -e"])
 def test_a_command_changes_nothing_for_the_next(script: str) -> None:
-    answers, _ = ask(echo_request(script), echo_request('echo "$PWD ${x:-}"'))
+    answers, _ = answers_of(echo_request(script), echo_request('echo "$PWD ${x:-}"'))
     assert answers[1] == str(Path.cwd())
 
 
 def test_one_that_fails_keeps_the_answers_of_the_others() -> None:
-    answers, _ = ask(echo_request("echo a; exit 3"), echo_request("echo b"))
+    answers, _ = answers_of(echo_request("echo a; exit 3"), echo_request("echo b"))
     assert isinstance(answers[0], Unanswered)
     assert "ended with 3" in str(answers[0])
     assert answers[1] == "b"
@@ -92,7 +92,7 @@ def test_requests_that_can_be_merged_are_one_command(tmp_path: Path) -> None:
     for path in paths[:2]:
         Path(path).write_text(path)
         Path(path).chmod(0o640)
-    answers, command = ask(
+    answers, command = answers_of(
         request(Files, paths=paths[:1]),
         echo_request("echo between"),
         request(Files, paths=paths[:2]),
@@ -108,7 +108,7 @@ def test_requests_that_can_be_merged_are_one_command(tmp_path: Path) -> None:
 def test_what_asks_the_cluster_runs_beside_the_rest(tmp_path: Path) -> None:
     marker = tmp_path / "asked"
     wait = f"for try in 1 2 3 4 5 6 7 8 9; do test ! -e {marker} || break; sleep 0.2; done"
-    answers, command = ask(
+    answers, command = answers_of(
         request(OfCluster, script=f"touch {marker}; echo one"),
         echo_request(f"{wait}; ls {tmp_path}"),
         request(OfCluster, script="echo two; exit 3"),
@@ -152,7 +152,7 @@ def test_what_a_hosts_shell_prints_is_no_answer() -> None:
 
 def test_the_kernels_settings_are_whole() -> None:
     keys = ["fs.inotify.max_user_watches", "net.ipv4.ip_local_port_range", "gpuboot.none"]
-    [state], _ = ask(request(Kernel, sysctls=keys))
+    [state], _ = answers_of(request(Kernel, sysctls=keys))
     expected = {
         key: path.read_text().strip()
         for key in keys

@@ -171,9 +171,9 @@ def test_no_planted_secret_is_in_the_archive(tmp_path: Path) -> None:
         *("README.txt", "diagnosis.txt", "diagnosis.json", "recording.json", "settings.json"),
         "reports/run.json",
     }
-    left = {name: text[text.find(MARK) - 80 :][:200] for name, text in files.items()
+    leaks = {name: text[text.find(MARK) - 80 :][:200] for name, text in files.items()
             if MARK in text or "0123456789abcdef" in text}  # fmt: skip
-    assert left == {}
+    assert leaks == {}
     # it is still of use: what is no secret stands there, and it is read again
     recorded = next(text for name, text in files.items() if name.endswith("recording.json"))
     assert json.loads(recorded)["hosts"][0]["node"] == "gpu1"

@@ -101,8 +101,8 @@ def test_the_model_with_the_least_error_is_used_and_naive_where_none_beats_it() 
     assert tested.errors[NAIVE].mean == pytest.approx(5.0)  # 2, 4, 6 and 8
     assert tested.gain == 1
     equal = {"another": seasonal_naive, NAIVE: seasonal_naive}
-    same = backtest(values, equal)
-    assert same.best == NAIVE
+    equal_backtest = backtest(values, equal)
+    assert equal_backtest.best == NAIVE
     forecast = outlook(steady(20.0), Supply(64), {**equal})
     assert forecast.model == NAIVE
     assert "no model beat seasonal-naive in the backtest, so the last week is repeated" in (

@@ -48,18 +48,18 @@ def test_a_trend_is_gone_on_with() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "most"),
+    ("kind", "max_error"),
     # GPUs of some 40: what the mean of P50 may differ from the truth
     [("season", 1.0), ("flat", 1.0), ("trend", 1.5), ("step", 3.0), ("walk", 12.0)],
 )
-def test_the_truth_is_found_again(kind: str, most: float) -> None:
+def test_the_truth_is_found_again(kind: str, max_error: float) -> None:
     errors = []
     for seed in (1, 2, 3):
         series, prediction = forecast(kind, seed)
         assert prediction.tested is not None
         assert prediction.tested.gain >= 0  # never worse than seasonal-naive where both are tested
         errors.append(missed(series, prediction))
-    assert sum(errors) / 3 < most, errors
+    assert sum(errors) / 3 < max_error, errors
 
 
 @pytest.mark.slow

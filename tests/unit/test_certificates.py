@@ -86,9 +86,11 @@ def test_certificates_that_kubeadm_renews_are_due_before_they_expire() -> None:
     assert [item.name for item in certificates.expired(issued, NOW)] == ["admin.conf"]
 
 
-def evaluate_link(link: str, settings: dict[str, object] | None = None, **other: object) -> Finding:
+def evaluate_link(
+    link: str, settings: dict[str, object] | None = None, **fields: object
+) -> Finding:
     findings = checks.evaluate(
-        evidence(control_planes=(control_plane(**other),)), parse_settings(settings or {})
+        evidence(control_planes=(control_plane(**fields),)), parse_settings(settings or {})
     )
     return next(item for item in findings if item.link == link)
 

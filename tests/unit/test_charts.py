@@ -47,8 +47,8 @@ def unknown(values: Any, schema: dict[str, Any], path: str = "") -> Iterator[str
 
 def test_the_walker_finds_what_is_wrong() -> None:
     schema = json_schema("gpu-operator")
-    wrong = {"driver": {"enabled": "no"}, "operator": {"defaultRuntime": "docker"}}
-    assert list(unknown(wrong, schema)) == [
+    wrong_values = {"driver": {"enabled": "no"}, "operator": {"defaultRuntime": "docker"}}
+    assert list(unknown(wrong_values, schema)) == [
         "/driver/enabled is str, not boolean",
         "/operator/defaultRuntime",
     ]

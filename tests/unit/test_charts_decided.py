@@ -23,13 +23,13 @@ def refusals(data: dict[str, Any]) -> list[Problem]:
     return []
 
 
-def operator(values: dict[str, Any], **other: Any) -> dict[str, Any]:
-    of_operator = other.pop("gpu_operator", {})
-    return {"gpu_operator": {**of_operator, "values": values}, **other}
+def operator(values: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    of_operator = fields.pop("gpu_operator", {})
+    return {"gpu_operator": {**of_operator, "values": values}, **fields}
 
 
-def stack(spec: dict[str, Any], **other: Any) -> dict[str, Any]:
-    return {"monitoring": {**other, "values": {"prometheus": {"prometheusSpec": spec}}}}
+def stack(spec: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"monitoring": {**fields, "values": {"prometheus": {"prometheusSpec": spec}}}}
 
 
 @pytest.mark.parametrize(

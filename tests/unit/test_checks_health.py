@@ -18,7 +18,7 @@ from gpuboot.verify.firing_alerts import FiringAlert
 from tests.unit.evidence import evidence, host, metrics, of, scrape, uuid
 
 SETTINGS = parse_settings({})
-GPU, OTHER = uuid("gpu1", 0), uuid("gpu1", 1)
+GPU, SECOND_GPU = uuid("gpu1", 0), uuid("gpu1", 1)
 BLANK_VALUE = 9223372036854775794
 
 
@@ -33,7 +33,7 @@ def gpu1_findings(answer: ExporterScrape, *alerts: FiringAlert) -> list[Finding]
     return [item for item in chain.evaluate(observed, SETTINGS) if item.node == "gpu1"]
 
 
-def alert(**other: str) -> FiringAlert:
+def alert(**labels: str) -> FiringAlert:
     plain = {
         "name": "GPUXidFatal",
         "severity": "critical",
@@ -46,14 +46,14 @@ def alert(**other: str) -> FiringAlert:
         "description": "",
         "runbook": "",
     }
-    return FiringAlert(**{**plain, **other})
+    return FiringAlert(**{**plain, **labels})
 
 
 WELL = (
     'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{UUID="{}"}} 0',
     'DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{UUID="{}"}} 1',
     'DCGM_EXP_GPU_HEALTH_STATUS{{UUID="{}",health_watch="MEM",health_error_code="DCGM_FR_OK"}} 0',
-    f'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{{{UUID="{OTHER}"}}}} 0',
+    f'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{{{UUID="{SECOND_GPU}"}}}} 0',
 )
 FAULTS = {
     'DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{UUID="{}"}} 2': (
@@ -87,7 +87,7 @@ NEAR = (
 def test_a_sound_gpu_passes() -> None:
     findings = gpu1_findings(page(*WELL))
     assert {item.status for item in of(findings, "pass", "health")} == {"pass"}
-    assert {item.gpu_uuid for item in of(findings, "pass", "health")} == {GPU, OTHER}
+    assert {item.gpu_uuid for item in of(findings, "pass", "health")} == {GPU, SECOND_GPU}
 
 
 @pytest.mark.parametrize("line", FAULTS)
@@ -117,20 +117,20 @@ def test_two_faults_are_both_said_and_the_graver_one_s_remedy() -> None:
 def test_a_critical_alert_that_asks_for_a_repair_counts_others_do_not() -> None:
     (failed,) = of(gpu1_findings(page(*WELL), alert()), "fail", "health")
     assert "alert GPUXidFatal fires" in failed.detail
-    for other in (
+    for page_text in (
         alert(severity="warning"),
         alert(action="none"),
         alert(action="investigate"),
         alert(gpu_uuid="GPU-0"),
     ):
-        assert not of(gpu1_findings(page(*WELL), other), "fail", "health")
+        assert not of(gpu1_findings(page(*WELL), page_text), "fail", "health")
     (failed,) = of(gpu1_findings(page(*WELL), alert(action="replace")), "fail", "health")
     assert "replaced" in failed.remedy
 
 
 def test_a_gpu_without_values_is_unknown_and_an_exporter_without_them_has_no_such_link() -> None:
     (unknown,) = of(gpu1_findings(page(*WELL[:3])), "unknown", "health")
-    assert unknown.gpu_uuid == OTHER
+    assert unknown.gpu_uuid == SECOND_GPU
     findings = gpu1_findings(replace(page(), names=frozenset({"DCGM_FI_DEV_GPU_TEMP"})))
     assert not [item for item in findings if item.link == "health"]
 
@@ -138,7 +138,7 @@ def test_a_gpu_without_values_is_unknown_and_an_exporter_without_them_has_no_suc
 def test_it_is_not_reached_where_the_exporter_does_not_answer() -> None:
     answer = replace(scrape("gpu1", 2), error="connection refused", names=frozenset(), health=())
     findings = of(gpu1_findings(answer), "not_covered", "health")
-    assert {item.gpu_uuid for item in findings} == {GPU, OTHER}
+    assert {item.gpu_uuid for item in findings} == {GPU, SECOND_GPU}
 
 
 def test_every_sign_is_collected_unless_a_site_has_its_own_list() -> None:
@@ -171,10 +171,10 @@ def verdicts(
     )
 
 
-def answer_of(check: str, *failing: str, **other: Any) -> DcgmAnswer:
+def answer_of(check: str, *failing: str, **fields: Any) -> DcgmAnswer:
     component = {"health": "MEM", "diag": "software"}[check]
     plain = DcgmAnswer(check=check, age_s=200, verdicts=verdicts(component, *failing))
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
 DCGM_ANSWERS = (answer_of("health"), answer_of("diag"))
@@ -206,9 +206,9 @@ def test_a_gpu_that_the_host_engine_finds_well_passes() -> None:
     ],
 )
 def test_what_the_host_engine_fails_fails_its_gpu(check: str, detail: str, remedy: str) -> None:
-    other = answer_of("diag" if check == "health" else "health")
-    findings = judged_with((answer_of(check, GPU), other))
-    assert {item.gpu_uuid: item.status for item in findings} == {GPU: "fail", OTHER: "pass"}
+    passing_answer = answer_of("diag" if check == "health" else "health")
+    findings = judged_with((answer_of(check, GPU), passing_answer))
+    assert {item.gpu_uuid: item.status for item in findings} == {GPU: "fail", SECOND_GPU: "pass"}
     (failed,) = of(findings, "fail", "health")
     assert detail in failed.detail
     assert remedy in failed.remedy
@@ -263,7 +263,7 @@ def test_without_the_setting_it_is_not_asked() -> None:
 
 
 def test_it_is_enough_where_a_site_collects_no_value_of_health() -> None:
-    few = page('DCGM_FI_DEV_GPU_TEMP{{UUID="{}"}} 40')
-    assert {item.status for item in judged_with(DCGM_ANSWERS, few)} == {"pass"}
-    findings = judged_with((answer_of("health", GPU), answer_of("diag")), few)
+    page_text = page('DCGM_FI_DEV_GPU_TEMP{{UUID="{}"}} 40')
+    assert {item.status for item in judged_with(DCGM_ANSWERS, page_text)} == {"pass"}
+    findings = judged_with((answer_of("health", GPU), answer_of("diag")), page_text)
     assert [item.gpu_uuid for item in of(findings, "fail", "health")] == [GPU]

@@ -103,7 +103,7 @@ def test_a_slice_that_the_exporter_lacks_fails_for_its_mig_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "left", "status"),
+    ("devices", "omitted_slice", "status"),
     [
         ("g:4", "7", "not_covered"),  # whole GPUs by number, and no slice
         ("g:0-3", "", "not_covered"),
@@ -115,11 +115,11 @@ def test_a_slice_that_the_exporter_lacks_fails_for_its_mig_device() -> None:
     ],
 )
 def test_what_the_exporter_was_told_to_leave_out_is_not_covered(
-    devices: str, left: str, status: str
+    devices: str, omitted_slice: str, status: str
 ) -> None:
     """It had no series, and failed; the two cards are 2 (cut) and 4 (whole)."""
     observed = evidence(machine())
-    remaining = tuple(r for r in observed.metrics.exporters[0].readings if r.slice != left)
+    remaining = tuple(r for r in observed.metrics.exporters[0].readings if r.slice != omitted_slice)
     findings = evaluate(with_series(observed, remaining), replace(LIMITS, devices=devices))
     not_passed = {item.link: item.status for item in findings if item.status != "pass"}
     assert not_passed["exporter"] == not_passed["prometheus"] == status

@@ -74,24 +74,24 @@ OWN_RULES = (
 )
 
 
-def observed_evidence(**other: Any) -> Evidence:
+def observed_evidence(**fields: Any) -> Evidence:
     """Evidence in which all is as it should be, but for what is given."""
     observed_metrics = metrics(
-        rules=other.pop(
+        rules=fields.pop(
             "rules",
             (*OWN_RULES, Rule(name="Watchdog", health="ok", error="", group="general.rules")),
         ),
-        targets=other.pop("targets", (Target(job="kube-state-metrics", node="", health="up"),)),
-        alertmanager_config=other.pop("config", yaml.safe_dump(RUNNING)),
-        errors=other.pop("errors", {}),
-        alertmanager_ready=other.pop("ready", True),
+        targets=fields.pop("targets", (Target(job="kube-state-metrics", node="", health="up"),)),
+        alertmanager_config=fields.pop("config", yaml.safe_dump(RUNNING)),
+        errors=fields.pop("errors", {}),
+        alertmanager_ready=fields.pop("ready", True),
     )
     plain = evidence(metrics=observed_metrics, expected_objects=EXPECTED, observed_objects=OBSERVED)
-    return replace(plain, **other)
+    return replace(plain, **fields)
 
 
-def evaluate_objects(**other: Any) -> list[Finding]:
-    return monitoring_objects.evaluate(observed_evidence(**other))
+def evaluate_objects(**fields: Any) -> list[Finding]:
+    return monitoring_objects.evaluate(observed_evidence(**fields))
 
 
 def test_all_is_well() -> None:

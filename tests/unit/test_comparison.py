@@ -27,8 +27,8 @@ def test_verdict_findings_and_versions() -> None:
 def test_gpus_that_came_went_and_moved() -> None:
     before = report(evidence())
     first, second, *remaining = before.gpus
-    other = replace(second, uuid="GPU-new")
-    now = replace(before, gpus=(replace(first, node="gpu9"), other, *remaining))
+    new_gpu = replace(second, uuid="GPU-new")
+    now = replace(before, gpus=(replace(first, node="gpu9"), new_gpu, *remaining))
     lines = differences(before, now)
     assert f"{second.uuid} of gpu1 ({second.pci}) is not there any more" in lines
     assert f"GPU-new is new, on gpu1 ({second.pci})" in lines

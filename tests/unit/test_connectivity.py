@@ -84,38 +84,42 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setattr(time, "sleep", waits.append)
     monkeypatch.setattr(logger, "info", messages.append)
 
-    def ask(*answers: dict[str, list[str]], pauses: tuple[int, ...] = PAUSES_S) -> list[Problem]:
-        left = list(answers)
+    def check_connectivity(
+        *answers: dict[str, list[str]], pauses: tuple[int, ...] = PAUSES_S
+    ) -> list[Problem]:
+        remaining_answers = list(answers)
         monkeypatch.setattr(
             preflight,
             "_without_answer",
-            lambda run, predicate: left.pop(0) if len(left) > 1 else left[0],
+            lambda run, predicate: (
+                remaining_answers.pop(0) if len(remaining_answers) > 1 else remaining_answers[0]
+            ),
         )
         run = SimpleNamespace(nodes=[LEADER, GPU], states={"gpu1": 1}, settings=parse_settings({}))
         return preflight._unreachable(cast(Run, run), pauses)
 
-    return ask, waits, messages
+    return check_connectivity, waits, messages
 
 
 SILENT = {"gpu1": ["nvcr.io:443"]}
 
 
 def test_a_place_that_comes_back_is_waited_for(site: Site) -> None:
-    ask, waits, messages = site
-    assert ask(SILENT, SILENT, {}) == []
+    check_connectivity, waits, messages = site
+    assert check_connectivity(SILENT, SILENT, {}) == []
     assert waits == [1, 2]
     assert messages[0] == "waiting for nvcr.io:443: no answer to 1 hosts (again in 1 s)"
 
 
 def test_a_place_that_stays_silent_is_a_problem_after_a_minute(site: Site) -> None:
-    ask, waits, _ = site
-    assert len(ask(SILENT)) == 1
+    check_connectivity, waits, _ = site
+    assert len(check_connectivity(SILENT)) == 1
     assert waits == list(PAUSES_S)
 
 
 def test_nobody_waits_where_the_run_cannot_start_anyway(site: Site) -> None:
-    ask, waits, _ = site
-    assert len(ask(SILENT, pauses=())) == 1
+    check_connectivity, waits, _ = site
+    assert len(check_connectivity(SILENT, pauses=())) == 1
     assert waits == []
 
 

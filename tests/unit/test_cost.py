@@ -134,8 +134,8 @@ def test_gaps_are_unknown_and_broken_or_closed_is_unavailable() -> None:
 
 
 def test_a_lost_node_stays_installed_by_the_inventory_s_promise() -> None:
-    other = MadeNode("gpu2", 8)
-    history = answers(NODE, other)
+    second_node = MadeNode("gpu2", 8)
+    history = answers(NODE, second_node)
     lost_from = history.window.start + 3600
     query_names = ("reported", "capacity", "free", "closed", "cards", "devices", "seen")
     series = dict(history.series)
@@ -268,8 +268,8 @@ def test_files_of_teams(tmp_path: Path) -> None:
     text = tmp_path / "teams.yaml"
     text.write_text("ml: research\n")
     assert read_mapping(text) == {"ml": "research"}
-    for wrong in ("- ml\n", "ml: 5\n", "ml: {\n"):
-        text.write_text(wrong)
+    for wrong_text in ("- ml\n", "ml: 5\n", "ml: {\n"):
+        text.write_text(wrong_text)
         with pytest.raises(CostError, match="remedy: a YAML or JSON file"):
             read_mapping(text)
     table.write_text("a,b\n")
@@ -286,8 +286,8 @@ def test_prices_of_the_command_line() -> None:
     check_models([f"{A100}=1", "*=1"], [A100])
     with pytest.raises(CostError, match=f"no GPU of this model\n    remedy: one of: {A100}"):
         check_models([f"{H100}=1"], [A100])
-    for wrong in ("3", "=3", "A=-1", "A=many", "A=inf"):
+    for wrong_price in ("3", "=3", "A=-1", "A=many", "A=inf"):
         with pytest.raises(CostError, match="is no price"):
-            with_options(PRICES, [wrong], None, None)
+            with_options(PRICES, [wrong_price], None, None)
     with pytest.raises(CostError, match="no policy 'fair'"):
         Shared("fair")

@@ -226,8 +226,9 @@ def test_a_question_knows_the_settings_of_its_site() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"time_zone": "Mars"}, {"pue": 0.5}, {"energy_kwh": -1}, {"unavailable": "fair"}]
+    "wrong_settings",
+    [{"time_zone": "Mars"}, {"pue": 0.5}, {"energy_kwh": -1}, {"unavailable": "fair"}],
 )
-def test_settings_that_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        parse_settings({"cost": wrong})
+def test_settings_that_are_refused(wrong_settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong_settings))):
+        parse_settings({"cost": wrong_settings})

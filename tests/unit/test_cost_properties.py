@@ -36,7 +36,7 @@ LAYOUTS = (
     # slices of compute and memory add up to 15/14 of a card, so each counts 14/15
     {"1g.10gb": (2, 2 / 15), "2g.20gb": (1, 4 / 15), "3g.40gb": (1, 7 / 15)},
 )
-few = settings(
+fast_settings = settings(
     max_examples=40, deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
@@ -84,7 +84,7 @@ def clusters(draw: st.DrawFn) -> MadeCluster:
         base = MadeCluster(drawn_nodes, tuple(pods))
         fits = all(
             base.units_held(node, resource, minute) + pod.units <= units
-            for minute in {*pod.minutes[:1], *(other.minutes[0] for other in pods)}
+            for minute in {*pod.minutes[:1], *(neighbour.minutes[0] for neighbour in pods)}
             if minute in pod.minutes
         )  # fmt: skip
         if pod.minutes and fits:
@@ -117,7 +117,7 @@ def _with_a_lost_card(layout: int, card_lost: range) -> MadeCluster:
     return MadeCluster((node,), (MadePod("ml", "pod-0", "gpu1", resource, 1, range(1)),), HOURS)
 
 
-@few
+@fast_settings
 @example(_with_a_lost_card(0, range(1)), "even")
 @example(_with_a_lost_card(4, range(31, 121)), "even")
 @given(clusters(), st.sampled_from(["even", "allocated", "quota"]))

@@ -23,7 +23,7 @@ from lab.dashboard_preview.panels import panels
 from tests.populations.model import Population
 from tests.populations.page import Page
 from tests.populations.table import POPULATIONS
-from tests.unit.test_dashboards_queries import ask
+from tests.unit.test_dashboards_queries import assert_samples
 
 NARROW = 800
 LETTER = 7.0  # px of a letter of a panel's title in Grafana, 14 px high
@@ -44,19 +44,23 @@ def exported(of: Population) -> dict[str, str]:
 def test_every_kind_of_gpu_can_be_chosen(name: str, of: Population, tmp_path: Path) -> None:
     values = {"node": {of.node}, "modelName": {of.model}, "gpu": {str(c.index) for c in of.cards}}
     expected = [(f'{{{name}="{value}"}}', 1.0) for value in sorted(values[name])]
-    ask(tmp_path, f"group by ({name}) ({VARIABLES[name].series})", exported(of), expected, "2m")
+    assert_samples(
+        tmp_path, f"group by ({name}) ({VARIABLES[name].series})", exported(of), expected, "2m"
+    )
 
 
 def test_a_promised_node_that_never_answered_can_be_chosen(tmp_path: Path) -> None:
     series = {'node:gpu_expected:count{node="a"}': "8x5"}
     expr = f"group by (node) ({VARIABLES['node'].series})"
-    ask(tmp_path, expr, series, [('{node="a"}', 1.0)], "2m")
+    assert_samples(tmp_path, expr, series, [('{node="a"}', 1.0)], "2m")
 
 
 def test_gpus_of_vgpu_guests_have_their_price(tmp_path: Path) -> None:
     guest = POPULATIONS["vgpu-guest"]
     series = exported(guest) | {f'gpu:price_per_hour{{modelName="{guest.model}"}}': "0.6x5"}
-    ask(tmp_path, gpu_hours.NODE_PRICE, series, [(f'{{node="{guest.node}"}}', 0.6)], "2m")
+    assert_samples(
+        tmp_path, gpu_hours.NODE_PRICE, series, [(f'{{node="{guest.node}"}}', 0.6)], "2m"
+    )
 
 
 def nodes(**closed: dict[str, str]) -> dict[str, str]:
@@ -97,7 +101,7 @@ def test_a_closed_node_stands_among_the_free_gpus_with_none_and_why(
     displayed["{{node}}"] = [('{node="a"}', 6.0), ('{node="c"}', 6.0)]
     assert f"{{{{node}}}} ({reason})" in displayed
     for query in node_states.FREE_BY_NODE.queries:
-        ask(tmp_path, query.expr, nodes(b=CLOSED[reason]), displayed[query.legend], "2m")
+        assert_samples(tmp_path, query.expr, nodes(b=CLOSED[reason]), displayed[query.legend], "2m")
 
 
 @pytest.mark.parametrize("reason", CLOSED)
@@ -105,8 +109,8 @@ def test_a_closed_node_is_marked_in_the_table_of_nodes(reason: str, tmp_path: Pa
     (column,) = (c for c in cluster.NODE_TABLE.columns if c.title == "New pods")
     (state,) = (state for state in column.states if state.text == reason)
     expected = [('{node="a"}', 0.0), ('{node="b"}', float(state.value)), ('{node="c"}', 0.0)]
-    ask(tmp_path, column.expr, nodes(b=CLOSED[reason]), expected, "2m")
-    ask(
+    assert_samples(tmp_path, column.expr, nodes(b=CLOSED[reason]), expected, "2m")
+    assert_samples(
         tmp_path,
         node_states.CLOSED_NODES.expressions[0],
         nodes(b=CLOSED[reason]),
@@ -122,7 +126,7 @@ def test_a_taint_of_others_closes_no_node(tmp_path: Path) -> None:
         for key in ("nvidia.com/gpu", "team.example.com/a")
     }
     expr = node_states.CLOSED_NODES.expressions[0]
-    ask(tmp_path, expr, nodes(b=taints), [("{}", 0)], "2m")
+    assert_samples(tmp_path, expr, nodes(b=taints), [("{}", 0)], "2m")
 
 
 def shares(*gpus: tuple[float, float]) -> dict[str, str]:
@@ -141,8 +145,8 @@ def shares(*gpus: tuple[float, float]) -> dict[str, str]:
 @pytest.mark.parametrize("expr", [cluster.SM_AT_WORK, SM_NOW.expressions[0]])
 def test_idle_gpus_do_not_dilute_sm_activity(expr: str, tmp_path: Path) -> None:
     series = shares((0.98, 0.9), (0.6, 0.7), (0.01, 0.0), (0.0, 0.0))
-    ask(tmp_path, expr, series, [("{}", 0.8)], "2m")
-    ask(tmp_path, expr, shares((0.01, 0.0), (0.0, 0.0)), [], "2m")
+    assert_samples(tmp_path, expr, series, [("{}", 0.8)], "2m")
+    assert_samples(tmp_path, expr, shares((0.01, 0.0), (0.0, 0.0)), [], "2m")
 
 
 def test_means_of_gpus_at_work_say_idle_where_none_works() -> None:

@@ -19,7 +19,7 @@ VARIABLES = dict.fromkeys(("node", "gpu", "modelName", "profile", "namespace", "
 GPU = 'node="n",UUID="u",gpu="0",modelName="m"'
 
 
-def ask(
+def assert_samples(
     tmp_path: Path, expr: str, series: dict[str, str], expected: list[tuple[str, float]], at: str
 ) -> None:
     """promtool must find just these samples. + series: name -> values in promtool's notation"""
@@ -142,7 +142,7 @@ ALL_IDLE = dict.fromkeys(BUSY, 0.0)
 def test_what_limits_a_gpu(expected: State, shares: dict[str, float], tmp_path: Path) -> None:
     labels = '{node="n", gpu="0"}'
     expr = classify.classification()
-    ask(tmp_path, expr, gpu(**shares), [(labels, expected.value)], "15m")
+    assert_samples(tmp_path, expr, gpu(**shares), [(labels, expected.value)], "15m")
 
 
 def test_a_full_pcie_link_is_suspected_to_starve_the_gpu(tmp_path: Path) -> None:
@@ -152,7 +152,9 @@ def test_a_full_pcie_link_is_suspected_to_starve_the_gpu(tmp_path: Path) -> None
         f"DCGM_FI_PROF_PCIE_RX_BYTES{{{GPU}}}": "20000000000x20",
     }
     labels = '{node="n", gpu="0"}'
-    ask(tmp_path, classify.classification(), series, [(labels, classify.INPUT.value)], "15m")
+    assert_samples(
+        tmp_path, classify.classification(), series, [(labels, classify.INPUT.value)], "15m"
+    )
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,9 @@ def test_a_full_pcie_link_is_suspected_to_starve_the_gpu(tmp_path: Path) -> None
 )
 def test_the_gravest_reason_for_low_clocks(mask: int, expected: int, tmp_path: Path) -> None:
     series = {f"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{{GPU}}}": f"{mask}x20"}
-    ask(tmp_path, node.throttle_expr(), series, [('{node="n", gpu="0"}', expected)], "5m")
+    assert_samples(
+        tmp_path, node.throttle_expr(), series, [('{node="n", gpu="0"}', expected)], "5m"
+    )
 
 
 def requested(pod: str, resource: str, values: str) -> dict[str, str]:
@@ -180,7 +184,7 @@ def requested(pod: str, resource: str, values: str) -> dict[str, str]:
 def test_hours_are_counted_and_not_a_mean_stretched_over_the_day(tmp_path: Path) -> None:
     """A pod that held two GPUs for ten minutes of the hour held a third of a GPU hour."""
     series = requested("short", "nvidia_com_gpu", "_x30 2x9 stale")
-    ask(tmp_path, gpu_hours.hours(gpu_hours.HELD_GPUS), series, [("{}", 20 / 60)], "60m")
+    assert_samples(tmp_path, gpu_hours.hours(gpu_hours.HELD_GPUS), series, [("{}", 20 / 60)], "60m")
 
 
 def test_a_mig_instance_counts_as_its_share(tmp_path: Path) -> None:
@@ -190,7 +194,7 @@ def test_a_mig_instance_counts_as_its_share(tmp_path: Path) -> None:
     series |= requested("half", "nvidia_com_mig_3g_40gb", ten_minutes)
     expr = f"round(1000 * {gpu_hours.hours(gpu_hours.HELD_GPUS, 'namespace')})"
     expected = round(1000 * (1 + 1 / 7 + 1 / 2) / 6)
-    ask(tmp_path, expr, series, [('{namespace="a"}', expected)], "60m")
+    assert_samples(tmp_path, expr, series, [('{namespace="a"}', expected)], "60m")
 
 
 def test_shares_are_those_of_a_report_of_costs() -> None:
@@ -210,7 +214,7 @@ def test_a_time_slice_is_a_part_of_a_gpu(tmp_path: Path) -> None:
         'node:gpu_visible:count{node="n"}': "2x60",
     }
     expr = f"round(1000 * {gpu_hours.hours(gpu_hours.HELD_GPUS)})"
-    ask(tmp_path, expr, series, [("{}", round(1000 / 4 / 6))], "60m")
+    assert_samples(tmp_path, expr, series, [("{}", round(1000 / 4 / 6))], "60m")
 
 
 def test_pods_that_share_a_gpu_share_its_activity(tmp_path: Path) -> None:
@@ -220,7 +224,7 @@ def test_pods_that_share_a_gpu_share_its_activity(tmp_path: Path) -> None:
     }
     expected = [(f'{{namespace="a", pod="{pod}"}}', float(round(400 / 6))) for pod in "xy"]
     expr = f"round(1000 * {gpu_hours.hours(gpu_hours.USED, 'namespace, pod')})"
-    ask(tmp_path, expr, series, expected, "60m")
+    assert_samples(tmp_path, expr, series, expected, "60m")
 
 
 def test_the_largest_job_fits_one_schedulable_node(tmp_path: Path) -> None:
@@ -237,7 +241,7 @@ def test_the_largest_job_fits_one_schedulable_node(tmp_path: Path) -> None:
         'kube_node_spec_unschedulable{node="c"}': "1x5",
     }
     (panel,) = (p for p in cluster.CAPACITY if p.title == "Largest job")
-    ask(tmp_path, panel.expressions[0], series, [("{}", 3)], "3m")
+    assert_samples(tmp_path, panel.expressions[0], series, [("{}", 3)], "3m")
 
 
 def test_a_node_whose_exporter_is_gone_misses_all_its_gpus(tmp_path: Path) -> None:
@@ -247,4 +251,4 @@ def test_a_node_whose_exporter_is_gone_misses_all_its_gpus(tmp_path: Path) -> No
         'node:gpu_expected:count{node="b"}': "4x5",
     }
     (panel,) = (p for p in cluster.CAPACITY if p.title == "Missing")
-    ask(tmp_path, panel.expressions[0], series, [("{}", 5)], "3m")
+    assert_samples(tmp_path, panel.expressions[0], series, [("{}", 5)], "3m")

@@ -98,9 +98,9 @@ def test_config_maps_are_what_the_sidecar_looks_for() -> None:
 def test_what_needs_repair_counts_what_is_to_be_replaced() -> None:
     """A GPU to be replaced is among those that need repair: the two come from the same alerts."""
     (repair,), (replaced,) = titled("Need repair"), titled("Replace")
-    repair_expr, least = (panel["targets"][0]["expr"] for panel in (repair, replaced))
-    assert 'gpu_action=~"replace"' in least
-    assert repair_expr == least.replace('"replace"', '"drain|reset|reboot|replace"')
+    repair_expr, replace_expr = (panel["targets"][0]["expr"] for panel in (repair, replaced))
+    assert 'gpu_action=~"replace"' in replace_expr
+    assert repair_expr == replace_expr.replace('"replace"', '"drain|reset|reboot|replace"')
 
 
 def test_firing_alerts_tell_the_action_and_lead_to_the_runbook() -> None:

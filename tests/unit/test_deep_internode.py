@@ -46,7 +46,7 @@ def answered(first: str, second: str, output: str = "", **fields: Any) -> PairAn
 
 
 def findings_by_node(
-    *pair_answers: PairAnswer, nodes: int = 2, least: float | None = None, model: str = H100
+    *pair_answers: PairAnswer, nodes: int = 2, threshold: float | None = None, model: str = H100
 ) -> dict[str, Finding]:
     names = list(ADDRESSES)[:nodes]
     answers = DeepAnswers(
@@ -54,7 +54,7 @@ def findings_by_node(
         pairs={answer.nodes: answer for answer in pair_answers},
     )
     hosts = [host(name, model) for name in names]
-    return {item.node: item for item in internode.evaluate(hosts, answers, least)}
+    return {item.node: item for item in internode.evaluate(hosts, answers, threshold)}
 
 
 def ring(**slow: float) -> list[PairAnswer]:
@@ -123,15 +123,15 @@ def test_nor_with_another_model() -> None:
 
 def test_a_site_s_own_limit_comes_first() -> None:
     over: dict[str, Any] = {"adapters": 0, "busbw": 11.2}
-    assert findings_by_node(answered("n1", "n2", **over), least=10)["n1"].status == "pass"
-    below = findings_by_node(answered("n1", "n2", **over), least=12)["n1"]
+    assert findings_by_node(answered("n1", "n2", **over), threshold=10)["n1"].status == "pass"
+    below = findings_by_node(answered("n1", "n2", **over), threshold=12)["n1"]
     assert below.status == "fail"
     assert "below 12 (verify.deep.internode.least_gbps)" in below.detail
-    assert findings_by_node(answered("n1", "n2", busbw=300.0), least=250)["n1"].status == "pass"
+    assert findings_by_node(answered("n1", "n2", busbw=300.0), threshold=250)["n1"].status == "pass"
 
 
 def test_wrong_values_fail_however_fast_they_come() -> None:
-    findings = findings_by_node(answered("n1", "n2", wrong=3), least=1)
+    findings = findings_by_node(answered("n1", "n2", wrong_values=3), threshold=1)
     assert findings["n1"].status == "fail"
     assert "6 values of the sum are wrong" in findings["n1"].detail
 
@@ -186,8 +186,8 @@ def test_what_is_empty_cut_off_or_none_of_it_never_passes(output: str) -> None:
 
 
 def test_a_table_of_an_old_version_is_judged_by_its_figure() -> None:
-    assert findings_by_node(answered("n1", "n2", printed.OLD), least=20)["n1"].status == "pass"
-    assert findings_by_node(answered("n1", "n2", printed.OLD), least=25)["n1"].status == "fail"
+    assert findings_by_node(answered("n1", "n2", printed.OLD), threshold=20)["n1"].status == "pass"
+    assert findings_by_node(answered("n1", "n2", printed.OLD), threshold=25)["n1"].status == "fail"
 
 
 @pytest.mark.parametrize(

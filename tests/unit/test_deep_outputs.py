@@ -25,7 +25,7 @@ def test_a_table_of_an_old_version_has_errors_instead_of_counts() -> None:
 
 
 def test_wrong_values_are_counted() -> None:
-    result = nccl_tests.parse(printed.nccl(wrong=25))
+    result = nccl_tests.parse(printed.nccl(wrong_values=25))
     assert result.wrong == 25
     assert result.largest is not None
     assert result.largest.wrong == 50
@@ -184,7 +184,7 @@ def test_a_limit_below_the_model_s_own_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "peer", "expected"),
+    ("samples", "peer", "expected"),
     [
         ({}, {"clock": 1980}, ""),
         ({"clock": 1500}, {"clock": 1980},
@@ -195,9 +195,9 @@ def test_a_limit_below_the_model_s_own_is_told() -> None:
     ],
 )  # fmt: skip
 def test_gpus_of_a_model_are_compared(
-    own: dict[str, object], peer: dict[str, object], expected: str
+    samples: dict[str, object], peer: dict[str, object], expected: str
 ) -> None:
-    assert load.apart(load.parse(smi(**own)), load.parse(smi(**peer))) == expected
+    assert load.apart(load.parse(smi(**samples)), load.parse(smi(**peer))) == expected
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class FakeSession:
     at_once: int = 0
     changes: list[str] = field(default_factory=list)
 
-    def keep(self, secret: dict[str, Any]) -> None:
+    def create_secret(self, secret: dict[str, Any]) -> None:
         self.changes.append(f"+{secret['metadata']['name']}")
 
     def create(self, pods: list[dict[str, Any]]) -> None:
@@ -40,17 +40,19 @@ class FakeSession:
             script = pod["spec"]["containers"][0]["command"][2]
             self.running[pod["metadata"]["name"]] = LOOKS if "mpirun --allow" in script else -1
             self.changes.append(f"+{pod['metadata']['name']}")
-        self.at_once = max(self.at_once, sum(left >= 0 for left in self.running.values()))
+        self.at_once = max(self.at_once, sum(polls >= 0 for polls in self.running.values()))
 
     def delete(self, pod: str) -> None:
         del self.running[pod]
         self.changes.append(f"-{pod}")
 
     def wait(self, seconds: float) -> None:
-        self.running = {pod: left - 1 if left > 0 else left for pod, left in self.running.items()}
+        self.running = {
+            pod: polls - 1 if polls > 0 else polls for pod, polls in self.running.items()
+        }
 
     def pods(self) -> Mapping[str, Any]:
-        return {pod: self._pod(left) for pod, left in self.running.items()}
+        return {pod: self._pod(polls) for pod, polls in self.running.items()}
 
     def log(self, pod: str, container: str) -> str:
         return f"{EXIT}0" if self.running[pod] == 0 else ""
@@ -59,8 +61,8 @@ class FakeSession:
         return f"{printed.between({'a': 8, 'b': 8})}\n{EXIT}0\n"
 
     @staticmethod
-    def _pod(left: int) -> dict[str, Any]:
-        word = "terminated" if left == 0 else "running"
+    def _pod(polls: int) -> dict[str, Any]:
+        word = "terminated" if polls == 0 else "running"
         states = [{"name": CONTAINER, "state": {word: {}}}]
         return {"status": {"podIP": "10.0.0.1", "containerStatuses": states}}
 

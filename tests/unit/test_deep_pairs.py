@@ -33,8 +33,14 @@ ADDRESS = "10.244.2.7"
 
 
 def settings(timeout_s: int = 600, **deep: Any) -> Settings:
-    own = {"image": "mine/nccl-tests:1", "timeout_s": timeout_s, **deep.pop("internode", {})}
-    return parse_settings({"verify": {"timeout_s": 10, "deep": {"internode": own, **deep}}})
+    internode_settings = {
+        "image": "mine/nccl-tests:1",
+        "timeout_s": timeout_s,
+        **deep.pop("internode", {}),
+    }
+    return parse_settings(
+        {"verify": {"timeout_s": 10, "deep": {"internode": internode_settings, **deep}}}
+    )
 
 
 @dataclass
@@ -97,9 +103,10 @@ def answers_of(
     )
 
 
-def statuses(answers: DeepAnswers, least: float | None = 100.0) -> dict[str, tuple[str, str]]:
+def statuses(answers: DeepAnswers, threshold: float | None = 100.0) -> dict[str, tuple[str, str]]:
     return {
-        item.node: (item.status, item.detail) for item in internode.evaluate(HOSTS, answers, least)
+        item.node: (item.status, item.detail)
+        for item in internode.evaluate(HOSTS, answers, threshold)
     }
 
 
@@ -237,9 +244,9 @@ def test_what_was_found_before_is_not_tried_again(tmp_path: Path) -> None:
     second_cluster = PairCluster()
     assert answers_of(second_cluster, previous=previous) == first
     assert second_cluster.created == []
-    other = {PAIR: replace(first.pairs[PAIR], uuids=("GPU-old",))}
+    replaced_answers = {PAIR: replace(first.pairs[PAIR], uuids=("GPU-old",))}
     hung = {PAIR: replace(first.pairs[PAIR], answer=Answer(ended="hung"))}
-    for changed in (other, hung):
+    for changed in (replaced_answers, hung):
         retried = PairCluster()
         answers_of(retried, previous=DeepAnswers(nodes=previous.nodes, pairs=changed))
         assert len(retried.between()) == 2

@@ -33,18 +33,18 @@ def settings(**deep: Any) -> Settings:
 @dataclass
 class DeepCluster(FakeCluster):
     """+ hanging, unpullable: (node, test) that never ends, or never starts
-    + order: (node, test) as they were asked for; most: pods at once
+    + order: (node, test) as they were asked for; peak_pods: pods at once
     """
 
     hanging: set[tuple[str, str]] = field(default_factory=set)
     unpullable: set[tuple[str, str]] = field(default_factory=set)
     order: list[tuple[str, str]] = field(default_factory=list)
-    most: int = 0
+    peak_pods: int = 0
 
     def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
         created_pod = super()._create_pod(body)
         self.order.append(self._of(body["metadata"]["name"]))
-        self.most = max(self.most, len(self.pods))
+        self.peak_pods = max(self.peak_pods, len(self.pods))
         return created_pod
 
     @staticmethod
@@ -88,10 +88,10 @@ def answers_of(
     messages: list[str] | None = None,
 ) -> Mapping[str, NodeAnswers]:
     lines: list[str] = [] if messages is None else messages
-    keep: list[NodeAnswers | PairAnswer] = [] if saved_answers is None else saved_answers
+    results: list[NodeAnswers | PairAnswer] = [] if saved_answers is None else saved_answers
     return runner.run_tests(
         cast(Cluster, cluster), hosts, configured or settings(), lines.append,
-        lambda name: "", keep.append, previous or DeepAnswers(),
+        lambda name: "", results.append, previous or DeepAnswers(),
     ).nodes  # fmt: skip
 
 
@@ -110,7 +110,7 @@ def test_each_node_is_tested_one_test_after_the_other_and_nothing_is_left() -> N
     assert [step for node, step in cluster.order if node == "gpu1"] == [
         "diag", "bandwidth", "collective"
     ]  # fmt: skip
-    assert cluster.most == len(SIZES)
+    assert cluster.peak_pods == len(SIZES)
     assert (cluster.pods, cluster.lease) == ({}, None)
     assert set(cluster.namespaces.values()) == {"Terminating"}
     assert {answer.node for answer in saved_answers if isinstance(answer, NodeAnswers)} == set(
@@ -129,7 +129,7 @@ def test_each_node_is_tested_one_test_after_the_other_and_nothing_is_left() -> N
 def test_no_more_nodes_at_once_than_are_wanted() -> None:
     cluster = DeepCluster()
     answers_of(cluster, settings(parallel=1))
-    assert cluster.most == 1
+    assert cluster.peak_pods == 1
     assert len(cluster.order) == 6
 
 
@@ -249,10 +249,10 @@ def test_nodes_that_cannot_be_tested_say_why(change: dict[str, Any], reason: str
 
 
 def test_another_verification_is_waited_for_and_then_not_disturbed() -> None:
-    other = {
+    foreign_lease = {
         "spec": {"holderIdentity": "gpuboot-verify-other", "renewTime": "2999-01-01T00:00:00Z"}
     }
-    cluster = DeepCluster(lease=other)
+    cluster = DeepCluster(lease=foreign_lease)
     answers_by_node = answers_of(cluster)
     assert cluster.order == []
     assert "another verification" in answers_by_node["gpu1"].skipped

@@ -56,12 +56,12 @@ def findings_of(
     bandwidth: Answer | None = None,
     collective: Answer | None = None,
 ) -> list[Finding]:
-    other: dict[Step, Answer | None] = {
+    step_answers: dict[Step, Answer | None] = {
         "diag": diag, "bandwidth": bandwidth, "collective": collective
     }  # fmt: skip
     steps = {
         **answers.steps,
-        **{name: step_answer for name, step_answer in other.items() if step_answer},
+        **{name: step_answer for name, step_answer in step_answers.items() if step_answer},
     }
     return evaluate(machine or host(), replace(answers, steps=steps))
 
@@ -143,7 +143,7 @@ def test_copies_that_came_out_wrong_fail() -> None:
 
 
 def test_a_sum_that_is_wrong_is_worse_than_slow() -> None:
-    (item,) = of(findings_of(collective=make_answer(printed.nccl(wrong=3))), "collective")
+    (item,) = of(findings_of(collective=make_answer(printed.nccl(wrong_values=3))), "collective")
     assert item == (None, "fail", "6 values of the sum are wrong")
 
 

@@ -16,7 +16,7 @@ from gpuboot.cluster import stuck
 from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
 
 OPERATOR = Workload("Deployment", "mon", "op", 1, 1, True, "")
-OTHER = replace(OPERATOR, name="op-two", ready=0)
+SECOND_OPERATOR = replace(OPERATOR, name="op-two", ready=0)
 
 
 @pytest.fixture
@@ -39,11 +39,11 @@ def leader(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_only_this_one_is_waited_for(leader: Any) -> None:
-    assert leader(OPERATOR, OTHER) == (True, [])
+    assert leader(OPERATOR, SECOND_OPERATOR) == (True, [])
 
 
 def test_one_that_does_not_exist_ends_the_wait(leader: Any) -> None:
-    completed, [message] = leader(OTHER)
+    completed, [message] = leader(SECOND_OPERATOR)
     assert not completed
     assert "mon/op: it does not exist, and nothing makes it" in message
 

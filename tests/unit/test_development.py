@@ -99,8 +99,16 @@ def test_every_phase_is_described() -> None:
 
 def test_the_host_layers_are_phases_of_the_site() -> None:
     layers = called_phases("host_layers.py")
-    own = {"preflight", "base", "node_upgrades", "drivers", "dcgm", "runtime", "kubernetes"}
-    assert own == layers < called_phases("site.py")
+    expected_layers = {
+        "preflight",
+        "base",
+        "node_upgrades",
+        "drivers",
+        "dcgm",
+        "runtime",
+        "kubernetes",
+    }
+    assert expected_layers == layers < called_phases("site.py")
 
 
 def settings(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:

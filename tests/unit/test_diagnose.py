@@ -119,7 +119,7 @@ def test_a_symptom_is_no_certain_cause(case: EvidenceCase) -> None:
     """Certain with its own evidence, less where something else explains it, or it is past."""
     confidences = {item.cause.id: item.confidence for item in findings(case.facts)}
     assert confidences.get(case.id) is case.confidence
-    assert not case.other or case.other in confidences
+    assert not case.second_cause or case.second_cause in confidences
 
 
 def test_all_evidence_is_judged_beside_what_looks_like_it() -> None:

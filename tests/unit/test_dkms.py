@@ -191,9 +191,9 @@ def test_an_installation_that_ends_in_dkms() -> None:
     assert failure is not None
     assert failure.cause == "DKMS could not build a kernel module"
     assert "make.log" in failure.remedy
-    other = explain(POSTINST.partition("\ndpkg:")[2])
-    assert other is not None
-    assert other.cause == "a package's own installation script failed"
+    problem = explain(POSTINST.partition("\ndpkg:")[2])
+    assert problem is not None
+    assert problem.cause == "a package's own installation script failed"
 
 
 def test_a_diagnosis_shows_what_keeps_the_driver_out() -> None:

@@ -42,7 +42,7 @@ def test_a_container_that_does_not_end_is_removed(
     assert time.monotonic() - started_at < 10
     status, _, output = result.stdout.partition("\n")
     run, ps, remove = (tmp_path / "docker.log").read_text().splitlines()
-    label = next(word for word in run.split() if word.startswith(verify_docker._OWN))
+    label = next(word for word in run.split() if word.startswith(verify_docker._PID_LABEL))
     assert ps == f"ps -q --filter label={label}"
     assert remove == "rm -f 3f4e"
     workload = workload_result("gpu1", "GPU-1", output, int(status), 2.0)

@@ -24,10 +24,10 @@ from tests import tools
 from tests.documents import ROOT, Command, commands, pages, settings, split
 from tests.programs_of_others import OTHER_PROGRAMS, check_other, placeholder
 
-OWN = {"pyinfra", "gpuboot", "cp", "python", "pytest"}
+MAIN_PROGRAMS = {"pyinfra", "gpuboot", "cp", "python", "pytest"}
 SCRIPTS = {"scripts/lab", "scripts/bench", "scripts/test", "scripts/setup", "scripts/lint"}
 FILTERS = {"grep", "head", "tail", "sort", "wc"}  # behind a pipe, or found by the reader
-PROGRAMS = OWN | SCRIPTS | {name.split()[0] for name in OTHER_PROGRAMS}
+PROGRAMS = MAIN_PROGRAMS | SCRIPTS | {name.split()[0] for name in OTHER_PROGRAMS}
 
 GPUBOOT: Any = typer.main.get_command(gpuboot)
 # program -> its commands, and the one that is meant without any
@@ -147,9 +147,9 @@ def test_the_workflow_of_a_gpu_runner_is_one_that_runs() -> None:
     run_count = 0
     for words in (words for line in lines for words in split(line)):
         program = words[0].removeprefix(".venv/bin/")
-        own = words[1 : words.index(">")] if ">" in words else words[1:]
+        arguments = words[1 : words.index(">")] if ">" in words else words[1:]
         if program in {"pyinfra", "gpuboot", "scripts/setup"}:
-            test_a_command_of_the_pages_is_one(Command("gpu-smoke.yml", (program, *own)))
+            test_a_command_of_the_pages_is_one(Command("gpu-smoke.yml", (program, *arguments)))
             run_count += 1
     assert run_count == len(lines) - 1  # python -c looks at the second run's output
     assert f"gpuboot_reset={parse_settings({}).cluster.name}" in text

@@ -97,8 +97,8 @@ def test_the_budget_that_keeps_a_pod(selector: Json | None, blocked: bool) -> No
     assert [str(item) for item in leaving.held_by] == expected
     [free] = state(web, budgets=(budget("b", selector, 1),)).leaving
     assert (free.held_by, free.budgets) == ((), ("b",) if blocked else ())
-    [other] = state(web, budgets=(budget("b", selector, 0, "else"),)).leaving
-    assert other.budgets == ()
+    [leaving_pod] = state(web, budgets=(budget("b", selector, 0, "else"),)).leaving
+    assert leaving_pod.budgets == ()
 
 
 def test_what_is_lost_is_named() -> None:
@@ -172,32 +172,35 @@ def test_pods_hold_gpus_until_their_last_container_has_ended() -> None:
     assert gpu_pods.holding(pods) == ["ml/train", "ml/pulls-its-image", "ml/slice", "ml/shares"]
 
 
-def left(name: str, **fields: Any) -> Pod:
+def leaving_pod(name: str, **fields: Any) -> Pod:
     return Pod(namespace="ml", name=name, owner="Deployment web", **fields)
 
 
 def test_progress_names_first_who_is_kept() -> None:
-    pods = (left("a"), left("b", held_by=(BLOCKING_BUDGET,)))
+    pods = (leaving_pod("a"), leaving_pod("b", held_by=(BLOCKING_BUDGET,)))
     look = drain.progress(NodePods(leaving=pods), 5, "")
     assert look.text == (
         "3 of 5 pods have left; still there: ml/b (Deployment web) is kept by PodDisruptionBudget "
         "ml/b (1 healthy, 1 needed); ml/a (Deployment web)"
     )
-    ending = (left("c", ending=True, finalizers=("x/y",)), left("d", budgets=("one", "two")))
+    ending = (
+        leaving_pod("c", ending=True, finalizers=("x/y",)),
+        leaving_pod("d", budgets=("one", "two")),
+    )
     assert drain.progress(NodePods(leaving=ending), 2, "").text == (
         "0 of 2 pods have left; still there: ml/c (Deployment web) is ending, which waits for x/y; "
         "ml/d (Deployment web): several PodDisruptionBudgets count it: one, two"
     )
-    many = tuple(left(str(number)) for number in range(9))
+    many = tuple(leaving_pod(str(number)) for number in range(9))
     assert drain.progress(NodePods(leaving=many), 9, "").text.endswith(" and 4 more")
     assert drain.progress(NodePods(error="x"), 9, "").text == "the API server does not answer: x"
     assert drain.progress(NodePods(), 9, "error: y").text == "all pods have left; error: y"
 
 
 def test_the_remedy_is_of_what_keeps_it() -> None:
-    node_pods = NodePods(leaving=(left("a", budgets=("b",), held_by=(BLOCKING_BUDGET,)),))
+    node_pods = NodePods(leaving=(leaving_pod("a", budgets=("b",), held_by=(BLOCKING_BUDGET,)),))
     assert "change the budget" in drain.remedy(node_pods, "gpu1")
-    waits = drain.remedy(NodePods(leaving=(left("a", ending=True),)), "gpu1")
+    waits = drain.remedy(NodePods(leaving=(leaving_pod("a", ending=True),)), "gpu1")
     assert waits.startswith("see what they wait for")
     assert waits.endswith("kubectl uncordon gpu1")
 
@@ -251,7 +254,9 @@ def leads(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_drain_goes_on_until_all_pods_have_left(leads: Any) -> None:
-    leader = leads(NodePods(leaving=(left("a"),)), NodePods(leaving=(left("a"),)), NodePods())
+    leader = leads(
+        NodePods(leaving=(leaving_pod("a"),)), NodePods(leaving=(leaving_pod("a"),)), NodePods()
+    )
     moving.drain(cast(Host, leader), "gpu1", 30)
     look, cordon, *evictions = leader.commands
     assert "unschedulable" in look
@@ -264,7 +269,7 @@ def test_a_drain_goes_on_until_all_pods_have_left(leads: Any) -> None:
 
 
 def test_a_drain_that_is_late_names_the_pod_its_owner_and_its_budget(leads: Any) -> None:
-    blocked_pod = left("a", budgets=("b",), held_by=(BLOCKING_BUDGET,))
+    blocked_pod = leaving_pod("a", budgets=("b",), held_by=(BLOCKING_BUDGET,))
     leader = leads(NodePods(leaving=(blocked_pod,)))
     expected = (
         r"(?s)not drained, and stays cordoned: not done after 0 s.*ml/a \(Deployment web\) is kept "
@@ -281,7 +286,7 @@ def test_a_node_with_pods_that_may_not_be_ended_is_left_as_it_was(
     leads: Any, cordoned: bool
 ) -> None:
     """They are looked for when no others can come any more."""
-    leader = leads(NodePods(leaving=(left("a", empty_dirs=("cache",)),)), cordoned=cordoned)
+    leader = leads(NodePods(leaving=(leaving_pod("a", empty_dirs=("cache",)),)), cordoned=cordoned)
     with pytest.raises(moving.DrainRefusedError, match=r"ml/a .* has data in emptyDir cache"):
         moving.drain(cast(Host, leader), "gpu1", 0, empty_dirs=False)
     verbs = [command.split()[3] for command in leader.commands[1:]]

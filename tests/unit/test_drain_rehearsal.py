@@ -119,8 +119,8 @@ def test_a_budget_that_lets_no_pod_go_ends_the_run_before_it_begins(
     assert "kubectl --namespace ml edit poddisruptionbudget web" in problem.remedy
     assert rehearsal.warnings(PLANS, node_pods) == []
     only = {"gpu2": PLANS["gpu2"]}
-    [other] = rehearsal.problems(only, node_pods)
-    assert (other.host, "gpu1" in other.cause) == ("host-gpu2", False)
+    [gpu2_problem] = rehearsal.problems(only, node_pods)
+    assert (gpu2_problem.host, "gpu1" in gpu2_problem.cause) == ("host-gpu2", False)
 
 
 @pytest.mark.parametrize(

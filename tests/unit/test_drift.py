@@ -52,8 +52,8 @@ def test_each_difference_is_told_by_host(drift: Drift) -> None:
 
 def test_a_decision_is_told_with_its_lines_and_a_remedy_of_its_own() -> None:
     decision = Decision(what="ConfigMap kube-system/coredns: Corefile", why="x", diff=("-a", "+b"))
-    left = Step(phase="Kubernetes", name="Keep kubeadm's objects", hosts={"cp1": [decision]})
-    drift = from_plan(Plan(cluster="lab", hosts=HOSTS, decisions=[left]).to_json())
+    step = Step(phase="Kubernetes", name="Keep kubeadm's objects", hosts={"cp1": [decision]})
+    drift = from_plan(Plan(cluster="lab", hosts=HOSTS, decisions=[step]).to_json())
     assert text(drift).splitlines() == [
         "cp1: Kubernetes | Keep kubeadm's objects",
         "    = kept: ConfigMap kube-system/coredns: Corefile: x",

@@ -25,12 +25,12 @@ OLD_GB200 = {GB200: {"1g.24gb": 7, "1g.47gb": 4, "2g.47gb": 3, "3g.95gb": 2, "7g
 FUTURE = {NEW: {"1g.99gb": 7, "1g.99gb+me": 1, "2g.198gb": 3, "3g.396gb": 2, "7g.792gb": 1}}
 
 
-def shared(layout: str, own: dict[str, int] | None = None, **other: Any) -> Settings:
+def shared(layout: str, instances: dict[str, int] | None = None, **sharing: Any) -> Settings:
     return parse_settings(
         {
             "gpu_operator": {"mig_strategy": "mixed"},
-            "sharing": {"inference": {"mig": layout}, **other},
-            "mig_layouts": {"mine": [{"instances": own}]} if own else {},
+            "sharing": {"inference": {"mig": layout}, **sharing},
+            "mig_layouts": {"mine": [{"instances": instances}]} if instances else {},
         }
     )
 
@@ -42,7 +42,7 @@ def problems(settings: Settings, device: int, driver: DriverProfiles | None = No
 
 
 @pytest.mark.parametrize(
-    ("device", "layout", "own"),
+    ("device", "layout", "instances"),
     [
         (GB200, "all-1g.23gb", None), (GB200, "mine", {"3g.93gb": 1, "2g.47gb": 1, "1g.23gb": 2}),
         (B300, "all-1g.34gb.me", None), (B300, "mine", {"4g.135gb": 1, "3g.135gb": 1}),
@@ -52,12 +52,12 @@ def problems(settings: Settings, device: int, driver: DriverProfiles | None = No
         (RTX_5090, "all-1g.8gb", None),  # a chip of a generation that has MIG: its driver knows
     ],
 )  # fmt: skip
-def test_layouts_that_are_not_refused(device: int, layout: str, own: dict[str, int]) -> None:
-    assert problems(shared(layout, own), device) == ""
+def test_layouts_that_are_not_refused(device: int, layout: str, instances: dict[str, int]) -> None:
+    assert problems(shared(layout, instances), device) == ""
 
 
 @pytest.mark.parametrize(
-    ("device", "layout", "own", "driver", "words"),
+    ("device", "layout", "instances", "driver", "words"),
     [
         (GB200, "all-3g.95gb", None, {}, "GB200 has no MIG layout all-3g.95gb"),
         (GB200, "all-3g.93gb", None, OLD_GB200, "GB200 has no MIG layout all-3g.93gb"),
@@ -77,22 +77,22 @@ def test_layouts_that_are_not_refused(device: int, layout: str, own: dict[str, i
     ],
 )  # fmt: skip
 def test_the_driver_counts_for_more_than_the_table(
-    device: int, layout: str, own: dict[str, int], driver: DriverProfiles, words: str
+    device: int, layout: str, instances: dict[str, int], driver: DriverProfiles, words: str
 ) -> None:
-    reported = problems(shared(layout, own), device, driver)
+    reported = problems(shared(layout, instances), device, driver)
     assert words in reported
     assert bool(reported) is bool(words)
 
 
 def test_what_gpuboot_cannot_write_beside_own_layouts_is_named() -> None:
     """With a file of ours the MIG manager asks no driver what a layout of its own is."""
-    own = {"1g.99gb": 7}
-    settings = shared("all-balanced", own, other={"mig": "mine"})
+    instances = {"1g.99gb": 7}
+    settings = shared("all-balanced", instances, other={"mig": "mine"})
     assert "beside mine the MIG manager cannot ask the driver" in problems(settings, NEW)
     assert problems(settings, GB200) == ""
     # one model's names are another's: the file names no devices then
-    assert problems(shared("all-1g.23gb", own, other={"mig": "mine"}), NEW) == ""
-    assert "cannot ask" in problems(shared("all-1g.99gb", own, other={"mig": "mine"}), NEW)
+    assert problems(shared("all-1g.23gb", instances, other={"mig": "mine"}), NEW) == ""
+    assert "cannot ask" in problems(shared("all-1g.99gb", instances, other={"mig": "mine"}), NEW)
 
 
 def test_what_a_node_offers_by_its_driver() -> None:

@@ -26,7 +26,7 @@ ONE_CONTROL_PLANE, THREE = (CP1, GPU1), (CP1, CP2, CP3, GPU1)
 PLAIN = parse_settings({})
 NEW = PLAIN.model_copy(update={"cluster": endpoint.decided(PLAIN.cluster, "")})
 OLD = PLAIN.model_copy(update={"cluster": endpoint.decided(PLAIN.cluster, "https://10.0.0.1:6443")})
-OWN = parse_settings({"cluster": {"endpoint": "lb.example.com:6443"}})
+SITE_ENDPOINT = parse_settings({"cluster": {"endpoint": "lb.example.com:6443"}})
 _ADDRESS = parse_settings({"cluster": {"virtual_ip": "10.0.0.10"}})
 VIRTUAL = _ADDRESS.model_copy(update={"cluster": endpoint.decided(_ADDRESS.cluster, "")})
 LOCK = versions.lock(PLAIN)
@@ -44,9 +44,9 @@ def test_a_cluster_keeps_what_it_was_made_with(settings: Any, reached: str) -> N
 
 
 def test_a_site_s_own_endpoint_stays() -> None:
-    assert endpoint.decided(OWN.cluster, "https://10.0.0.1:6443") == OWN.cluster
-    assert not endpoint.is_ours(OWN.cluster)
-    assert not kubeadm.balanced(OWN.cluster, THREE)
+    assert endpoint.decided(SITE_ENDPOINT.cluster, "https://10.0.0.1:6443") == SITE_ENDPOINT.cluster
+    assert not endpoint.is_ours(SITE_ENDPOINT.cluster)
+    assert not kubeadm.balanced(SITE_ENDPOINT.cluster, THREE)
 
 
 def test_who_resolves_the_name_to_what() -> None:
@@ -66,15 +66,18 @@ def test_growth_renews_what_has_read_the_name_before() -> None:
     assert single.digest != three.digest
     assert (single.kubelet, single.immutable) == (three.kubelet, three.immutable)
     api = "gpuboot-api:6443"
-    ways = [kubeadm.way_to_api(variant.cluster, THREE) for variant in (OWN, NEW, VIRTUAL)]
+    ways = [kubeadm.way_to_api(variant.cluster, THREE) for variant in (SITE_ENDPOINT, NEW, VIRTUAL)]
     assert ways == ["", "balanced", "10.0.0.10"]
     assert len({flannel.manifest(NEW, LOCK, api, way) for way in ways}) == 3
     assert "annotations: {gpuboot.dev/api: balanced}" in flannel.manifest(NEW, LOCK, api, ways[1])
     assert (
         len({kubeadm.configuration(variant, LOCK, THREE).digest for variant in (NEW, VIRTUAL)}) == 2
     )
-    same = (kubeadm.configuration(OWN, LOCK, nodes).digest for nodes in (ONE_CONTROL_PLANE, THREE))
-    assert len(set(same)) == 1
+    digests = (
+        kubeadm.configuration(SITE_ENDPOINT, LOCK, nodes).digest
+        for nodes in (ONE_CONTROL_PLANE, THREE)
+    )
+    assert len(set(digests)) == 1
 
 
 def test_the_load_balancer_checks_every_api_server() -> None:
@@ -94,7 +97,12 @@ def test_a_cluster_of_one_address_cannot_grow() -> None:
     [problem] = endpoint.growth_refused(OLD.cluster, THREE)
     assert "made with an address instead of a name" in problem.cause
     assert "take the others out of group control_plane" in problem.remedy
-    for settings, nodes in ((OLD, ONE_CONTROL_PLANE), (NEW, THREE), (OWN, THREE), (VIRTUAL, THREE)):
+    for settings, nodes in (
+        (OLD, ONE_CONTROL_PLANE),
+        (NEW, THREE),
+        (SITE_ENDPOINT, THREE),
+        (VIRTUAL, THREE),
+    ):
         assert endpoint.growth_refused(settings.cluster, nodes) == []
     old = endpoint.decided(_ADDRESS.cluster, "https://10.0.0.1:6443")
     [problem] = endpoint.growth_refused(old, ONE_CONTROL_PLANE)
@@ -122,7 +130,7 @@ def test_what_is_in_the_load_balancer_s_place(
     assert all(expected in problem.cause for problem in problems)
     assert (
         endpoint.problems(ONE_CONTROL_PLANE, states, NEW)
-        == endpoint.problems(THREE, states, OWN)
+        == endpoint.problems(THREE, states, SITE_ENDPOINT)
         == []
     )
 

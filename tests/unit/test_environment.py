@@ -74,8 +74,8 @@ def test_a_kubelet_that_would_ask_a_proxy_for_the_api(source: str) -> None:
         f"environment of {source}"
     )
     assert causes(*variables(source, HTTPS_PROXY=PROXY, NO_PROXY="localhost, gpuboot-api")) == []
-    own = {"cluster": {"endpoint": "10.0.0.9:6443"}}
-    assert causes(*variables(source, HTTPS_PROXY=PROXY, NO_PROXY="10.0.0.0/8"), **own) == []
+    settings = {"cluster": {"endpoint": "10.0.0.9:6443"}}
+    assert causes(*variables(source, HTTPS_PROXY=PROXY, NO_PROXY="10.0.0.0/8"), **settings) == []
     assert causes(*variables(source, HTTP_PROXY=PROXY)) == [], "the API is asked by https"
 
 

@@ -149,10 +149,10 @@ def test_serving_counts_tokens_and_its_queue(served: tuple[int, Slow, Any]) -> N
     port, model, metrics = served
     answers: list[str] = []
 
-    def ask(prompt: bytes) -> None:
+    def submit(prompt: bytes) -> None:
         answers.append(got(port, "/generate", prompt)[1])
 
-    asking = [threading.Thread(target=ask, args=(b"one two three",)) for _ in range(3)]
+    asking = [threading.Thread(target=submit, args=(b"one two three",)) for _ in range(3)]
     for thread in asking:
         thread.start()
     until_equal(metrics, "ml_requests_waiting", 2)
@@ -223,10 +223,10 @@ def test_the_place_is_what_is_known_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_the_library_free_example_needs_no_library() -> None:
-    own = {path.stem for path in FOLDER.glob("*.py")}
+    examples = {path.stem for path in FOLDER.glob("*.py")}
     for path in FOLDER.glob("*.py"):
         roots = re.findall(r"^(?:from|import) (\w+)", path.read_text(), re.MULTILINE)
-        assert set(roots) <= sys.stdlib_module_names | own, path.name
+        assert set(roots) <= sys.stdlib_module_names | examples, path.name
 
 
 def objects(name: str) -> list[dict[str, Any]]:

@@ -51,8 +51,8 @@ def test_what_is_switched_off_is_not_expected() -> None:
             },
         }
     )
-    left = {"static", "gpus", "allocation", "info", "applications"}
-    assert set(expected.groups) == {f"gpuboot-{name}" for name in left}
+    group_names = {"static", "gpus", "allocation", "info", "applications"}
+    assert set(expected.groups) == {f"gpuboot-{name}" for name in group_names}
     assert (expected.alertmanager, expected.claims) == ({}, {})
     assert not expected.state_metrics
 

@@ -146,16 +146,16 @@ def refusal(
 
 
 def test_a_wrong_password_is_named_and_not_shown(tmp_path: Path) -> None:
-    wrong = {"dcgm-web": {"password": "forgotten"}}
-    status, text = refusal(settings_of(BASIC), tmp_path, wrong)
+    wrong_secrets = {"dcgm-web": {"password": "forgotten"}}
+    status, text = refusal(settings_of(BASIC), tmp_path, wrong_secrets)
     assert status == 401
     assert "`username` and `password` of Secret dcgm-web" in text
     assert "forgotten" not in text
 
 
 def test_another_authority_is_refused_as_prometheus_refuses_it(tmp_path: Path) -> None:
-    other = CertificateAuthority.ensure(tmp_path / "other").certificate.read_text()
-    _, text = refusal(settings_of(TLS), tmp_path, {"dcgm-tls": {"ca.crt": other}})
+    foreign_ca = CertificateAuthority.ensure(tmp_path / "other").certificate.read_text()
+    _, text = refusal(settings_of(TLS), tmp_path, {"dcgm-tls": {"ca.crt": foreign_ca}})
     assert "certificate verify failed" in text
 
 

@@ -28,7 +28,9 @@ OTHER_SHELLS = [
     if shutil.which(shell.split()[0])
 ]
 # printed by a shell that cannot read a script
-WRONG = re.compile(r"syntax error|bad substitution|unexpected|not found: \[\[|illegal option", re.I)
+SHELL_ERROR = re.compile(
+    r"syntax error|bad substitution|unexpected|not found: \[\[|illegal option", re.I
+)
 
 
 def _cases() -> list[tuple[str, type[Framed[Any]], dict[str, Any]]]:
@@ -71,8 +73,8 @@ def read(command: str, shell: str, language: str = "en") -> tuple[int, list[str]
 def test_every_shell_reads_the_same(fact: type[Framed[Any]], arguments: dict[str, Any]) -> None:
     command = fact().bare_command(arguments)
     code, kinds, complaint = read(command, "dash")
-    assert not WRONG.search(complaint), complaint
+    assert not SHELL_ERROR.search(complaint), complaint
     for shell in OTHER_SHELLS:
-        other = read(command, shell, "de")
-        assert not WRONG.search(other[2]), f"{shell}: {other[2]}"
-        assert other[:2] == (code, kinds), shell
+        german_output = read(command, shell, "de")
+        assert not SHELL_ERROR.search(german_output[2]), f"{shell}: {german_output[2]}"
+        assert german_output[:2] == (code, kinds), shell

@@ -35,12 +35,14 @@ def check_filter(
     **changes: Any,
 ) -> tuple[list[tuple[str, str]], list[str]]:
     """Causes with remedies, and warnings, of the leader (or the worker) that has these rules."""
-    own = replace(CLEAN, packet_filter=rules, interfaces=(("eth0", "10.0.0.5/24"),), **changes)
-    other = replace(CLEAN, packet_filter=PacketFilter())
-    states = {LEADER.host: own, WORKER.host: other}
+    filtered_state = replace(
+        CLEAN, packet_filter=rules, interfaces=(("eth0", "10.0.0.5/24"),), **changes
+    )
+    unfiltered_state = replace(CLEAN, packet_filter=PacketFilter())
+    states = {LEADER.host: filtered_state, WORKER.host: unfiltered_state}
     if not leads:
-        own = replace(own, interfaces=(("eth0", "10.0.0.6/24"),))
-        states = {LEADER.host: other, WORKER.host: own}
+        filtered_state = replace(filtered_state, interfaces=(("eth0", "10.0.0.6/24"),))
+        states = {LEADER.host: unfiltered_state, WORKER.host: filtered_state}
     arguments = [LEADER, WORKER2], states, parse_settings(dict(settings or {}))
     problems = [(item.cause, item.remedy) for item in firewall.problems(*arguments)]
     return problems, list(firewall.warnings(*arguments))
@@ -100,9 +102,11 @@ def test_many_nodes_are_named_by_their_network() -> None:
         replace(WORKER2, host=f"w{n}", name=f"w{n}", address=f"10.0.0.{n}") for n in (7, 8, 9)
     ]
     far = [replace(WORKER2, host=f"f{n}", name=f"f{n}", address=f"10.1.0.{n}") for n in (1, 2)]
-    own = replace(CLEAN, packet_filter=recorded("ufw"), interfaces=(("eth0", "10.0.0.5/24"),))
+    filtered_state = replace(
+        CLEAN, packet_filter=recorded("ufw"), interfaces=(("eth0", "10.0.0.5/24"),)
+    )
     nodes = [LEADER, WORKER2, *other_nodes, *far]
-    first, _ = firewall.problems(nodes, {LEADER.host: own}, parse_settings({}))
+    first, _ = firewall.problems(nodes, {LEADER.host: filtered_state}, parse_settings({}))
     for source in ("10.0.0.0/24", "10.1.0.1", "10.1.0.2"):
         assert f"`ufw allow proto udp from {source} to any port 8472`" in first.remedy
     assert "from 10.0.0.7 " not in first.remedy

@@ -84,8 +84,8 @@ def test_a_disk_that_the_kubelet_would_call_full() -> None:
         "12 % of the file system /data are free, where /var/lib/containerd is: below 15 % the "
         "kubelet ends pods and takes none"
     ]
-    own = {"cluster": {"kubelet": {"evictionHard": {"imagefs.available": "20Gi"}}}}
-    assert causes(state, settings=own) == [], "the site has limits of its own"
+    eviction_settings = {"cluster": {"kubelet": {"evictionHard": {"imagefs.available": "20Gi"}}}}
+    assert causes(state, settings=eviction_settings) == [], "the site has limits of its own"
     assert causes(state, kubeconfigs=MEMBER) == [], "the kubelet itself looks after it"
     assert causes(state, DOCKER) == []
 

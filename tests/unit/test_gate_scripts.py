@@ -29,7 +29,7 @@ GPU-a: exit 0
 GPU-b: Test PASSED
 GPU-b: exit 0
 """
-WRONG = PASSED.replace("GPU-b: Test PASSED\nGPU-b: exit 0", (
+COMPUTE_FAILED = PASSED.replace("GPU-b: Test PASSED\nGPU-b: exit 0", (
     "GPU-b: Result verification failed at element 7!\nGPU-b: exit 1"
 ))  # fmt: skip
 
@@ -162,7 +162,7 @@ def test_a_person_s_cordon_stays_and_nothing_is_proven_meanwhile(site: Site) -> 
 @pytest.mark.parametrize(
     ("log", "phase", "reason"),
     [
-        (WRONG, "Succeeded", "vectorAdd: GPU-b: Result verification failed at element 7!"),
+        (COMPUTE_FAILED, "Succeeded", "vectorAdd: GPU-b: Result verification failed at element 7!"),
         (PASSED.replace("GPU-b: exit 0\n", ""), "Succeeded", "1 of 2 devices computed"),
         ("", "Failed UnexpectedAdmissionError", "UnexpectedAdmissionError"),
         ("", "Succeeded", "0 of 2 devices computed"),
@@ -203,7 +203,7 @@ def test_a_proof_that_failed_is_tried_again_after_ten_minutes(
     assert (node["taints"] == []) is retried
 
 
-@pytest.mark.parametrize(("log", "taints"), [(PASSED, []), (WRONG, [gate.KEY])])
+@pytest.mark.parametrize(("log", "taints"), [(PASSED, []), (COMPUTE_FAILED, [gate.KEY])])
 def test_an_old_proof_is_renewed(site: Site, log: str, taints: list[str]) -> None:
     notes = proven()["annotations"] | {"gpuboot.io/proven-time": ago(hours=25)}
     node = site.look(proven(annotations=notes), logs={"gpu1": log})

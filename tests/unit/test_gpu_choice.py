@@ -46,7 +46,7 @@ def chosen_state(
 
 
 @pytest.mark.parametrize(
-    ("other", "driver", "reason"),
+    ("ignored_device", "driver", "reason"),
     [
         (GT_710, LOCK.driver, "supports no older than Maxwell"),
         (GT_710, R580, "supports no older than Maxwell"),
@@ -58,12 +58,14 @@ def chosen_state(
     ],
 )
 def test_what_is_not_for_pods_is_named_and_left_alone(
-    other: PciDevice, driver: Any, reason: str
+    ignored_device: PciDevice, driver: Any, reason: str
 ) -> None:
-    result = chosen_state(*H100, other, driver=driver)
+    result = chosen_state(*H100, ignored_device, driver=driver)
     assert result.gpus == H100
     assert len(result.all_gpus) == 3
-    assert [reason in line and other.slot in line for line in gpu_choice.ignored(result)] == [True]
+    assert [
+        reason in line and ignored_device.slot in line for line in gpu_choice.ignored(result)
+    ] == [True]
 
 
 def test_an_old_card_counts_where_the_driver_still_supports_it() -> None:

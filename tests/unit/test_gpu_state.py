@@ -43,7 +43,7 @@ LOST_LINES = [
 ]
 
 
-def machine(**other: Any) -> NodeState:
+def machine(**fields: Any) -> NodeState:
     devices = tuple(
         PciDevice(address, 0x2330, "0x030200") for address in ("0000:10:00.0", "0000:1c:00.0")
     )
@@ -52,7 +52,7 @@ def machine(**other: Any) -> NodeState:
     ) | {"os_codename": "", "os_name": "", "headers": "", "default_address": ""}
     plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "clock"), 0)
     plain |= {"pci": devices, "driver_loaded": "595.91.07", "driver_module": "595.91.07"}
-    return NodeState(**(plain | other))
+    return NodeState(**(plain | fields))
 
 
 def test_a_sound_machine() -> None:

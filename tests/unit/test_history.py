@@ -82,10 +82,10 @@ def test_a_gpu_that_moved_was_lost_and_came_back(tmp_path: Path) -> None:
 def test_a_replaced_gpu_is_named_by_its_slot(tmp_path: Path) -> None:
     note(sound(), tmp_path)
     first_report = sound(22)
-    other = "GPU-00000000-0000-0000-0000-000000000001"
-    new = replace(first_report.gpus[0], uuid=other)
+    new_uuid = "GPU-00000000-0000-0000-0000-000000000001"
+    new = replace(first_report.gpus[0], uuid=new_uuid)
     new_events = note(replace(first_report, gpus=(new, *first_report.gpus[1:])), tmp_path).new
-    assert new_events[other][0].detail == f"in the place of {FIRST}"
+    assert new_events[new_uuid][0].detail == f"in the place of {FIRST}"
     assert kinds(new_events, FIRST) == ["gone"]
 
 

@@ -26,14 +26,14 @@ BINDING = make_object(
 SHELLS = (["dash"], ["busybox", "ash"])
 
 
-def answers(**other: Any) -> dict[str, Any]:
-    """By path, those of a cluster of two nodes. + other: by path, `_` for its slashes"""
+def answers(**objects: Any) -> dict[str, Any]:
+    """By path, those of a cluster of two nodes. + objects: by path, `_` for its slashes"""
     return {
         **dict.fromkeys(PATHS[:2], item_list()),
         **{path: make_object(name) for path, (_, name) in ROLES.items()},
         "/api/v1/nodes/cp1/proxy/configz": RUNNING,
         "/api/v1/nodes/gpu1/proxy/configz": RUNNING,
-        **other,
+        **objects,
     }
 
 

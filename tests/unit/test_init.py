@@ -237,9 +237,9 @@ def test_a_person_who_names_several_is_asked_for_their_address(fake_pyinfra: Fak
     result = init("--name", "prod", *HOSTS, answers="cp1 gpu1 gpu2\nlb.example.com:6443\n")
     assert result.exit_code == 0, result.output
     assert len(inventory()["control_plane"]) == 3
-    wrong = init("--name", "other", *HOSTS, answers="cp7\n")
-    assert wrong.exit_code == 1
-    assert "[cp7] is none of the hosts" in wrong.stderr
+    refusal = init("--name", "other", *HOSTS, answers="cp7\n")
+    assert refusal.exit_code == 1
+    assert "[cp7] is none of the hosts" in refusal.stderr
 
 
 def test_a_command_outside_of_a_site_s_folder_names_the_remedy(

@@ -26,9 +26,9 @@ ALL = "NVIDIA_VISIBLE_DEVICES=all"
 NONE_SEEN: dict[str, tuple[str, ...]] = {way.name: () for way in ways(uuid("gpu1", 0))}
 
 
-def evaluate(devices: dict[str, tuple[str, ...]], **other: Any) -> Finding:
+def evaluate(devices: dict[str, tuple[str, ...]], **fields: Any) -> Finding:
     """What is found on gpu1 when its pod's containers saw these devices."""
-    result = IsolationResult(node="gpu1", pod="isolation-gpu1", devices=devices, **other)
+    result = IsolationResult(node="gpu1", pod="isolation-gpu1", devices=devices, **fields)
     observed = evidence(isolation_results=(result,))
     [finding] = isolation.evaluate(observed.hosts[0], observed)
     return finding

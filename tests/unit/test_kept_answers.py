@@ -30,7 +30,7 @@ class World:
         self.requests: list[Sequence[Request]] = []
         self.meanwhile: Callable[[], object] = list
 
-    def ask(self, target: Any, requests: Sequence[Request]) -> dict[Request, Any]:
+    def fetch_answers(self, target: Any, requests: Sequence[Request]) -> dict[Request, Any]:
         self.requests.append(requests)
         self.meanwhile()
         return dict.fromkeys(requests, str(len(self.requests)))
@@ -45,7 +45,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     inventory = [fake_world.host]
     running = SimpleNamespace(inventory=inventory, is_executing=True)
     monkeypatch.setattr(answers, "state", running)
-    monkeypatch.setattr(answers, "ask", fake_world.ask)
+    monkeypatch.setattr(answers, "fetch_answers", fake_world.fetch_answers)
     monkeypatch.setattr(answers, "_hosts", {})
     answers.begin()
     return fake_world
@@ -104,5 +104,5 @@ def test_what_follows_is_asked_along_with_it_up_to_the_next_change(world: World)
 def test_what_could_not_be_answered_is_asked_again(world: World) -> None:
     request = Request.of(Of, {"path": "a"})
     assert request
-    answers.of(world.host).keep({request: Unanswered("its command ended with 1")})
+    answers.of(world.host).add({request: Unanswered("its command ended with 1")})
     assert world.read() == "1"

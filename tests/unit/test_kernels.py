@@ -118,17 +118,17 @@ def test_the_running_kernel(
     assert f"headers\t{status}" in header_lines(tmp_path, (), available, present)
 
 
-OWN = "linux-headers-6.8.0-90-generic"
+HEADERS = "linux-headers-6.8.0-90-generic"
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"headers": "available"}, [OWN]),
-        ({"headers": "unknown"}, [OWN]),
+        ({"headers": "available"}, [HEADERS]),
+        ({"headers": "unknown"}, [HEADERS]),
         # put there by hand: apt may not have this package at all
         ({"headers": "installed"}, []),
-        ({"headers": "installed", "packages": {OWN: "1"}}, [OWN]),
+        ({"headers": "installed", "packages": {HEADERS: "1"}}, [HEADERS]),
         (
             {
                 "kernel_headers": {
@@ -136,7 +136,7 @@ OWN = "linux-headers-6.8.0-90-generic"
                     "linux-headers-aws": "unknown",
                 }
             },
-            [OWN, "linux-headers-aws", "linux-headers-generic"],
+            [HEADERS, "linux-headers-aws", "linux-headers-generic"],
         ),
         ({"headers": "installed", "kernel_headers": {"linux-headers-mine": "missing"}}, []),
     ],
@@ -165,5 +165,5 @@ def test_the_driver_is_installed_with_them() -> None:
     )
     assert (
         packages.items()
-        >= {OWN: "", "linux-headers-generic": "", "nvidia-persistenced": ""}.items()
+        >= {HEADERS: "", "linux-headers-generic": "", "nvidia-persistenced": ""}.items()
     )

@@ -18,10 +18,10 @@ def test_a_changed_corefile_is_named_with_both_texts_and_left() -> None:
     change = replaced("Corefile", "forward . /etc/resolv.conf", "forward . 192.0.2.1")
     state = site(COREFILE, change)
     assert not kubeadm_drift(state)
-    [left] = decisions(state)
-    assert "ConfigMap kube-system/coredns" in left.what
-    assert "delete configmap coredns" in left.why
-    assert [line.split() for line in left.diff] == [
+    [decision] = decisions(state)
+    assert "ConfigMap kube-system/coredns" in decision.what
+    assert "delete configmap coredns" in decision.why
+    assert [line.split() for line in decision.diff] == [
         ["-", "forward", ".", "/etc/resolv.conf", "{"],
         ["+", "forward", ".", "192.0.2.1", "{"],
     ]

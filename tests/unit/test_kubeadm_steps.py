@@ -191,7 +191,7 @@ def test_a_mark_of_an_earlier_version_where_nothing_is(machine: Machine) -> None
 
 
 @pytest.mark.parametrize(
-    ("manifest", "left"),
+    ("manifest", "keeps_data"),
     [
         ("/etc/kubernetes/manifests/etcd.yaml", False),
         ("/etc/kubernetes/gpuboot-restore/etcd.yaml", False),
@@ -200,13 +200,13 @@ def test_a_mark_of_an_earlier_version_where_nothing_is(machine: Machine) -> None
     ],
 )
 def test_a_reset_empties_kubeadms_own_etcd_only(
-    machine: Machine, manifest: str | None, left: bool
+    machine: Machine, manifest: str | None, keeps_data: bool
 ) -> None:
     data = machine.file("/var/lib/etcd/member/snap/db")
     if manifest:
         machine.file(manifest)
     assert machine.shell(RESET).returncode == 0
-    assert data.exists() == left
+    assert data.exists() == keeps_data
 
 
 def test_a_reset_deletes_flannels_configuration_only(machine: Machine) -> None:

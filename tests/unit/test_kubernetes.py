@@ -132,10 +132,13 @@ def test_flannel_follows_the_settings() -> None:
 
 def test_a_stamp_changes_with_the_manifest_and_reaches_the_pods() -> None:
     first = flannel.manifest(Settings(), lock(Settings()), API)
-    other = parse_settings({"cluster": {"pod_cidr": "10.9.0.0/16"}})
+    changed_settings = parse_settings({"cluster": {"pod_cidr": "10.9.0.0/16"}})
     text, digest = manifests.with_digest(first)
     assert manifests.with_digest(first)[1] == digest
-    assert manifests.with_digest(flannel.manifest(other, lock(other), API))[1] != digest
+    assert (
+        manifests.with_digest(flannel.manifest(changed_settings, lock(changed_settings), API))[1]
+        != digest
+    )
     daemon_set = next(item for item in yaml.safe_load_all(text) if item["kind"] == "DaemonSet")
     template = daemon_set["spec"]["template"]["metadata"]
     assert template["annotations"] == {manifests.DIGEST: digest}

@@ -63,11 +63,13 @@ def test_the_fact_tells_when_a_machine_led(tmp_path: Path) -> None:
     script = resources.files("deploys.facts").joinpath("node.sh").read_text()
     [line] = [candidate for candidate in script.splitlines() if "put led_at" in candidate]
     file = tmp_path / "kubeadm.yaml"
-    own = line.replace("/etc/gpuboot/kubeadm.yaml", str(file))
+    command = line.replace("/etc/gpuboot/kubeadm.yaml", str(file))
 
     def read_led_at() -> str:
         put = 'put() { printf \'%s\\t%s\\n\' "$1" "$2"; }'
-        return subprocess.run(["sh", "-c", f"{put}\n{own}"], capture_output=True, text=True).stdout
+        return subprocess.run(
+            ["sh", "-c", f"{put}\n{command}"], capture_output=True, text=True
+        ).stdout
 
     assert read_led_at() == ""
     file.write_text("")

@@ -21,13 +21,13 @@ from tests.unit.test_runner import clock, requested_gpus, run
 
 __all__ = ["clock"]
 
-OTHER = f"{VERIFY_PREFIX}other0"
+FOREIGN_HOLDER = f"{VERIFY_PREFIX}other0"
 SETTINGS = parse_settings({"monitoring": {"grafana": False}, "verify": {"timeout_s": 60}})
 
 
 def lease_object(renewed: float) -> dict[str, Any]:
     text = datetime.fromtimestamp(renewed, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    return {"metadata": {}, "spec": {"holderIdentity": OTHER, "renewTime": text}}
+    return {"metadata": {}, "spec": {"holderIdentity": FOREIGN_HOLDER, "renewTime": text}}
 
 
 @dataclass
@@ -36,7 +36,9 @@ class Busy(FakeCluster):
 
     until: float = 0.0
     other_holders: dict[tuple[str, int], str] = field(
-        default_factory=lambda: {("gpu1", i): f"{OTHER}/vectoradd-gpu1-{i}" for i in range(2)}
+        default_factory=lambda: {
+            ("gpu1", i): f"{FOREIGN_HOLDER}/vectoradd-gpu1-{i}" for i in range(2)
+        }
     )
 
     def _answer(self, path: str, query: dict[str, str]) -> Any:
@@ -50,28 +52,28 @@ class Busy(FakeCluster):
 def test_it_waits_for_another_one_and_proves_then() -> None:
     cluster, messages = Busy(until=1030), list[str]()
     assert verdict(run(cluster, SETTINGS, messages).findings) == "proven"
-    assert messages[0] == f"waiting for another verification, {OTHER}, to end"
+    assert messages[0] == f"waiting for another verification, {FOREIGN_HOLDER}, to end"
     assert requested_gpus(cluster) == {"gpu1": [1, 1], "gpu2": [1, 3]}
     assert cluster.lease is None
 
 
 def test_one_that_does_not_end_is_left_alone_and_nothing_fails() -> None:
-    cluster = Busy(until=9999, namespaces={OTHER: "Active"})
+    cluster = Busy(until=9999, namespaces={FOREIGN_HOLDER: "Active"})
     findings = list(run(cluster, SETTINGS).findings)
     assert verdict(findings) == "not_covered"
     assert of(findings, "fail") == []
     assert {item.detail.split(",")[0] for item in of(findings, "not_covered", "workload")} == {
         "another verification"
     }
-    assert (cluster.created, cluster.namespaces) == ([], {OTHER: "Active"})
+    assert (cluster.created, cluster.namespaces) == ([], {FOREIGN_HOLDER: "Active"})
 
 
 def test_one_that_was_killed_is_cleaned_up_after() -> None:
-    cluster = FakeCluster(lease=lease_object(1000 - 41), namespaces={OTHER: "Active"})
+    cluster = FakeCluster(lease=lease_object(1000 - 41), namespaces={FOREIGN_HOLDER: "Active"})
     cluster.pods["vectoradd-gpu1"] = {}
     cluster.placed["gpu1", 0] = ("vectoradd-gpu1", "vectoradd-0")
     assert verdict(run(cluster, SETTINGS).findings) == "proven"
-    assert cluster.namespaces.keys() - {OTHER}
+    assert cluster.namespaces.keys() - {FOREIGN_HOLDER}
     assert (cluster.pods, cluster.lease) == ({}, None)
 
 

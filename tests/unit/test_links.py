@@ -48,12 +48,12 @@ from tests.unit.evidence import (
 )
 
 
-def with_host(**other: Any) -> Evidence:
-    return evidence(hosts=(host("gpu1", **other),))
+def with_host(**fields: Any) -> Evidence:
+    return evidence(hosts=(host("gpu1", **fields),))
 
 
-def with_metrics(**other: Any) -> Evidence:
-    return evidence(metrics=metrics(**other))
+def with_metrics(**fields: Any) -> Evidence:
+    return evidence(metrics=metrics(**fields))
 
 
 NO_NODE = b'{"items": []}'
@@ -157,10 +157,10 @@ BETWEEN = DeepAnswers(
 )
 
 
-OWN = [link for link in TABLE if link.name not in hosts.NAMES]  # others: tests/host_checks
+CHAIN_LINKS = [link for link in TABLE if link.name not in hosts.NAMES]  # others: tests/host_checks
 
 
-@pytest.mark.parametrize("link", OWN, ids=lambda link: link.name)
+@pytest.mark.parametrize("link", CHAIN_LINKS, ids=lambda link: link.name)
 def test_a_link_fails_with_the_remedy_that_its_table_says(link: Link) -> None:
     settings = parse_settings({"monitoring": {"grafana": True}})
     if link.name == "internode":

@@ -43,10 +43,10 @@ def test_only_our_namespaces_are_pruned() -> None:
 
 
 def test_the_digest_covers_labels_and_ignores_order() -> None:
-    plain, other = config_map(a="1", b="2"), config_map(b="2", a="1")
-    assert live_object(plain) == live_object(other)
-    other["metadata"]["labels"] = {"grafana_dashboard": "2"}
-    assert live_object(plain) != live_object(other)
+    plain, permuted_map = config_map(a="1", b="2"), config_map(b="2", a="1")
+    assert live_object(plain) == live_object(permuted_map)
+    permuted_map["metadata"]["labels"] = {"grafana_dashboard": "2"}
+    assert live_object(plain) != live_object(permuted_map)
 
 
 def test_mistakes_are_named() -> None:

@@ -125,9 +125,10 @@ def profile_list(*profiles: str) -> str:
     """Rows of `nvidia-smi mig -lgip`. + profiles: a name and how many of it there can be"""
     rows = (profile.split() for profile in profiles)
     return "".join(
-        f"|   0  MIG {name:<18} 14     {most}/{most}        23.12      No     46     1     1   |\n"
+        f"|   0  MIG {name:<18} 14     {total}/{total}"
+        "        23.12      No     46     1     1   |\n"
         "|                                                               1     1     0   |\n"
-        for name, most in rows
+        for name, total in rows
     )
 
 

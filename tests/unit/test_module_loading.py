@@ -242,8 +242,8 @@ def test_a_driver_that_holds_the_gpus_takes_a_reboot(name: str) -> None:
     assert causes(modules=frozenset({name})) == []
     [cause] = causes(modules=frozenset({name}), driver={"reboot": "never"})
     assert cause.startswith(f"driver {name} is loaded")
-    other = other_module(DriverState(conflicting=name), "595.91.07")
-    assert reboot_reason(other, "595.91.07") == f"{name} is loaded, 595.91.07 is installed"
+    holder = other_module(DriverState(conflicting=name), "595.91.07")
+    assert reboot_reason(holder, "595.91.07") == f"{name} is loaded, 595.91.07 is installed"
     assert Difference(version="595.91.07", loaded=name).module == name
 
 

@@ -52,8 +52,8 @@ def test_networks_of_ipv6() -> None:
     ]
     assert causes(SIX, routes=(("fd00::/8", "wg0"),)) != []
     assert causes(SIX, routes=(("2001:db8::/64", "eth0"), ("10.0.0.0/8", "eth0"))) == []
-    own = (("fd00:10:244::/64", "cni0"), ("fd00:10:244:1::/64", "flannel-v6.1"))
-    assert causes(SIX, routes=own, kubeconfigs=MEMBER) == []
+    cluster_routes = (("fd00:10:244::/64", "cni0"), ("fd00:10:244:1::/64", "flannel-v6.1"))
+    assert causes(SIX, routes=cluster_routes, kubeconfigs=MEMBER) == []
 
 
 def test_networks_that_are_configured_and_not_up() -> None:

@@ -44,9 +44,9 @@ def test_a_cordoned_node_is_proven_past_the_scheduler() -> None:
 
 def test_a_gpu_that_computes_wrong_is_named() -> None:
     cluster = FakeCluster(cordoned={NODE}, faults={(NODE, 0): "Result verification failed"})
-    wrong = node_proof.unproven(prove(cluster))
-    assert wrong
-    assert f"vectorAdd by UUID {uuid(NODE, 0)}: " in node_proof.cause(wrong)
+    failures = node_proof.unproven(prove(cluster))
+    assert failures
+    assert f"vectorAdd by UUID {uuid(NODE, 0)}: " in node_proof.cause(failures)
     assert not cluster.pods
 
 
@@ -60,8 +60,8 @@ def test_gpus_that_pods_hold_are_not_waited_for() -> None:
 
 def test_a_node_has_to_offer_its_gpus_again() -> None:
     cluster = FakeCluster(cordoned={NODE}, not_offered={NODE: 1})
-    wrong = node_proof.unproven(prove(cluster))
-    assert node_proof.cause(wrong).startswith("allocatable GPUs = inventory")
+    failures = node_proof.unproven(prove(cluster))
+    assert node_proof.cause(failures).startswith("allocatable GPUs = inventory")
     assert cluster.created == []
 
 
@@ -70,8 +70,8 @@ def test_a_node_whose_sharing_changes_later_is_proven_as_it_is_shared(shared_now
     data = {"gpu_operator": {"time_slices": 4}, "verify": {"timeout_s": 10}}
     labels = {"nvidia.com/gpu.replicas": "1", "nvidia.com/mig-1g.10gb.replicas": "0"}
     cluster = FakeCluster(cordoned={NODE}, labels=labels)
-    wrong = node_proof.unproven(prove(cluster, parse_settings(data), shared_now))
-    assert bool(wrong) is not shared_now
+    failures = node_proof.unproven(prove(cluster, parse_settings(data), shared_now))
+    assert bool(failures) is not shared_now
 
 
 def test_without_a_device_plugin_the_operating_system_decides() -> None:
@@ -86,7 +86,7 @@ def test_another_verification_is_waited_for(lease_held: bool) -> None:
     assert settings.verify.timeout_s == SETTINGS.verify.timeout_s
     spec = {"holderIdentity": "other", "acquireTime": "t", "renewTime": "2999-01-01T00:00:00Z"}
     cluster = FakeCluster(lease={"spec": spec} if lease_held else None)
-    wrong = node_proof.unproven(prove(cluster))
-    assert bool(wrong) is lease_held
+    failures = node_proof.unproven(prove(cluster))
+    assert bool(failures) is lease_held
     if lease_held:
-        assert "another verification, other" in node_proof.cause(wrong)
+        assert "another verification, other" in node_proof.cause(failures)

@@ -11,8 +11,8 @@ def lease(renewed: str, written_at: str = "", by: str = "kubelet") -> dict[str, 
 
 
 def test_the_api_servers_clock_counts_where_the_nodes_own_is_wrong() -> None:
-    wrong = "2026-11-22T14:00:00.123456Z"
-    assert last_report(lease(wrong, "2026-11-22T12:00:00Z"), {}) == NOON
+    node_clock = "2026-11-22T14:00:00.123456Z"
+    assert last_report(lease(node_clock, "2026-11-22T12:00:00Z"), {}) == NOON
     assert last_report(lease("2026-11-22T12:00:00.500000Z"), {}) == NOON + 0.5
 
 

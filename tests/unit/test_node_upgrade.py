@@ -20,7 +20,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings.upgrade import batches, unknown_groups
 from tests.unit.test_runtime import context
 
-SAME: Any = {"version": "595.91.07", "loaded": "595.91.07"}
+INSTALLED: Any = {"version": "595.91.07", "loaded": "595.91.07"}
 OLD: Any = {"version": "595.91.07", "loaded": "595.71.05"}
 
 
@@ -31,14 +31,14 @@ def node(name: str, *groups: str) -> Node:
 @pytest.mark.parametrize(
     ("difference", "module", "ends", "text"),
     [
-        (Difference(**SAME), "", False, ""),
-        (Difference(**SAME, toolkit={"t": "1"}), "", False, "toolkit"),
-        (Difference(**SAME, containerd={"c": "1"}), "", False, "containerd"),
+        (Difference(**INSTALLED), "", False, ""),
+        (Difference(**INSTALLED, toolkit={"t": "1"}), "", False, "toolkit"),
+        (Difference(**INSTALLED, containerd={"c": "1"}), "", False, "containerd"),
         (Difference(**OLD), "driver 595.71.05", True, "driver 595.71.05 → 595.91.07"),
         (Difference(**OLD, driver={"d": "1"}, toolkit={"t": "1"}), "driver 595.71.05", True,
          "driver 595.71.05 → 595.91.07, toolkit"),
         # libraries of another driver than the module's end each program that starts
-        (Difference(**SAME, driver={"d": "1"}), "", True, "driver"),
+        (Difference(**INSTALLED, driver={"d": "1"}), "", True, "driver"),
         (Difference(version="595.91.07", driver={"d": "1"}), "", False, "driver"),
         (Difference(version="595.91.07", loaded="nouveau"), "nouveau", True,
          "driver nouveau → 595.91.07"),
@@ -48,7 +48,7 @@ def test_what_an_upgrade_disturbs(
     difference: Difference, module: str, ends: bool, text: str
 ) -> None:
     assert (difference.module, difference.ends_gpu_pods, str(difference)) == (module, ends, text)
-    assert bool(difference) is (difference != Difference(**SAME))
+    assert bool(difference) is (difference != Difference(**INSTALLED))
     assert difference.drained("when-needed") is ends
     assert difference.drained("always")
     assert not difference.drained("never")
@@ -170,16 +170,16 @@ def test_so_many_nodes_are_away_at_a_time(monkeypatch: pytest.MonkeyPatch) -> No
     state = SimpleNamespace(is_executing=True)
     monkeypatch.setattr(turns, "host", SimpleNamespace(state=state, executing_op_hash="op"))
     monkeypatch.setattr(turns, "_turns", {})
-    nodes_away, most = [0], list[int]()
+    nodes_away, counts = [0], list[int]()
 
     def upgraded(fails: bool) -> None:
         with suppress(GeneratorExit), turns.turn_of(2):
             nodes_away[0] += 1
-            most.append(nodes_away[0])
+            counts.append(nodes_away[0])
             gevent.sleep(0.001)
             nodes_away[0] -= 1
             if fails:
                 raise GeneratorExit
 
     gevent.joinall([gevent.spawn(upgraded, number % 2 == 0) for number in range(6)])
-    assert (len(most), max(most)) == (6, 2)
+    assert (len(counts), max(counts)) == (6, 2)

@@ -40,7 +40,7 @@ NEW: dict[str, dict[str, Any]] = {
 
 
 # a site's own, whose way back to the chart's default leaves nothing to look for
-OWN: dict[str, dict[str, Any]] = {
+OPERAND_SETTINGS: dict[str, dict[str, Any]] = {
     "the plugin's version": {"devicePlugin": {"version": "v0.20.1"}},
     "resources": {"gfd": {"resources": {"limits": {"cpu": "1000m"}}}},
 }
@@ -100,7 +100,7 @@ def test_ready_is_not_believed_before_the_values_are_there(
     assert look(before, OLD).complete
 
 
-@pytest.mark.parametrize("values", OWN.values(), ids=OWN)
+@pytest.mark.parametrize("values", OPERAND_SETTINGS.values(), ids=OPERAND_SETTINGS)
 def test_a_sites_own_values_are_waited_for(folder: Path, values: dict[str, Any]) -> None:
     data = {"gpu_operator": {"values": values}}
     assert not look(state(folder, OLD), data).complete

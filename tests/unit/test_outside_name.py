@@ -123,7 +123,7 @@ def name_server(rcode: int, questions: list[bytes]) -> Iterator[int]:
         thread.join(10)
 
 
-def ask(port: int, tmp_path: Path, name: str) -> str:
+def probe_name(port: int, tmp_path: Path, name: str) -> str:
     """The script's answer, where no resolver knows the name and DNS is on this port."""
     resolv = tmp_path / "resolv.conf"
     resolv.write_text("# written by the kubelet\nsearch a.b\nnameserver 127.0.0.1\n")
@@ -149,7 +149,7 @@ def test_the_script_tells_dns_own_word(rcode: int, name: str, tmp_path: Path) ->
     """A label of ten letters is a line feed to a shell that writes line by line."""
     questions: list[bytes] = []
     with name_server(rcode, questions) as port:
-        assert ask(port, tmp_path, name) == f"rcode {rcode}"
+        assert probe_name(port, tmp_path, name) == f"rcode {rcode}"
     [question] = questions
     labels = b"".join(bytes((len(part),)) + part.encode() for part in name.split("."))
     assert question[12:] == labels + bytes((0, 0, 1, 0, 1))
@@ -158,7 +158,7 @@ def test_the_script_tells_dns_own_word(rcode: int, name: str, tmp_path: Path) ->
 def test_where_nothing_answers_the_script_says_so(tmp_path: Path) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         silent.bind(("127.0.0.1", 0))
-        assert ask(silent.getsockname()[1], tmp_path, NAME) == "unresolved"
+        assert probe_name(silent.getsockname()[1], tmp_path, NAME) == "unresolved"
 
 
 @pytest.mark.parametrize(

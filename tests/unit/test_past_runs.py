@@ -15,7 +15,7 @@ from gpuboot.verify.report.past_runs import ALL, differences, same_kind, summary
 from tests.unit.made_runs import old, site
 
 
-def keep(reports: Path, name: str, run: Any) -> None:
+def write_run(reports: Path, name: str, run: Any) -> None:
     folder = reports / name
     folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps(run))
@@ -25,11 +25,11 @@ def keep(reports: Path, name: str, run: Any) -> None:
 def reports(tmp_path: Path) -> Path:
     """From old to new: a first run, nothing to do, a failure, nothing to do but slower."""
     failed = {**site(3), "exit": 1}
-    keep(tmp_path, "20261121T100000Z-lab", old(site(3)))
-    keep(tmp_path, "20261122T100000Z-lab", site(3, changed=False))
-    keep(tmp_path, "20261122T110000Z-lab", failed)
-    keep(tmp_path, "20261122T120000Z-lab", site(3, changed=False, slower=20))
-    keep(tmp_path, "20261122T130000Z-other", {**site(1), "cluster": "other"})
+    write_run(tmp_path, "20261121T100000Z-lab", old(site(3)))
+    write_run(tmp_path, "20261122T100000Z-lab", site(3, changed=False))
+    write_run(tmp_path, "20261122T110000Z-lab", failed)
+    write_run(tmp_path, "20261122T120000Z-lab", site(3, changed=False, slower=20))
+    write_run(tmp_path, "20261122T130000Z-other", {**site(1), "cluster": "other"})
     (tmp_path / "20261122T140000Z-lab").mkdir()  # a proof alone has no run.json
     (tmp_path / "latest").symlink_to("20261122T140000Z-lab")
     return tmp_path
@@ -53,7 +53,7 @@ def test_runs_are_read_from_the_newest_on(reports: Path) -> None:
 
 def test_runs_of_the_same_second_keep_their_order(tmp_path: Path) -> None:
     for number in ("", "-2", "-10"):
-        keep(tmp_path, f"20261122T100000Z-lab{number}", site(1))
+        write_run(tmp_path, f"20261122T100000Z-lab{number}", site(1))
     names = [folder.name for folder, _ in past_runs(tmp_path)]
     assert names == [f"20261122T100000Z-lab{number}" for number in ("-10", "-2", "")]
 
@@ -66,7 +66,7 @@ def test_a_broken_file_is_passed_over(reports: Path) -> None:
 def test_the_same_kind_is_what_changed_the_same_by_the_same_deploy_on_the_same_hosts() -> None:
     def like(run: Any, *other_runs: Any) -> str:
         match = same_kind(
-            run, [(Path(str(number)), other) for number, other in enumerate(other_runs)]
+            run, [(Path(str(number)), past_run) for number, past_run in enumerate(other_runs)]
         )
         return str(match[0]) if match else ""
 

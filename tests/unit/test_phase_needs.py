@@ -56,18 +56,18 @@ def reached(module: str) -> set[str]:
 
 def names(module: str, of: str, constant: str) -> bool:
     """Whether a module names a constant of another."""
-    own = imports(module)
+    module_imports = imports(module)
     return any(
         (isinstance(item, ast.Attribute) and item.attr == constant
-         and isinstance(item.value, ast.Name) and own.get(item.value.id) == of)
-        or (isinstance(item, ast.Name) and own.get(item.id) == f"{of}.{constant}")
+         and isinstance(item.value, ast.Name) and module_imports.get(item.value.id) == of)
+        or (isinstance(item, ast.Name) and module_imports.get(item.id) == f"{of}.{constant}")
         for item in ast.walk(tree(module))
     )  # fmt: skip
 
 
 def phases() -> list[tuple[str, str]]:
     """Function and module of each phase, in the order of deploys/site.py."""
-    own = imports("deploys.site")
+    site_imports = imports("deploys.site")
     calls = (
         item.value.func.id
         for item in tree("deploys.site").body
@@ -75,7 +75,11 @@ def phases() -> list[tuple[str, str]]:
         and isinstance(item.value, ast.Call)
         and isinstance(item.value.func, ast.Name)
     )
-    return [(name, own[name].rpartition(".")[0]) for name in calls if own[name].count("phases.")]
+    return [
+        (name, site_imports[name].rpartition(".")[0])
+        for name in calls
+        if site_imports[name].count("phases.")
+    ]
 
 
 def test_phases_are_those_of_a_run() -> None:

@@ -150,9 +150,9 @@ def test_no_gpus_need_no_driver() -> None:
 
 def _pair(**worker: Any) -> list[tuple[str, str]]:
     parsed = parse_settings({})
-    other = replace(CLEAN, machine_id="m2", boot_id="b2", addresses=("10.0.0.6",))
+    worker_state = replace(CLEAN, machine_id="m2", boot_id="b2", addresses=("10.0.0.6",))
     nodes = [LEADER, replace(WORKER, address="10.0.0.6")]
-    states = {"cp1": replace(CLEAN, cluster_ca="ours"), "gpu1": replace(other, **worker)}
+    states = {"cp1": replace(CLEAN, cluster_ca="ours"), "gpu1": replace(worker_state, **worker)}
     return [(p.host, p.cause) for p in evaluate(nodes, states, parsed, versions.lock(parsed))]
 
 

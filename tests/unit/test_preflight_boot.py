@@ -111,8 +111,8 @@ def test_a_kubelet_s_file_that_is_gone_stops_new_pods() -> None:
     assert "systemctl enable --now systemd-resolved" in remedy
     assert '{"resolvConf": "/etc/resolv.conf"}' in remedy
     # a run that names another one puts it right, and so does a join
-    other = parse_settings({"cluster": {"kubelet": {"resolvConf": "/etc/resolv.conf"}}})
-    assert list(boot.problems(member, other)) == []
+    site_settings = parse_settings({"cluster": {"kubelet": {"resolvConf": "/etc/resolv.conf"}}})
+    assert list(boot.problems(member, site_settings)) == []
     assert boot_causes(state) == []
 
 

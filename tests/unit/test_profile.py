@@ -110,8 +110,8 @@ def test_a_power_limit_is_a_note() -> None:
 def test_numbers_say_whose_they_are() -> None:
     sources = {item.source for item in TABLE.values()}
     assert sources == {"gpuboot", "NVIDIA, DCGM user guide, profiling metrics"}
-    own = thresholds({"pipe_busy": 0.6})
-    classified = classify(means(tensor=0.55), Context(), own)
+    site_thresholds = thresholds({"pipe_busy": 0.6})
+    classified = classify(means(tensor=0.55), Context(), site_thresholds)
     assert classified.name == "balanced"
     assert {item.source for item in classified.evidence} >= {"profile.thresholds"}
 

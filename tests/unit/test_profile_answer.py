@@ -139,7 +139,7 @@ def vector(value: float, **labels: str) -> list[dict[str, Any]]:
     return [{"metric": labels, "value": [NOW, str(value)]}]
 
 
-def ask(fake: Fake, question: ProfileQuestion) -> Any:
+def profile_answer(fake: Fake, question: ProfileQuestion) -> Any:
     return json.loads(question.answer(Prometheus(fake, "")))
 
 
@@ -148,7 +148,7 @@ POD = ProfileQuestion("pod", "trainer-0", "ml")
 
 def test_the_answer_for_a_pod() -> None:
     fake = Fake(scraped(namespace="ml", pod="trainer-0"))
-    answer = ask(fake, POD)
+    answer = profile_answer(fake, POD)
     (gpu,) = answer["gpus"]
     assert (gpu["class"], gpu["node"], gpu["pods"]) == ("compute_bound", "gpu1", ["ml/trainer-0"])
     assert is_known(answer)
@@ -160,26 +160,26 @@ def test_the_answer_for_a_pod() -> None:
 
 def test_a_pod_that_has_just_begun_is_judged_by_its_own_time() -> None:
     rows = scraped(start_s=420, namespace="ml", pod="trainer-0")
-    assert ask(Fake(rows), POD)["gpus"][0]["class"] == "compute_bound"
-    few = scraped(start_s=100, namespace="ml", pod="trainer-0")
-    answer = ask(Fake(few), POD)
+    assert profile_answer(Fake(rows), POD)["gpus"][0]["class"] == "compute_bound"
+    samples = scraped(start_s=100, namespace="ml", pod="trainer-0")
+    answer = profile_answer(Fake(samples), POD)
     assert answer["gpus"][0]["class"] == "insufficient_data"
     assert not is_known(answer)
     node = ProfileQuestion("node", "gpu1")
-    assert ask(Fake(rows), node)["gpus"][0]["class"] == "insufficient_data"
+    assert profile_answer(Fake(rows), node)["gpus"][0]["class"] == "insufficient_data"
 
 
 def test_a_pod_that_has_ended_is_judged_until_its_end() -> None:
     rows = scraped(start_s=850, end_s=300, namespace="ml", pod="trainer-0")
-    assert ask(Fake(rows), POD)["gpus"][0]["class"] == "compute_bound"
+    assert profile_answer(Fake(rows), POD)["gpus"][0]["class"] == "compute_bound"
 
 
 def test_a_job_is_its_pods() -> None:
     job = ProfileQuestion("job", "train", "ml")
-    empty_answer = ask(Fake([]), job)
+    empty_answer = profile_answer(Fake([]), job)
     assert empty_answer["reason"] == "kube-state-metrics knows no pod of job ml/train"
     fake = Fake(scraped(namespace="ml", pod="train.0-x"), kube_pod_owner=vector(1, pod="train.0-x"))
-    assert ask(fake, job)["gpus"][0]["class"] == "compute_bound"
+    assert profile_answer(fake, job)["gpus"][0]["class"] == "compute_bound"
     assert any(r'pod=~"train\\.0\\-x"' in request for request in fake.queries)
 
 
@@ -189,9 +189,11 @@ def test_hosts_explain_what_waits() -> None:
         for since in range(30, 1230, 30)
     }
     rows = scraped(phases=bursts, namespace="ml", pod="trainer-0")
-    unexplained = ask(Fake(rows), POD)["gpus"][0]
+    unexplained = profile_answer(Fake(rows), POD)["gpus"][0]
     assert (unexplained["class"], unexplained["confidence"]) == ("input_bound", "low")
-    explained = ask(Fake(rows, container_cpu_cfs=vector(0.6, node="gpu1")), POD)["gpus"][0]
+    explained = profile_answer(Fake(rows, container_cpu_cfs=vector(0.6, node="gpu1")), POD)["gpus"][
+        0
+    ]
     assert (explained["class"], explained["confidence"]) == ("input_bound", "high")
 
 
@@ -206,7 +208,7 @@ def test_hosts_explain_what_waits() -> None:
 def test_why_nothing_is_known(
     question: ProfileQuestion, vectors: dict[str, Any], expected: str
 ) -> None:
-    answer = ask(Fake([], **vectors), question)
+    answer = profile_answer(Fake([], **vectors), question)
     assert expected in answer["reason"]
     assert not is_known(answer)
     assert "unknown: " in text(answer)
@@ -223,12 +225,16 @@ def test_questions_travel_as_json() -> None:
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Fake(scraped(namespace="ml", pod="trainer-0"))
-    monkeypatch.setattr(asking, "ask", lambda question, *_: ask(fake, question))
+    monkeypatch.setattr(
+        asking, "answer_question", lambda question, *_: profile_answer(fake, question)
+    )
     runner = CliRunner()
     result = runner.invoke(app, ["profile", "pod", "trainer-0", "-n", "ml", "--url", "http://x"])
     assert result.exit_code == 0, result.output
     assert "bound by arithmetic" in result.output
     as_json = runner.invoke(app, ["profile", "gpu", "GPU-a", "--json", "--url", "http://x"])
     assert json.loads(as_json.output)["gpus"][0]["class"] == "compute_bound"
-    monkeypatch.setattr(asking, "ask", lambda question, *_: ask(Fake([]), question))
+    monkeypatch.setattr(
+        asking, "answer_question", lambda question, *_: profile_answer(Fake([]), question)
+    )
     assert runner.invoke(app, ["profile", "node", "gpu1", "--url", "http://x"]).exit_code == 2

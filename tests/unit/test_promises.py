@@ -80,10 +80,10 @@ def test_docker_hosts_give_no_capabilities(services: dict[str, Any]) -> None:
         "`SYS_ADMIN`, which profiling fields take. The others' file systems are read-only.",
     )
     for name, item in services.items():
-        own = name == "dcgm-exporter"
+        has_capability = name == "dcgm-exporter"
         assert item["cap_drop"] == ["ALL"]
-        assert item.get("cap_add", []) == (["SYS_ADMIN"] if own else [])
-        assert item.get("read_only", False) is not own
+        assert item.get("cap_add", []) == (["SYS_ADMIN"] if has_capability else [])
+        assert item.get("read_only", False) is not has_capability
         assert item["security_opt"] == ["no-new-privileges:true"]
 
 
@@ -97,8 +97,10 @@ def test_docker_hosts_show_pages_to_themselves_only(services: dict[str, Any]) ->
     assert parse_settings({}).standalone.bind == LOCAL
     addresses = " ".join(str(item) for item in services.values())
     for port, use in ports(MONITOR, parse_settings({})).items():
-        own = MONITOR.address if use in {"dcgm-exporter", "node-exporter"} else LOCAL
-        assert f"{own}:{port}" in addresses or f"'GF_SERVER_HTTP_ADDR': '{own}'" in addresses
+        address = MONITOR.address if use in {"dcgm-exporter", "node-exporter"} else LOCAL
+        assert (
+            f"{address}:{port}" in addresses or f"'GF_SERVER_HTTP_ADDR': '{address}'" in addresses
+        )
     assert {9400, 9100} <= set(ports(MONITOR, parse_settings({})))
 
 

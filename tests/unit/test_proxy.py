@@ -172,7 +172,7 @@ def test_apt_shows_it_to_the_proxy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "other_addresses", "routes", "expected"),
+    ("host_address", "other_addresses", "routes", "expected"),
     [
         ("10.0.1.5", ["10.0.1.9"], ["default", "10.0.1.0/24", "10.0.0.0/8"], ["10.0.1.0/24"]),
         ("10.0.1.5", ["10.0.2.9"], ["10.0.1.0/24"], ["10.0.1.0/24", "10.0.2.9"]),
@@ -181,6 +181,6 @@ def test_apt_shows_it_to_the_proxy(tmp_path: Path) -> None:
     ],
 )
 def test_nodes_are_reached_by_their_network(
-    own: str, other_addresses: list[str], routes: list[str], expected: list[str]
+    host_address: str, other_addresses: list[str], routes: list[str], expected: list[str]
 ) -> None:
-    assert proxies.nearby(own, other_addresses, routes) == expected
+    assert proxies.nearby(host_address, other_addresses, routes) == expected

@@ -10,9 +10,9 @@ from deploys.lib.release_drift import put_back
 from gpuboot.cluster.release_objects import Drift
 
 
-def commands(kind: str, name: str, namespace: str = "", **other: Any) -> list[str]:
+def commands(kind: str, name: str, namespace: str = "", **fields: Any) -> list[str]:
     meta = {"name": name, **({"namespace": namespace} if namespace else {})}
-    drift = Drift({"apiVersion": "v1", "kind": kind, "metadata": meta}, **other)
+    drift = Drift({"apiVersion": "v1", "kind": kind, "metadata": meta}, **fields)
     return [str(item) for item in put_back([drift], "helm", "gpu-operator")]
 
 

@@ -51,9 +51,9 @@ class Machine:
 
 @pytest.fixture(autouse=True)
 def _local_boot_id(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    own = tmp_path / "boot_id"
-    own.write_text("boot_id-of-this-machine\n")
-    monkeypatch.setattr(rebooting, "BOOT_ID", own)
+    boot_id_file = tmp_path / "boot_id"
+    boot_id_file.write_text("boot_id-of-this-machine\n")
+    monkeypatch.setattr(rebooting, "BOOT_ID", boot_id_file)
     monkeypatch.setattr(rebooting, "POLL_S", 0)
     monkeypatch.setattr(privilege, "become_arguments", lambda host: {})
     monkeypatch.setattr(privilege, "prepare_askpass", lambda host: None)

@@ -47,11 +47,11 @@ def test_a_key_that_is_not_there_or_signs_nothing_is_told(used: UsedHost) -> Non
     key_missing = used.rehearsed(CONTAINERD, keys={KEY: f"{used.address}/none.asc"})
     assert key_missing.error.startswith(f"the key {used.address}/none.asc cannot be read: ")
     assert "404" in key_missing.error
-    other = apt_host.Key(used.host.path("other")).public()
-    used.host.write("www/other.asc", other)
-    wrong = used.rehearsed(CONTAINERD, keys={KEY: f"{used.address}/other.asc"})
-    assert "NO_PUBKEY" in wrong.error
-    assert not wrong.is_rejected
+    foreign_key = apt_host.Key(used.host.path("other")).public()
+    used.host.write("www/other.asc", foreign_key)
+    rehearsal = used.rehearsed(CONTAINERD, keys={KEY: f"{used.address}/other.asc"})
+    assert "NO_PUBKEY" in rehearsal.error
+    assert not rehearsal.is_rejected
 
 
 def test_a_pin_that_cannot_be_downloaded_leaves_it_unknown(used: UsedHost) -> None:

@@ -156,8 +156,8 @@ def test_what_an_autoscaler_has_set_is_its_own() -> None:
 
 def test_secrets_are_compared_by_digests() -> None:
     managed = live()
-    other = ManagedSecret("w", "web", {"password": digest("eA=="), "since": SINCE})
-    [secret_drift] = drifted(objects().values(), replace(managed, secrets=(other,)))
+    changed_secret = ManagedSecret("w", "web", {"password": digest("eA=="), "since": SINCE})
+    [secret_drift] = drifted(objects().values(), replace(managed, secrets=(changed_secret,)))
     assert secret_drift.fields == (("data.password", "another", "of the release"),)
     [secret_drift] = drifted(objects().values(), replace(managed, secrets=()))
     assert secret_drift.live is None
@@ -171,8 +171,10 @@ def config_map(**metadata: Any) -> Object:
 def test_only_what_the_server_confirms_is_drift() -> None:
     desired = objects()["ConfigMap/web"]
     difference = Drift(desired, config_map(), (("data.a", "1", "one"),))
-    same = config_map(resourceVersion="6", generation=2, managedFields=[{"manager": "helm"}])
-    assert confirmed([difference], [same]) == []
+    confirmed_object = config_map(
+        resourceVersion="6", generation=2, managedFields=[{"manager": "helm"}]
+    )
+    assert confirmed([difference], [confirmed_object]) == []
     applied = {**config_map(), "data": {"a": "one"}}
     assert confirmed([difference], [applied]) == [replace(difference, applied=applied)]
     # it refused to tell: applying it will say why

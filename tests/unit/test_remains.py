@@ -47,9 +47,9 @@ class Machine:
         self.file(f"{folder}/cgroup", f"{group}\n")
         (self.root / f"proc/{number}/ns").mkdir()
         (self.root / f"proc/{number}/ns/net").symlink_to(network or "net:[1]")
-        own = self.root / "proc/self/ns/net"
-        own.unlink()
-        own.symlink_to("net:[1]")
+        namespace_link = self.root / "proc/self/ns/net"
+        namespace_link.unlink()
+        namespace_link.symlink_to("net:[1]")
 
     def run(self, call: str, stdin: str = "") -> Remains:
         script = FUNCTIONS

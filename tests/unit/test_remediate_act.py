@@ -31,7 +31,7 @@ def free() -> SiteLock:
 def progress_lines(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the operation tells while it runs."""
     lines: list[dict[str, Any]] = []
-    monkeypatch.setattr(operations, "_tell", lines.append)
+    monkeypatch.setattr(operations, "_print_step", lines.append)
     return lines
 
 
@@ -41,7 +41,7 @@ def test_a_step_is_a_line_for_whoever_started_the_deploy(
     path = tmp_path / "steps"
     with path.open("w") as steps:
         monkeypatch.setenv(STEPS, str(steps.fileno()))
-        operations._tell({"to": "drained"})
+        operations._print_step({"to": "drained"})
     assert path.read_text() == '{"to": "drained"}\n'
 
 

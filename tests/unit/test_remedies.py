@@ -104,7 +104,7 @@ def _text(node: ast.AST) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
-_OWN = {"_RESET": "pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER",
+_PHRASES = {"_RESET": "pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER",
         "_REMOVE": "pyinfra INVENTORY deploys/remove.py --data gpuboot_remove="}  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def _constant(item: ast.AST) -> str:
         if isinstance(item, ast.FormattedValue) and isinstance(item.value, ast.Name)
         else ""
     )
-    return _OWN.get(name, "VALUE")
+    return _PHRASES.get(name, "VALUE")
 
 
 DEPLOYS = [(place, text) for place, text in texts() if _DEPLOY.search(text)]

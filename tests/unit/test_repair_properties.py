@@ -71,12 +71,12 @@ class Watched(Site):
         assert len(out) < batch_size(limits.max_nodes, len(self.nodes))
         assert name not in self.persons
         total = sum(self.node(node_name).capacity for node_name in self.nodes)
-        left = sum(
+        remaining_gpus = sum(
             self.node(node_name).allocatable
             for node_name in self.nodes
             if node_name not in out | {name} and not self.node(node_name).cordoned
         )
-        assert left * 100 >= limits.min_healthy_percent * total
+        assert remaining_gpus * 100 >= limits.min_healthy_percent * total
         recent = [past for past in self.node(name).past if past.at > self.clock - 7 * 86400]
         assert (
             len([node_name for node_name in recent if node_name.end == "released"])

@@ -148,8 +148,8 @@ def test_actions_that_are_not_allowed() -> None:
 
 def test_outside_of_its_windows_nothing_begins() -> None:
     clock = datetime.fromtimestamp(START, UTC).strftime("%H")
-    other = f"{(int(clock) + 3) % 24:02}:00-{(int(clock) + 4) % 24:02}:00"
-    fake_site = site(windows=[other]).fault("gpu1", XID_79).runs()
+    closed_window = f"{(int(clock) + 3) % 24:02}:00-{(int(clock) + 4) % 24:02}:00"
+    fake_site = site(windows=[closed_window]).fault("gpu1", XID_79).runs()
     assert fake_site.tainted() == set()
     assert "outside of remediate.windows" in why_not(fake_site)
 

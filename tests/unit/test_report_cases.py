@@ -48,12 +48,12 @@ def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
         ),
         finding(link="pci", node="gpu1", gpu_uuid="GPU-1", status="pass", detail="on the bus"),
     ]
-    first, other, passed = with_run_failures(findings, {"gpu1": failure})
+    first, second_finding, passed = with_run_failures(findings, {"gpu1": failure})
     assert first.remedy == (
         "first fix what failed on this host in this run: Drivers | Install the driver: "
         "E: no such package; then run deploys/site.py"
     )
-    assert (other, passed) == (findings[1], findings[2])
+    assert (second_finding, passed) == (findings[1], findings[2])
     assert Failure("Connect", "x" * 500).line.endswith("…")
     assert Failure("Connect", "").line == "Connect"
 
@@ -112,8 +112,8 @@ def test_what_is_alike_is_told_once() -> None:
         finding(link="targets", node=n, status="fail", detail=f"{n} is down", remedy="see its pod")
         for n in "ab"
     ]
-    other = finding(link="rules", node="", status="fail", detail="none", remedy="run again")
-    first, second = cases([*down, other])
+    rule_finding = finding(link="rules", node="", status="fail", detail="none", remedy="run again")
+    first, second = cases([*down, rule_finding])
     assert first.cause.details == ("a is down", "b is down")
     assert (second.cause.links, second.locations) == (("rules",), (Location(""),))
 

@@ -64,11 +64,11 @@ def test_every_result_of_the_cluster_says_what_it_is_of() -> None:
 
 
 def test_one_of_something_is_no_plural() -> None:
-    few = metrics(
+    small_metrics = metrics(
         rules=(Rule(name="GPULost", health="ok"),),
         targets=(Target(job="dcgm", node="gpu1", health="up"),),
     )
-    collected = evidence(hosts=(host(count=1),), metrics=few)
+    collected = evidence(hosts=(host(count=1),), metrics=small_metrics)
     created_report = report(collected)
     page_text = (
         " ".join(item.detail for item in created_report.findings)

@@ -192,8 +192,10 @@ def test_what_apt_refuses_elsewhere_changes_nothing(site: Site) -> None:
 
 def test_a_wrong_signature_changes_nothing(site: Site) -> None:
     site.host.write(GUIDE, f"deb {site.web}/docker /\n")
-    other = apt_host.Repository(site.host.path("www/docker"), Key(site.host.path("other")))
-    other.publish({"docker-ce": "666"})
+    foreign_repository = apt_host.Repository(
+        site.host.path("www/docker"), Key(site.host.path("other"))
+    )
+    foreign_repository.publish({"docker-ce": "666"})
     before = site.etc()
     assert "NO_PUBKEY" in site.run()
     assert site.etc() == before
@@ -202,8 +204,8 @@ def test_a_wrong_signature_changes_nothing(site: Site) -> None:
 
 def test_another_key_changes_nothing(site: Site) -> None:
     before = site.etc()
-    wrong = replace(site.repository, fingerprint="0" * 40)
-    assert "is not the key that is pinned" in site.run(repository=wrong)
+    wrong_key = replace(site.repository, fingerprint="0" * 40)
+    assert "is not the key that is pinned" in site.run(repository=wrong_key)
     assert site.etc() == before
 
 

@@ -123,10 +123,10 @@ def test_nodes_that_are_away_are_not_waited_for(
         for name in ("cp1", "gpu1", "gpu2")
     )  # fmt: skip
     flannel = Workload("DaemonSet", "kube-flannel", "kube-flannel-ds", 3, 2, True, "")
-    other = replace(flannel, name="of-gpu1", desired=1, ready=1)
+    gpu1_workload = replace(flannel, name="of-gpu1", desired=1, ready=1)
     proxy = replace(flannel, namespace="kube-system", name="kube-proxy")
     dns = replace(proxy, kind="Deployment", name="coredns", desired=2)
-    cluster_state = ClusterState(nodes=nodes, workloads=(flannel, other, proxy, dns))
+    cluster_state = ClusterState(nodes=nodes, workloads=(flannel, gpu1_workload, proxy, dns))
     monkeypatch.setattr(
         rollout, "read", lambda fact, **_: () if fact is PodIssues else cluster_state
     )
@@ -151,13 +151,13 @@ def test_the_pod_of_a_statefulset_on_a_node_that_is_away_is_waited_for_by_nobody
     pod_issue = PodIssue("monitoring", "alertmanager-0", "gpu2", "")
     state = ClusterState(workloads=(workload,), absent=("gpu2",), pod_issues=(pod_issue,))
     assert workloads_ready(state, "monitoring").complete
-    for other in (
+    for state_variant in (
         replace(state, absent=()),
         replace(state, pod_issues=(replace(pod_issue, node="gpu1"),)),
         replace(state, pod_issues=(replace(pod_issue, pod="alertmanager-x-0"),)),
         replace(state, pod_issues=()),
     ):
-        assert not workloads_ready(other, "monitoring").complete
+        assert not workloads_ready(state_variant, "monitoring").complete
     assert "not yet: alertmanager (0 of 1 pods)" in workloads_ready(
         replace(state, absent=()), "monitoring"
     ).text  # fmt: skip

@@ -75,13 +75,13 @@ def within(seconds: float, look: Callable[[], bool]) -> bool:
 
 def leased(holder: Holder, observed: str | None = "") -> Lease:
     lease = Lease(HOST, holder, observed)
-    assert lease.take() is None
+    assert lease.acquire() is None
     return lease
 
 
 def test_the_second_run_hears_who_is_at_work() -> None:
     first = leased(ALICE)
-    problem = Lease(HOST, BOB, "").take()
+    problem = Lease(HOST, BOB, "").acquire()
     assert problem is not None
     assert problem.host == "cp1"
     assert re.fullmatch(
@@ -95,7 +95,7 @@ def test_the_second_run_hears_who_is_at_work() -> None:
 
 def test_a_run_that_read_the_hosts_before_another_one_changed_them_stops(folder: Path) -> None:
     leased(ALICE).give_back()
-    problem = Lease(HOST, BOB, "").take()
+    problem = Lease(HOST, BOB, "").acquire()
     assert problem is not None
     assert problem.cause.startswith("alice@laptop has changed this site since this run read it")
     # it holds nothing, and its attempt is no change
@@ -105,7 +105,7 @@ def test_a_run_that_read_the_hosts_before_another_one_changed_them_stops(folder:
 
 
 def test_a_host_that_booted_meanwhile_is_read_again(folder: Path) -> None:
-    problem = Lease(HOST, BOB, ALICE.record()).take()
+    problem = Lease(HOST, BOB, ALICE.record()).acquire()
     assert problem is not None
     assert problem.cause == "this host has booted since this run read it"
     # who reads nothing beforehand has nothing to read again
@@ -117,7 +117,7 @@ def test_what_keeps_it_from_being_taken_is_told(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(run_lock, "FOLDER", str(tmp_path / "file"))
-    problem = Lease(HOST, ALICE, "").take()
+    problem = Lease(HOST, ALICE, "").acquire()
     assert problem is not None
     assert "cannot be taken: mkdir" in problem.cause
 
@@ -129,12 +129,12 @@ def test_none_or_all_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     monkeypatch.setattr(open_command, "begin", begin)
     first, second = Lease(HOST, BOB, None), Lease(HOST, BOB, None)
-    other = Lease(HOST, ALICE, None)
-    assert Lease(HOST, ALICE, None).take() is None
+    second_lease = Lease(HOST, ALICE, None)
+    assert Lease(HOST, ALICE, None).acquire() is None
     run = RunLock([first, second])
     with pytest.raises(LockError, match="another run changes this site"):
-        run.take()
-    assert other.take() is None
+        run.acquire()
+    assert second_lease.acquire() is None
 
 
 def test_a_holder_that_is_not_heard_of_loses_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,10 +143,10 @@ def test_a_holder_that_is_not_heard_of_loses_it(monkeypatch: pytest.MonkeyPatch)
     heard = time.monotonic()
     monkeypatch.setattr(lock, "BEAT_S", 0.0)
     while time.monotonic() - heard < 3:  # longer than a host waits
-        silent.keep()
+        silent.renew()
         time.sleep(0.1)
-    assert Lease(HOST, BOB, None).take() is not None
-    assert within(6, lambda: Lease(HOST, BOB, None).take() is None)
+    assert Lease(HOST, BOB, None).acquire() is not None
+    assert within(6, lambda: Lease(HOST, BOB, None).acquire() is None)
 
 
 def test_it_is_taken_again_after_its_process_ended(folder: Path) -> None:
@@ -154,21 +154,21 @@ def test_it_is_taken_again_after_its_process_ended(folder: Path) -> None:
     process = cast(Any, lease._command)._process
     os.killpg(process.pid, 9)
     assert within(3, lambda: bool(process.poll() is not None))
-    lease.keep()
-    assert Lease(HOST, BOB, None).take() is not None
+    lease.renew()
+    assert Lease(HOST, BOB, None).acquire() is not None
     assert lease.lost_to is None
     (folder / "run.lock").unlink()  # as a reboot does
     os.killpg(cast(Any, lease._command)._process.pid, 9)
     assert within(3, lambda: bool(cast(Any, lease._command).has_ended()))
-    lease.keep()
+    lease.renew()
     assert (folder / "run.lock").read_text().strip() == ALICE.record()
 
 
 def test_a_run_whose_lock_went_to_another_one_stops() -> None:
     lease = leased(ALICE)
     os.killpg(cast(Any, lease._command)._process.pid, 9)
-    assert within(3, lambda: Lease(HOST, BOB, None).take() is None)
-    lease.keep()
+    assert within(3, lambda: Lease(HOST, BOB, None).acquire() is None)
+    lease.renew()
     run = RunLock([lease])
     with pytest.raises(LockError, match=r"(?s)lost its lock.*bob@desk.*remedy"):
         run.operation_start(cast(Any, None), "")
@@ -263,8 +263,8 @@ def by_ssh(connection: paramiko.Transport, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.usefixtures("by_ssh")
 def test_through_ssh_it_is_held_until_it_is_given_back() -> None:
     first = leased(ALICE)
-    first.keep()
-    assert Lease(HOST, BOB, None).take() is not None
+    first.renew()
+    assert Lease(HOST, BOB, None).acquire() is not None
     first.give_back()
     assert leased(BOB, None)
 
@@ -277,5 +277,5 @@ def test_a_run_whose_connection_ends_leaves_the_lock_at_once(
     connection.close()
     begin: Callable[..., Any] = lambda host, command: open_command._Local(command)  # noqa: E731
     monkeypatch.setattr(open_command, "begin", begin)
-    assert within(3, lambda: Lease(HOST, BOB, None).take() is None)
+    assert within(3, lambda: Lease(HOST, BOB, None).acquire() is None)
     assert cast(Any, lease._command).has_ended()

@@ -34,7 +34,7 @@ def test_secrets_are_told_by_their_digests(tmp_path: Path) -> None:
 
     with served(tmp_path, answers) as host:
 
-        def ask(*names: str) -> list[Any]:
+        def digests_of(*names: str) -> list[Any]:
             batch = Batch()
             command = batch.command(requests=[request(name) for name in names])
             local_command = command.replace("/etc/kubernetes/admin.conf", str(host.kubeconfig))
@@ -42,12 +42,12 @@ def test_secrets_are_told_by_their_digests(tmp_path: Path) -> None:
             assert "v1" not in result.stdout.split()
             return batch.process(result.stdout.splitlines())
 
-        assert ask("full", "bare", "none") == [digests(VALUES), {}, {}]
+        assert digests_of("full", "bare", "none") == [digests(VALUES), {}, {}]
         assert host.log.read_text().count("\n") == 1
-        assert ask("full") == [digests(VALUES)]
-        assert "answers 403" in str(ask("refused")[0])
+        assert digests_of("full") == [digests(VALUES)]
+        assert "answers 403" in str(digests_of("refused")[0])
         host.kubeconfig.unlink()
-        assert ask("full") == [{}]
+        assert digests_of("full") == [{}]
 
 
 def stored(release: str, number: int, **fields: Any) -> dict[str, Any]:

@@ -224,7 +224,7 @@ def test_whose_share_it_is_cannot_be_known_while_nobody_holds_one() -> None:
     assert "no pod of this verification held it" in finding.detail
 
 
-WRONG: dict[str, tuple[list[Reading], str]] = {
+WRONG_READINGS: dict[str, tuple[list[Reading], str]] = {
     "one of ours is missing": (shares("train-1"), "ml/train-0 holds a share of it"),
     "all are missing": (in_prometheus(exported(GPU, ())), "its series name no pod"),
     "it names the exporter": (shares("nvidia-dcgm-exporter-x"), "ml/train-0, ml/train-1 hold a"),
@@ -243,7 +243,7 @@ WRONG: dict[str, tuple[list[Reading], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("readings", "detail"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("readings", "detail"), WRONG_READINGS.values(), ids=WRONG_READINGS)
 def test_wrong_names_of_shares_fail(readings: list[Reading], detail: str) -> None:
     finding = attribution_of(readings, own_pods=TWO_PODS)
     assert finding.status == "fail", finding

@@ -32,9 +32,10 @@ def test_a_hosts_own_entry_wins_over_its_group() -> None:
     assert sharing.replicas(NODE, parse_settings(data)) == 2
     of_group = replace(NODE, host="h3", name="gpu3")
     assert sharing.replicas(of_group, parse_settings(data)) == 4
-    other = replace(of_group, groups=("workers",))
+    host_entry = replace(of_group, groups=("workers",))
     assert (
-        sharing.replicas(other, parse_settings({**data, "gpu_operator": {"time_slices": 3}})) == 3
+        sharing.replicas(host_entry, parse_settings({**data, "gpu_operator": {"time_slices": 3}}))
+        == 3
     )
 
 
@@ -173,7 +174,7 @@ def test_what_excludes_each_other_is_refused(data: dict[str, Any], words: str) -
 
 
 @pytest.mark.parametrize(
-    ("other", "data", "words"),
+    ("sharing_conflict", "data", "words"),
     [
         ({"gpu_operator": {"mig_strategy": "mixed"}}, {"mps": 2}, "refuses mps under"),
         ({"gpu_operator": {"mig_strategy": "none"}}, {"mig": "all-1g.10gb"}, "no pod gets a MIG"),
@@ -189,10 +190,10 @@ def test_what_excludes_each_other_is_refused(data: dict[str, Any], words: str) -
     ],
 )
 def test_what_other_settings_exclude(
-    other: dict[str, Any], data: dict[str, Any], words: str
+    sharing_conflict: dict[str, Any], data: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(SettingsError) as error_info:
-        load({**other, "sharing": {"inference": data}})
+        load({**sharing_conflict, "sharing": {"inference": data}})
     assert words in str(error_info.value)
 
 

@@ -231,8 +231,8 @@ def test_a_change_is_proven_before_pods_come_back(monkeypatch: pytest.MonkeyPatc
     pending = replace(
         PARTITIONED, labels={**PARTITIONED.labels, "nvidia.com/mig.config.state": "pending"}
     )
-    few = replace(PARTITIONED, allocatable={"nvidia.com/gpu": "7"})
-    site = Site(monkeypatch, UNPARTITIONED, pending, few, PARTITIONED)
+    short_offer = replace(PARTITIONED, allocatable={"nvidia.com/gpu": "7"})
+    site = Site(monkeypatch, UNPARTITIONED, pending, short_offer, PARTITIONED)
     proof = lambda gpus: site.say(f"prove {gpus}") and None  # noqa: E731
     assert site.changed(replace(TURN, proof=cast(Any, proof)))
     assert site.messages == [*BEGIN, LABEL, CDI, "prove []", "let in gpu1"]

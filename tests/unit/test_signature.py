@@ -58,9 +58,9 @@ def test_a_key_that_may_not_sign_reports_does_not_count(
 
 
 def test_another_key_is_not_listed(proof: Path, key: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", other], check=True)
-    sign(proof, str(other))
+    foreign_key = tmp_path / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", foreign_key], check=True)
+    sign(proof, str(foreign_key))
     assert "not in" in check(proof, signers(key)).text
 
 

@@ -42,7 +42,7 @@ class Site:
         self.refusals: list[str] = []
         self.silent = ""
 
-    def ask(self, url: str) -> str:
+    def fetch(self, url: str) -> str:
         if self.silent and self.silent in url:
             raise runner.NoAnswer("connection refused")
         if url.endswith("/metrics"):
@@ -90,7 +90,7 @@ def proven(
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     nodes = (Node("mon1", "mon1", "192.0.2.11", "docker", 0, leader=False, monitor=True),
              Node("gpu1", "gpu1", "192.0.2.21", "docker", 2, leader=False))  # fmt: skip
-    gatherer = runner.MetricsCollector(nodes, SETTINGS, site.ask, site.search)
+    gatherer = runner.MetricsCollector(nodes, SETTINGS, site.fetch, site.search)
     ids = [uuid("gpu1", index) for index in range(2)]
     results = outputs or {gpu: (0, PASSED.format(gpu)) for gpu in ids}
     trials = [

@@ -73,9 +73,9 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     graph = {}
     for name, path in known_modules.items():
         imported = set(imports(path, known_modules)) & set(known_modules)
-        parent_packages = {package for other in imported for package in packages(other)} & set(
-            known_modules
-        )
+        parent_packages = {
+            package for imported_module in imported for package in packages(imported_module)
+        } & set(known_modules)
         graph[name] = (imported | parent_packages) - {name, *packages(name)} | (
             imported & set(packages(name))
         )
@@ -90,12 +90,13 @@ def test_packages_import_only_those_below_them() -> None:
     entries = {name.split(".")[1] for name in known_modules if name.startswith("gpuboot.")}
     assert entries == {*PACKAGE_ORDER}
     upward = [
-        f"{name} -> {other}"
+        f"{name} -> {imported_module}"
         for name, path in known_modules.items()
         if name.startswith("gpuboot.")
-        for other in imports(path, known_modules)
-        if other.startswith("gpuboot.")
-        and PACKAGE_ORDER.index(name.split(".")[1]) < PACKAGE_ORDER.index(other.split(".")[1])
+        for imported_module in imports(path, known_modules)
+        if imported_module.startswith("gpuboot.")
+        and PACKAGE_ORDER.index(name.split(".")[1])
+        < PACKAGE_ORDER.index(imported_module.split(".")[1])
     ]
     assert upward == []
 
@@ -104,11 +105,11 @@ def test_operations_and_facts_take_arguments_and_never_the_context_of_the_run() 
     """Verification alone writes into the folder of the run's report."""
     known_modules = modules()
     reaching_up = [
-        f"{name} -> {other}"
+        f"{name} -> {imported_module}"
         for name, path in known_modules.items()
         if name.startswith(("deploys.operations", "deploys.facts", "deploys.lib"))
-        for other in imports(path, known_modules)
-        if other.startswith("deploys.run")
+        for imported_module in imports(path, known_modules)
+        if imported_module.startswith("deploys.run")
     ]
     assert sorted(reaching_up) == ["deploys.operations.verify -> deploys.run.report"]
 

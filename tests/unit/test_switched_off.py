@@ -50,12 +50,12 @@ PODS = (
 )
 
 
-def left(*workloads: Object, pods: tuple[Object, ...] = PODS) -> list[str]:
+def leaving_names(*workloads: Object, pods: tuple[Object, ...] = PODS) -> list[str]:
     return leaving(Contents("", workloads, pods), "gpu-operator", ["ClusterPolicy"])
 
 
 def test_what_a_release_and_its_operator_made_is_waited_for_and_nothing_else() -> None:
-    assert left(*OPERATOR, *PEOPLE) == [
+    assert leaving_names(*OPERATOR, *PEOPLE) == [
         "Deployment gpu-operator",
         "DaemonSet nvidia-device-plugin",
         "Pod gpu-operator-1-a",
@@ -64,8 +64,8 @@ def test_what_a_release_and_its_operator_made_is_waited_for_and_nothing_else() -
 
 
 def test_pods_whose_workload_has_gone_are_waited_for() -> None:
-    assert left(*PEOPLE) == ["Pod gpu-operator-1-a", "Pod nvidia-device-plugin-a"]
-    assert left(*PEOPLE, pods=PODS[2:]) == []
+    assert leaving_names(*PEOPLE) == ["Pod gpu-operator-1-a", "Pod nvidia-device-plugin-a"]
+    assert leaving_names(*PEOPLE, pods=PODS[2:]) == []
 
 
 def test_contents_are_those_of_the_namespace_and_all_daemonsets() -> None:

@@ -8,7 +8,7 @@ from gpuboot.monitoring.rules.sxid_lines import ALWAYS_FATAL, SxidLine, parse
 
 # recorded: the data set LHRS-UM-FERI/MENTHOS-dataset-rootcause
 FATAL = "nvidia-nvswitch0: SXid (PCI:0000:c2:00.0): 20034, Fatal, Link 28 LTSSM Fault Up"
-OTHER = (
+PLAIN_TEXT = (
     "nvidia-nvswitch4: SXid (PCI:0000:c6:00.0): 19084, Non-fatal, Link 29 AN1 Heartbeat Timeout "
     "Error (First)"
 )
@@ -25,8 +25,8 @@ DATA = (
          SxidLine(20034, "nvswitch0", "0000:c2:00.0", FATAL, "Fatal", 885)),
         (f"[  885.234567][ T4711] {FATAL}",
          SxidLine(20034, "nvswitch0", "0000:c2:00.0", FATAL, "Fatal", 885)),
-        (f"Nov 25 01:02:03 gpu1 kernel: {OTHER}",
-         SxidLine(19084, "nvswitch4", "0000:c6:00.0", OTHER, "Non-fatal", None)),
+        (f"Nov 25 01:02:03 gpu1 kernel: {PLAIN_TEXT}",
+         SxidLine(19084, "nvswitch4", "0000:c6:00.0", PLAIN_TEXT, "Non-fatal", None)),
         (f"[7.1] {DATA}", SxidLine(10002, "nvswitch2", "0000:c4:00.0", DATA, "", 7)),
         ("[7.1] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", None),
         ("[7.1] nvidia-nvswitch0: open (major=510)", None),

@@ -95,8 +95,8 @@ def test_a_larger_value_of_somebody_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "enough"),
+    ("value", "is_sufficient"),
     [("1", True), ("2", True), ("0", False), ("", False), (None, False), ("yes", False)],
 )
-def test_enough(value: str | None, enough: bool) -> None:
-    assert sysctls.is_enough(value, "1") is enough
+def test_enough(value: str | None, is_sufficient: bool) -> None:
+    assert sysctls.is_enough(value, "1") is is_sufficient

@@ -103,10 +103,12 @@ def test_what_stops_the_exporter_is_refused(line: str, cause: str) -> None:
 
 
 def test_a_site_s_own_file_replaces_the_table(tmp_path: Path) -> None:
-    own = tmp_path / "own.csv"
-    own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, hot\nDCGM_FI_DRIVER_VERSION, label, version\n")
-    settings = parse_settings({"exporter": {"collectors_file": str(own)}})
-    assert telemetry.collectors(settings.exporter) == own.read_text()
+    collectors = tmp_path / "own.csv"
+    collectors.write_text(
+        "DCGM_FI_DEV_GPU_TEMP, gauge, hot\nDCGM_FI_DRIVER_VERSION, label, version\n"
+    )
+    settings = parse_settings({"exporter": {"collectors_file": str(collectors)}})
+    assert telemetry.collectors(settings.exporter) == collectors.read_text()
     assert telemetry.collected(settings) == {"DCGM_FI_DEV_GPU_TEMP"}
 
 
@@ -176,13 +178,13 @@ def test_every_exporter_that_is_let_through_knows_every_field() -> None:
 def test_a_file_the_exporter_would_exit_on_stops_the_run(
     tmp_path: Path, text: str | None, cause: str
 ) -> None:
-    own = tmp_path / "own.csv"
+    collectors = tmp_path / "own.csv"
     if text is not None:
-        own.write_text(text)
+        collectors.write_text(text)
     with pytest.raises(SettingsError, match=cause) as error_info:
-        load({"exporter": {"collectors_file": str(own)}})
+        load({"exporter": {"collectors_file": str(collectors)}})
     assert len(error_info.value.problems) == 1
-    assert str(own) in str(error_info.value)
+    assert str(collectors) in str(error_info.value)
 
 
 def test_an_unknown_counter_stops_the_run() -> None:

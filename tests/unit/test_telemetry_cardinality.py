@@ -70,9 +70,9 @@ def test_an_opt_in_field_is_one_more() -> None:
 
 
 def test_a_site_s_own_file_is_counted(tmp_path: Path) -> None:
-    own = tmp_path / "own.csv"
-    own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_DEV_CPU_UTIL_TOTAL, gauge, u\n")
-    settings = parse_settings({"exporter": {"collectors_file": str(own)}})
+    collectors = tmp_path / "own.csv"
+    collectors.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_DEV_CPU_UTIL_TOTAL, gauge, u\n")
+    settings = parse_settings({"exporter": {"collectors_file": str(collectors)}})
     assert len(collected(settings)) == series(settings, Shape()).gpu == 2
 
 

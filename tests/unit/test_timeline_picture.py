@@ -29,13 +29,13 @@ def test_no_text_meets_another_however_long_a_run_took(recorded: Any, width: flo
 
 
 def assert_legible(drawing: Picture) -> None:
-    for first, other in itertools.combinations(drawing.texts, 2):
-        a, b = first.box, other.box
+    for first, second_text in itertools.combinations(drawing.texts, 2):
+        a, b = first.box, second_text.box
         apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
-        assert apart, (first, other)
+        assert apart, (first, second_text)
     for text in drawing.texts:
-        left, top, right, bottom = text.box
-        assert left >= -0.1, text
+        x_start, top, right, bottom = text.box
+        assert x_start >= -0.1, text
         assert right <= drawing.width + 0.1, text
         assert top >= 0, text
         assert bottom <= drawing.height, text
@@ -45,8 +45,8 @@ def assert_legible(drawing: Picture) -> None:
         assert drawing.top <= bar.y <= drawing.bottom - bar.height, bar
     for band in drawing.bands:  # the line from its name to its time meets no other name
         for text in drawing.texts:
-            left, top, right, bottom = text.box
-            crossed = left < band.x < right and top < drawing.top and bottom > band.y
+            x_start, top, right, bottom = text.box
+            crossed = x_start < band.x < right and top < drawing.top and bottom > band.y
             assert not crossed, (band, text)
 
 
@@ -59,8 +59,8 @@ def test_more_hosts_than_lanes_share_the_last_one() -> None:
     assert CONTROL in names
     lanes = {bar.y for bar in drawing.bars}
     assert len(lanes) == MOST_LANES + 1
-    other = sum(len(bar.title) > 200 for bar in drawing.bars)
-    assert other == 0  # no title names everything
+    summary_bars = sum(len(bar.title) > 200 for bar in drawing.bars)
+    assert summary_bars == 0  # no title names everything
 
 
 @pytest.mark.parametrize("recorded", [RECORDED, FIRST, site(1), site(40)])

@@ -50,8 +50,8 @@ class Fake:
             return self._answer("matrix", pod_rows)
         if expression.endswith("]"):
             name = expression.partition("{")[0]
-            same = [row for row in self.series if row["metric"]["__name__"] == name]
-            return self._answer("matrix", same)
+            named_rows = [row for row in self.series if row["metric"]["__name__"] == name]
+            return self._answer("matrix", named_rows)
         for part, rows in self.vectors.items():
             if part in expression:
                 return self._answer("vector", rows)
@@ -66,7 +66,7 @@ def row(value: float, **labels: str) -> dict[str, Any]:
     return {"metric": labels, "value": [NOW, str(value)]}
 
 
-def ask(fake: Fake, **options: float) -> Answer:
+def usage_of(fake: Fake, **options: float) -> Answer:
     return Usage(Prometheus(fake, ""), **options).of_pod("team-a", "trainer-0")
 
 
@@ -78,7 +78,7 @@ def reason(answer: Answer, metric: str = "engine") -> str:
 
 def test_a_busy_pod() -> None:
     fake = Fake(samples("GPU-a"))
-    answer = ask(fake)
+    answer = usage_of(fake)
     assert {name: value.value for name, value in answer.values.items()} == {
         "engine": 0.5,
         "sm": 0.25,
@@ -95,16 +95,16 @@ def test_a_busy_pod() -> None:
 
 
 def test_idle_is_a_number_and_no_data_is_none() -> None:
-    idle = ask(Fake(samples("GPU-a", VALUES | {ENGINE: 0.0})))
+    idle = usage_of(Fake(samples("GPU-a", VALUES | {ENGINE: 0.0})))
     assert idle.values["engine"].value == 0.0
-    empty_answer = ask(Fake([]))
+    empty_answer = usage_of(Fake([]))
     assert empty_answer.values["engine"].value is None
     assert not empty_answer.is_known()
 
 
 def test_the_mean_of_all_gpus() -> None:
     series = [*samples("GPU-a"), *samples("GPU-b", VALUES | {ENGINE: 1.0, USED: 60000.0})]
-    answer = ask(Fake(series))
+    answer = usage_of(Fake(series))
     assert answer.values["engine"].value == 0.75
     assert answer.values["memory"].value == 80000 / 200000
 
@@ -112,8 +112,8 @@ def test_the_mean_of_all_gpus() -> None:
 def test_only_the_window_counts() -> None:
     series = samples("GPU-a", {ENGINE: 1.0, USED: 1.0, FREE: 1.0}, age=0)
     series[0]["values"][4:] = [[time, "0"] for time, _ in series[0]["values"][4:]]
-    assert ask(Fake(series), window_s=50).values["engine"].value == 1.0
-    assert ask(Fake(series), window_s=120).values["engine"].value == 0.5
+    assert usage_of(Fake(series), window_s=50).values["engine"].value == 1.0
+    assert usage_of(Fake(series), window_s=120).values["engine"].value == 0.5
 
 
 def test_instances_under_mig_are_told_apart() -> None:
@@ -121,7 +121,7 @@ def test_instances_under_mig_are_told_apart() -> None:
         *samples("GPU-a", GPU_I_ID="1"),
         *samples("GPU-a", VALUES | {ENGINE: 0.0}, GPU_I_ID="2"),
     ]
-    answer = ask(Fake(series))
+    answer = usage_of(Fake(series))
     assert answer.gpus == ("GPU-a/1", "GPU-a/2")
     assert answer.values["engine"].value == 0.25
 
@@ -137,19 +137,19 @@ def test_a_shared_gpu_is_one_gpu_and_said_to_be_shared() -> None:
 def test_the_memory_of_a_shared_gpu_is_that_of_all_its_pods() -> None:
     """A pod's FB_USED is its own part there, and FB_FREE that of the device."""
     device_rows = [{"metric": {"UUID": "GPU-a", "__name__": USED}, "values": [[NOW - 4, "20000"]]}]
-    own = samples("GPU-a", VALUES | {USED: 0.0}, vgpu="0", container="main")
-    assert ask(Fake(own + device_rows)).values["memory"].value == 0.25
+    zero_series = samples("GPU-a", VALUES | {USED: 0.0}, vgpu="0", container="main")
+    assert usage_of(Fake(zero_series + device_rows)).values["memory"].value == 0.25
 
 
 def test_old_samples_are_no_answer() -> None:
-    answer = ask(Fake(samples("GPU-a", age=95)))
+    answer = usage_of(Fake(samples("GPU-a", age=95)))
     assert f"the newest sample of {ENGINE} is 95 s old" in reason(answer)
     assert answer.values["engine"].age_s == 95.0
-    assert ask(Fake(samples("GPU-a", age=95)), stale_s=100).is_known()
+    assert usage_of(Fake(samples("GPU-a", age=95)), stale_s=100).is_known()
 
 
 def test_one_silent_gpu_of_two_spoils_the_mean() -> None:
-    answer = ask(Fake([*samples("GPU-a"), *samples("GPU-b", age=95)]))
+    answer = usage_of(Fake([*samples("GPU-a"), *samples("GPU-b", age=95)]))
     assert reason(answer).startswith("1 of 2 GPUs: GPU-b: the newest sample")
 
 
@@ -163,7 +163,7 @@ def test_a_gpu_that_was_given_back_does_not_count() -> None:
 
 def test_without_profiling_fields() -> None:
     geforce = {UTIL: 90.0, USED: 20000.0, FREE: 60000.0}
-    answer = ask(Fake(samples("GPU-a", geforce)))
+    answer = usage_of(Fake(samples("GPU-a", geforce)))
     engine = answer.values["engine"]
     assert engine.value == pytest.approx(0.9)
     assert engine.source.endswith("/ 100")
@@ -175,11 +175,11 @@ def test_without_profiling_fields() -> None:
 def test_while_somebody_profiles_nothing_else_stands_in() -> None:
     paused = {UTIL: 90.0, USED: 20000.0, FREE: 60000.0}
     fake = Fake(samples("GPU-a", paused), last_over_time=[row(0.4, UUID="GPU-a")])
-    assert "somebody profiles" in reason(ask(fake))
+    assert "somebody profiles" in reason(usage_of(fake))
 
 
 def test_blank_values_are_no_values() -> None:
-    answer = ask(Fake(samples("GPU-a", VALUES | {SM: 9223372036854775794.0})))
+    answer = usage_of(Fake(samples("GPU-a", VALUES | {SM: 9223372036854775794.0})))
     assert "no profiling fields" in reason(answer, "sm")
 
 
@@ -211,7 +211,7 @@ def test_a_pod_that_runs_unseen_spoils_the_namespaces_mean() -> None:
     ],
 )
 def test_why_nothing_is_known(vectors: dict[str, Any], expected: str) -> None:
-    assert expected in reason(ask(Fake([], **vectors)))
+    assert expected in reason(usage_of(Fake([], **vectors)))
 
 
 def test_a_gpu_that_nobody_has_seen() -> None:

@@ -42,11 +42,11 @@ DAY = Window(START, START + 24 * HOUR, HOUR)
 class Endless:
     """A Prometheus in which each series is 1 at every step, and which takes only small queries.
 
-    + most: more steps of one query are too many samples
+    + max_times: more steps of one query are too many samples
     """
 
-    def __init__(self, most: int = 1000, error: Exception | None = None) -> None:
-        self.most = most
+    def __init__(self, max_times: int = 1000, error: Exception | None = None) -> None:
+        self.max_times = max_times
         self.error = error or PrometheusError("query processing would load too many samples")
         self.windows: list[tuple[int, int]] = []
 
@@ -56,7 +56,7 @@ class Endless:
         parameters = dict(query or {})
         first, end, step = (int(parameters[name]) for name in ("start", "end", "step"))
         times = range(first, end + 1, step)
-        if len(times) > self.most:
+        if len(times) > self.max_times:
             raise self.error
         self.windows.append((first, end))
         row = {"metric": {"node": "gpu1"}, "values": [[time, "1"] for time in times]}
@@ -73,7 +73,7 @@ def test_a_step_is_known_by_its_beginning() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "wrong_rows",
     [
         [{"metric": {}, "values": [[START, "1"]]}],  # ends with the step before the window
         [{"metric": {}, "values": [[START + 60, "1"]]}],
@@ -82,9 +82,9 @@ def test_a_step_is_known_by_its_beginning() -> None:
         ["text"],
     ],
 )
-def test_what_is_no_matrix_of_the_window_is_refused(wrong: list[Any]) -> None:
+def test_what_is_no_matrix_of_the_window_is_refused(wrong_rows: list[Any]) -> None:
     with pytest.raises(SeriesError):
-        from_matrix(wrong, DAY)
+        from_matrix(wrong_rows, DAY)
 
 
 @pytest.mark.parametrize(
@@ -95,20 +95,20 @@ def test_a_window_is_whole_steps(start: int, end: int, step: int) -> None:
         Window(start, end, step)
 
 
-@pytest.mark.parametrize("most", [1, 5, 24, 1000])
-def test_pieces_cover_the_window_once(most: int) -> None:
-    steps = [time for piece in DAY.chunks(most) for time in piece.steps]
+@pytest.mark.parametrize("max_steps", [1, 5, 24, 1000])
+def test_pieces_cover_the_window_once(max_steps: int) -> None:
+    steps = [time for piece in DAY.chunks(max_steps) for time in piece.steps]
     assert steps == list(DAY.steps)
-    assert all(len(piece.steps) <= most for piece in DAY.chunks(most))
+    assert all(len(piece.steps) <= max_steps for piece in DAY.chunks(max_steps))
 
 
-@pytest.mark.parametrize("most", [1, 7, 24, 168])
-def test_pieces_are_put_together(most: int) -> None:
+@pytest.mark.parametrize("max_steps", [1, 7, 24, 168])
+def test_pieces_are_put_together(max_steps: int) -> None:
     fake = Endless()
-    history = read(Prometheus(fake, ""), RangeQuestion({"up": "up"}, DAY, most))
+    history = read(Prometheus(fake, ""), RangeQuestion({"up": "up"}, DAY, max_steps))
     (series,) = history.of("up")
     assert series == StepSeries({"node": "gpu1"}, dict.fromkeys(DAY.steps, 1.0))
-    assert len(fake.windows) == -(-24 // most)
+    assert len(fake.windows) == -(-24 // max_steps)
     assert history.metadata == {"retention": "15d"}
     assert history.of("other") == ()
 
@@ -122,7 +122,7 @@ def test_pieces_are_put_together(most: int) -> None:
     ],
 )
 def test_a_piece_that_is_too_much_is_halved(error: Exception | None) -> None:
-    fake = Endless(most=5, error=error)
+    fake = Endless(max_times=5, error=error)
     history = read(Prometheus(fake, ""), RangeQuestion({"up": "up"}, DAY))
     assert set(history.of("up")[0].values) == set(DAY.steps)
     assert len(fake.windows) == 8
@@ -131,9 +131,9 @@ def test_a_piece_that_is_too_much_is_halved(error: Exception | None) -> None:
 @pytest.mark.parametrize("error", [PrometheusError("parse error"), ClusterError("no way", 403)])
 def test_other_errors_are_not_asked_again(error: Exception) -> None:
     with pytest.raises(type(error)):
-        read(Prometheus(Endless(most=0, error=error), ""), RangeQuestion({"up": "up"}, DAY))
+        read(Prometheus(Endless(max_times=0, error=error), ""), RangeQuestion({"up": "up"}, DAY))
     with pytest.raises(PrometheusError, match="too many samples"):
-        read(Prometheus(Endless(most=0), ""), RangeQuestion({"up": "up"}, DAY))
+        read(Prometheus(Endless(max_times=0), ""), RangeQuestion({"up": "up"}, DAY))
 
 
 def test_questions_and_answers_travel_as_json() -> None:

@@ -41,7 +41,7 @@ def host_commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Any]]
     """Commands that hosts get: inventory name, and the facts in it."""
     commands = []
 
-    def ask(host: Any, requests: Sequence[Request]) -> dict[Request, Any]:
+    def fetch_answers(host: Any, requests: Sequence[Request]) -> dict[Request, Any]:
         commands.append((host.name, [request.fact for request in requests]))
         return {request: ANSWERS[request.fact] for request in requests}
 
@@ -50,7 +50,7 @@ def host_commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Any]]
         def get_host(name: str) -> Any:
             return SimpleNamespace(name=name, connected=name != "10.0.0.2")
 
-    monkeypatch.setattr(answers, "ask", ask)
+    monkeypatch.setattr(answers, "fetch_answers", fetch_answers)
     monkeypatch.setattr(verify_hosts, "inventory", Inventory)
     monkeypatch.setattr(verify_hosts, "say", lambda _: None)
     return commands
@@ -76,13 +76,13 @@ def test_what_was_read_a_moment_ago_is_not_asked_again(host_commands: list[Any])
 def test_a_host_that_does_not_answer_is_a_finding_and_stops_no_other(
     host_commands: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = answers.ask
+    fetch_answers = answers.fetch_answers
 
     def silent(host: Any, requests: Sequence[Request]) -> dict[Request, Any]:
-        replies = ask(host, requests)
+        replies = fetch_answers(host, requests)
         return replies if host.connected else dict.fromkeys(replies, Unanswered("no route to host"))
 
-    monkeypatch.setattr(answers, "ask", silent)
+    monkeypatch.setattr(answers, "fetch_answers", silent)
     hosts = read_hosts(Settings(), lock(Settings()), Discovery(NODES))
     assert [host.error for host in hosts] == ["cannot be reached: no route to host", ""]
 
@@ -90,16 +90,16 @@ def test_a_host_that_does_not_answer_is_a_finding_and_stops_no_other(
 def test_control_planes_are_read_beside_gpu_nodes(
     host_commands: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, leader_queried = answers.ask, Event()
+    fetch_answers, leader_queried = answers.fetch_answers, Event()
 
     def waiting(host: Any, requests: Sequence[Request]) -> dict[Request, Any]:
         if host.name == "cp1":
             leader_queried.set()
             return dict.fromkeys(requests, Unanswered("no route to host"))
         assert leader_queried.wait(timeout=5)
-        return ask(host, requests)
+        return fetch_answers(host, requests)
 
-    monkeypatch.setattr(answers, "ask", waiting)
+    monkeypatch.setattr(answers, "fetch_answers", waiting)
     site = read_site(Settings(), lock(Settings()), lambda: Discovery(NODES))
     assert [host.error for host in site.hosts] == ["", ""]
     assert [host.outside for host in site.hosts] == ["resolved", "resolved"]

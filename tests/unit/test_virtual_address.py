@@ -43,7 +43,7 @@ def full_settings(part: Cluster) -> Settings:
 def state(*interfaces: str, **fields: Any) -> NodeState:
     """A machine with `DEVICE ADDRESS/PREFIX` each."""
     pairs = tuple((item.split()[0], item.split()[1]) for item in interfaces)
-    addresses = tuple(own.partition("/")[0] for _, own in pairs)
+    addresses = tuple(address.partition("/")[0] for _, address in pairs)
     defaults = {"keepalived": "", "virtual_address": "", "load_balancer": "", "kubeconfigs": {}}
     attributes = {**defaults, "interfaces": pairs, "addresses": addresses, **fields}
     return cast(NodeState, SimpleNamespace(boot=BootState(), **attributes))

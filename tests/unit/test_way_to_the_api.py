@@ -113,7 +113,7 @@ def executed_operations(
     phase.reached(context)
     if node.role == "worker":
         phase.wait_for_virtual_address(context)
-    phase.left(context)
+    phase.settle_address(context)
     return calls
 
 

@@ -49,7 +49,7 @@ class Engine:
             self._tokens.add(0, phase=phase)
         threading.Thread(target=self._work, daemon=True).start()
 
-    def ask(self, prompt: list[str]) -> list[str]:
+    def submit(self, prompt: list[str]) -> list[str]:
         """The answer, when its turn has come. Raises `queue.Full` when too many wait."""
         answer: Future[list[str]] = Future()
         self._waiting.add(1)
@@ -93,7 +93,7 @@ def listen(engine: Engine, port: int) -> ThreadingHTTPServer:
                 return
             prompt = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode().split()
             try:
-                status, body = 200, " ".join(engine.ask(prompt))
+                status, body = 200, " ".join(engine.submit(prompt))
             except queue.Full:
                 status, body = 503, "too many requests wait"
             except Exception:

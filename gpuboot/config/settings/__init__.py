@@ -153,8 +153,8 @@ class Settings(Model):
             )
         pods = ipaddress.ip_network(self.cluster.pod_cidr)
         services = ipaddress.ip_network(self.cluster.service_cidr)
-        if wrong := networks.wrong(pods, services) or self.cluster.conflict():
-            raise ValueError(wrong)
+        if problem := networks.network_conflict(pods, services) or self.cluster.conflict():
+            raise ValueError(problem)
         if pods.overlaps(services):
             raise ValueError(f"cluster.pod_cidr {pods} overlaps cluster.service_cidr {services}")
         if self.runtime.mode == "cdi" and self.gpu_operator.enabled:
@@ -173,8 +173,8 @@ class Settings(Model):
             raise ValueError(
                 'exporter.kind "operator" needs gpu_operator.enabled; use exporter.kind "chart"'
             )
-        if wrong := self._two_engines():
-            raise ValueError(wrong)
+        if problem := self._two_engines():
+            raise ValueError(problem)
         return self
 
     def _two_engines(self) -> str:

@@ -45,9 +45,9 @@ def problems(fields: Mapping[str, Any], minor: str) -> list[Problem]:
     problems = []
     for name, value in fields.items():
         if name in field_kinds:
-            if wrong := _wrong(field_kinds[name], value):
+            if problem := _type_problem(field_kinds[name], value):
                 remedy = "see upstream's KubeletConfiguration (kubelet.config.k8s.io/v1beta1)"
-                problems.append(Problem("", f"cluster.kubelet.{name}: {wrong}", remedy))
+                problems.append(Problem("", f"cluster.kubelet.{name}: {problem}", remedy))
         elif minor == table["kubernetes"]:
             near = difflib.get_close_matches(name, field_kinds, n=1)
             remedy = f"did you mean {near[0]}?" if near else "take it out: the kubelet refuses it"
@@ -62,7 +62,7 @@ def _table() -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _wrong(kind: str, value: Any) -> str:
+def _type_problem(kind: str, value: Any) -> str:
     """Why the value is none of this kind; "" when it is."""
     outer, _, inner = kind.partition(" of ")
     if outer == "list":

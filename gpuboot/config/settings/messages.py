@@ -21,7 +21,7 @@ _SECRET = (
     'takes {"file": "PATH"} (a file on this machine that holds it) or {"secret": "NAME/KEY"}, '
     "not the secret itself"
 )
-_TAKES = {
+_EXPECTATIONS = {
     "model_type": "takes a dict of settings",
     "dict_type": "takes a dict",
     "tuple_type": "takes a list",
@@ -72,7 +72,7 @@ def _problem(error: Mapping[str, Any], model: type[BaseModel], prefix: str) -> P
 
 
 def _message(error: Mapping[str, Any]) -> str:
-    return _TAKES.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
+    return _EXPECTATIONS.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
 
 
 def _describe_input(path: str, value: Any) -> str:

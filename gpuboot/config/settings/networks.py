@@ -17,7 +17,7 @@ _SERVICES_BITS = 20
 _LEAST_SERVICES = 10
 
 
-def wrong(pods: Network, services: Network) -> str:
+def network_conflict(pods: Network, services: Network) -> str:
     """Why kubeadm refuses these networks; "" when it takes them."""
     if pods.version != services.version:
         return "cluster.pod_cidr and cluster.service_cidr are of different IP versions"

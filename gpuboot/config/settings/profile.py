@@ -67,16 +67,16 @@ class Thresholds:
         return round(self["dram_busy"] * self["dram_ceiling"], 6)
 
 
-def thresholds(own: Mapping[str, float] | None = None) -> Thresholds:
+def thresholds(site_values: Mapping[str, float] | None = None) -> Thresholds:
     """The table, with own numbers by name. Raises ValueError that names those it does not have."""
-    own = own or {}
-    if unknown := sorted(set(own) - set(TABLE)):
+    site_values = site_values or {}
+    if unknown := sorted(set(site_values) - set(TABLE)):
         raise ValueError(f"no such threshold: {', '.join(unknown)}; there are: {', '.join(TABLE)}")
-    if wrong := sorted(name for name, value in own.items() if not 0 < value <= 1):
-        raise ValueError(f"takes numbers above 0 and up to 1: {', '.join(wrong)}")
+    if invalid_names := sorted(name for name, value in site_values.items() if not 0 < value <= 1):
+        raise ValueError(f"takes numbers above 0 and up to 1: {', '.join(invalid_names)}")
     site = {
         name: replace(TABLE[name], value=value, source="profile.thresholds")
-        for name, value in own.items()
+        for name, value in site_values.items()
     }
     return Thresholds({**TABLE, **site})
 

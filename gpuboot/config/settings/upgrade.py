@@ -17,7 +17,7 @@ Share = int | str  # of nodes: how many, or a part such as 10%
 OTHER_WORKERS = "*"
 
 
-def _wrong(value: Share) -> str:
+def _share_problem(value: Share) -> str:
     """What is wrong with a value; "" for nothing."""
     if isinstance(value, int):
         return "" if value >= 1 else "takes 1 or more, or a share such as 10%"
@@ -27,16 +27,16 @@ def _wrong(value: Share) -> str:
 
 def _limits(value: Share | dict[str, Share]) -> Share | dict[str, Share]:
     if not isinstance(value, dict):
-        if wrong := _wrong(value):
-            raise ValueError(wrong)
+        if problem := _share_problem(value):
+            raise ValueError(problem)
         return value
-    wrong = "; ".join(
+    problem = "; ".join(
         f"{group!r} {cause} (given: {share!r})"
         for group, share in value.items()
-        if (cause := _wrong(share))
+        if (cause := _share_problem(share))
     )
-    if wrong or not value:
-        raise ValueError(wrong or "takes at least one group of the inventory")
+    if problem or not value:
+        raise ValueError(problem or "takes at least one group of the inventory")
     return value
 
 

@@ -18,11 +18,11 @@ _SETTLES_S = 60.0  # from its start until the kubelet has counted what it offers
 def _short(node: KubeNode) -> list[str]:
     """The kinds of GPUs of which a node offers fewer than it has."""
     return [
-        f"{name}: {left} of {text} allocatable"
+        f"{name}: {free_count} of {text} allocatable"
         for name, text in node.capacity.items()
         if name.startswith(("nvidia.com/gpu", _MIG)) and name != "nvidia.com/gpu.shared"
-        if (left := node.allocatable.get(name, "0")).isdigit() and text.isdigit()
-        if node.ready and int(left) < int(text)
+        if (free_count := node.allocatable.get(name, "0")).isdigit() and text.isdigit()
+        if node.ready and int(free_count) < int(text)
     ]
 
 

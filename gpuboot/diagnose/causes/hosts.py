@@ -31,7 +31,9 @@ def host_silent(facts: Facts) -> Iterator[Sighting]:
 def clock_skew(facts: Facts) -> Iterator[Sighting]:
     """Measured against the control machine: where all hosts agree, its own clock is off."""
     skews = [host.skew_s for host in facts.read]
-    own = len(skews) > 1 and min(map(abs, skews)) >= _SKEW_S and max(skews) - min(skews) < _SKEW_S
+    control_is_skewed = (
+        len(skews) > 1 and min(map(abs, skews)) >= _SKEW_S and max(skews) - min(skews) < _SKEW_S
+    )
     for host in facts.read:
         if abs(host.skew_s) < _SKEW_S:
             continue
@@ -39,11 +41,11 @@ def clock_skew(facts: Facts) -> Iterator[Sighting]:
         evidence = [f"its clock is {abs(host.skew_s):.0f} s {way} the control machine's"]
         if host.state and not host.state.ntp_synchronised:
             evidence.append("timedatectl: NTPSynchronized=no")
-        if own:
+        if control_is_skewed:
             evidence.append(
                 "so is every host's: the control machine's own clock may be the wrong one"
             )
-        confidence = Confidence.POSSIBLE if own else Confidence.CERTAIN
+        confidence = Confidence.POSSIBLE if control_is_skewed else Confidence.CERTAIN
         yield Sighting(node=host.node, evidence=tuple(evidence), confidence=confidence)
 
 

@@ -13,11 +13,11 @@ _NAMESPACE = "kube-system"
 _UNANSWERED = re.compile(
     r"plugin/errors: \d+ \S+ \w+: (?:.*->|dial (?:tcp|udp) )\[?(?P<server>[\da-f.:]+?)\]?:53: "
 )
-_LEAST = 3  # one may be about a name whose own servers are slow
+_MIN_LINES = 3  # one may be about a name whose own servers are slow
 _LOOP = re.compile(r"Loop \([^)]*\) detected for zone")
 # Kubernetes adds three to a pod's search path; glibc before 2.26 and musl read six of them, 32 is
 # the kubelet's limit (kubernetes v1.36, pkg/apis/core/validation: MaxDNSSearchPaths)
-_OWN, _MOST, _MOST_LENGTH = 3, 32, 2048
+_CLUSTER_DOMAINS, _MAX_DOMAINS, _MOST_LENGTH = 3, 32, 2048
 _MOST_SERVERS = 3
 _LIMITS = "DNSConfigForming"
 
@@ -72,7 +72,7 @@ def dns_upstream(facts: Facts) -> Iterator[Sighting]:
                 lines_by_server.setdefault(match["server"], []).append(line)
         host = next((host for host in facts.read if host.node == pod.node), None)
         for server, lines in lines_by_server.items():
-            if len(lines) < _LEAST:
+            if len(lines) < _MIN_LINES:
                 continue
             evidence = (
                 f"{server} did not answer {len(lines)} questions, the last: {lines[-1]}",
@@ -101,7 +101,10 @@ def dns_search_path(facts: Facts) -> Iterator[Sighting]:
         ]
         servers = _servers(host)
         evidence = []
-        if len(domains) + _OWN > _MOST or len(" ".join(domains)) > _MOST_LENGTH - 128:
+        if (
+            len(domains) + _CLUSTER_DOMAINS > _MAX_DOMAINS
+            or len(" ".join(domains)) > _MOST_LENGTH - 128
+        ):
             evidence.append(f"{host.details.resolv_file}: {len(domains)} search domains")
         if len(servers) > _MOST_SERVERS:
             evidence.append(f"{host.details.resolv_file}: {len(servers)} name servers, 3 are used")

@@ -46,12 +46,12 @@ def mtu(facts: Facts) -> Iterator[Sighting]:
 def asymmetric_route(facts: Facts) -> Iterator[Sighting]:
     """Packets to a peer leave with another address than the one by which it reaches this node."""
     for host in facts.read:
-        own = {link.local for link in host.details.vxlan}
+        local_addresses = {link.local for link in host.details.vxlan}
         evidence = [
             f"to {peer.address} by {peer.device} as {peer.source}, while the pod network uses "
-            f"{', '.join(sorted(own))}"
+            f"{', '.join(sorted(local_addresses))}"
             for peer in host.details.peers
-            if own and peer.source and peer.source not in own
+            if local_addresses and peer.source and peer.source not in local_addresses
         ]
         strict = [device for device, mode in _modes(host).items() if mode == _STRICT]
         martian = host.kernel("martian", within_s=RECENT_S)
@@ -74,13 +74,13 @@ def asymmetric_route(facts: Facts) -> Iterator[Sighting]:
 
 def _modes(host: Host) -> dict[str, int]:
     """The filter in force: the kernel takes the greater of a device's and of all."""
-    least = host.details.rp_filter.get("all", 0)
+    strictest_mode = host.details.rp_filter.get("all", 0)
     devices = {
         name: mode
         for name, mode in host.details.rp_filter.items()
         if name not in ("all", "default", "lo")
     }
-    return {name: max(mode, least) for name, mode in devices.items()}
+    return {name: max(mode, strictest_mode) for name, mode in devices.items()}
 
 
 def pod_network_missing(facts: Facts) -> Iterator[Sighting]:
@@ -113,7 +113,7 @@ def forward_drop(facts: Facts) -> Iterator[Sighting]:
         drops = {flow: judge(host.state.packet_filter, flow).drop for flow in flows}
         ends = {end.label: end for end in drops.values() if end}
         for label, end in ends.items():
-            dropped = [flow for flow, other in drops.items() if other and other.label == label]
+            dropped = [flow for flow, drop in drops.items() if drop and drop.label == label]
             fix = firewall_remedies.commands("forward", end, dropped, host.state, facts.pod_cidr)
             yield Sighting(
                 node=host.node,

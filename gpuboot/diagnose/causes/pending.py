@@ -70,14 +70,16 @@ def reasons(message: str, controls: int = 0) -> dict[str, tuple[int, str]]:
 
 def waiting(facts: Facts) -> Iterator[tuple[Pod, str, str, Confidence]]:
     """Each pod that waits, the kind of reason that most nodes have, and the words of all."""
-    own = [node for node in facts.cluster.nodes if node.taints]
-    controls = sum(all(taint.startswith(CONTROL_PLANE) for taint in node.taints) for node in own)
+    tainted_nodes = [node for node in facts.cluster.nodes if node.taints]
+    controls = sum(
+        all(taint.startswith(CONTROL_PLANE) for taint in node.taints) for node in tainted_nodes
+    )
     for pod in facts.cluster.pods:
         if not pod.waits or pod.node or pod.gates or pod.going:
             continue
         by_kind = reasons(pod.waits, controls)
-        most = max((count for count, _ in by_kind.values()), default=0)
-        first = [kind for kind, (count, _) in by_kind.items() if count == most]
+        maximum = max((count for count, _ in by_kind.values()), default=0)
+        first = [kind for kind, (count, _) in by_kind.items() if count == maximum]
         words = "; ".join(
             f"{count} nodes: {text}" if count else text for count, text in by_kind.values()
         )
@@ -131,21 +133,21 @@ def _related_facts(facts: Facts, pod: Pod, kind: str) -> list[str]:
             f"{entry.name}: {', '.join(entry.taints)}" for entry in cluster.nodes if entry.taints
         ][:4]
     if kind == "volume":
-        own = [
+        pod_claims = [
             entry
             for entry in cluster.claims
             if entry.namespace == pod.namespace and entry.name in pod.claims
         ]
-        missing = set(pod.claims) - {entry.name for entry in own}
+        missing = set(pod.claims) - {entry.name for entry in pod_claims}
         messages = [
             entry.message
-            for item in own
+            for item in pod_claims
             for entry in cluster.events_of(f"{item.namespace}/{item.name}")
         ]
         return [
             *(
                 f"claim {entry.name}: {entry.phase}, class {entry.storage_class or 'none'}"
-                for entry in own
+                for entry in pod_claims
                 if entry.phase != "Bound"
             ),
             *(f"claim {name}: there is none" for name in sorted(missing)),

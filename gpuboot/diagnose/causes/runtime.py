@@ -80,9 +80,9 @@ def cgroup_mismatch(facts: Facts) -> Iterator[Sighting]:
         lines = [*host.log("kubelet", *_CGROUP), *host.log("containerd", *_CGROUP)]
         if not kubelet or runc is None or (kubelet == "systemd") == runc:
             continue
-        other = "systemd" if runc else "cgroupfs"
+        containerd_driver = "systemd" if runc else "cgroupfs"
         mismatch = (
-            f"kubelet: cgroupDriver {kubelet}; containerd: {other} (SystemdCgroup = "
+            f"kubelet: cgroupDriver {kubelet}; containerd: {containerd_driver} (SystemdCgroup = "
             f"{str(runc).lower()})"
         )
         # what runs may have been started before its file was changed, or know the other's driver

@@ -93,10 +93,10 @@ def problems(settings: Settings, lock: Lock) -> list[Problem]:
 def _problem(
     setting: str, decided: tuple[_Decided, ...], own_values: Values, merged: Values
 ) -> Iterator[Problem]:
-    wrong = [item for item in decided if _contradicts(item, own_values, merged)]
-    if wrong:
-        names = ", ".join(item.path for item in wrong)
-        remedies = "; ".join(f"{item.path}: {item.instead}" for item in wrong)
+    contradictions = [item for item in decided if _contradicts(item, own_values, merged)]
+    if contradictions:
+        names = ", ".join(item.path for item in contradictions)
+        remedies = "; ".join(f"{item.path}: {item.instead}" for item in contradictions)
         yield Problem(
             "",
             f"{setting} says otherwise than gpuboot decides: {names}",
@@ -106,14 +106,14 @@ def _problem(
 
 def _contradicts(item: _Decided, own_values: Values, merged: Values) -> bool:
     """Whether the merged values lack what gpuboot has there; lists may have more."""
-    own = _at(own_values, item.path)
-    own = item.value if own is _UNSET else own
+    value = _at(own_values, item.path)
+    value = item.value if value is _UNSET else value
     final = _at(merged, item.path)
-    if own is _UNSET or final is _UNSET:
+    if value is _UNSET or final is _UNSET:
         return False
-    if isinstance(own, list) and isinstance(final, list):
-        return any(entry not in final for entry in own)
-    return bool(own != final)
+    if isinstance(value, list) and isinstance(final, list):
+        return any(entry not in final for entry in value)
+    return bool(value != final)
 
 
 def _at(values: Any, path: str) -> Any:

@@ -149,13 +149,13 @@ def _xids(settings: Settings) -> Iterable[Section]:
     yield _output(settings, "kernel", (("Labels", _XIDS_LABELS), ("Line_Format", "json")))
 
 
-def _output(settings: Settings, match: str, own: tuple[tuple[str, str], ...]) -> Section:
+def _output(settings: Settings, match: str, options: tuple[tuple[str, str], ...]) -> Section:
     assert settings.logs.loki
     to = destination(settings.logs.loki)
     # Outputs of one thread share what they remove of a record (`thread_local_remove_mpa` of
     # plugins/out_loki/loki.c): each has a thread of its own.
     thread = (("Workers", "1"),)
-    return ("OUTPUT", (("Name", "loki"), ("Match", match), *thread, *to.items(), *own))
+    return ("OUTPUT", (("Name", "loki"), ("Match", match), *thread, *to.items(), *options))
 
 
 def destination(loki: Loki) -> Mapping[str, str]:

@@ -110,8 +110,8 @@ def _common(settings: Settings) -> Values:
 def _secret_variable(name: str, key: str, secret: Secret | None) -> list[Values]:
     if secret is None:
         return []
-    own, _, own_key = (secret.secret or f"{SECRET}/{key}").partition("/")
-    return [{"name": name, "valueFrom": {"secretKeyRef": {"name": own, "key": own_key}}}]
+    secret_name, _, own_key = (secret.secret or f"{SECRET}/{key}").partition("/")
+    return [{"name": name, "valueFrom": {"secretKeyRef": {"name": secret_name, "key": own_key}}}]
 
 
 def _nodes(settings: Settings) -> Values:

@@ -84,9 +84,9 @@ def _remote_write_values(item: RemoteWrite, settings: Settings) -> Values:
             "credentials": _reference(item.bearer_token, f"{item.name}-token"),
         }
     if item.only != "everything":
-        keep = (*(_GPU if item.only == "gpu" else ()), *recorded(settings))
+        regexes = (*(_GPU if item.only == "gpu" else ()), *recorded(settings))
         values["writeRelabelConfigs"] = [
-            {"sourceLabels": ["__name__"], "regex": "|".join(keep), "action": "keep"}
+            {"sourceLabels": ["__name__"], "regex": "|".join(regexes), "action": "keep"}
         ]
     return values
 

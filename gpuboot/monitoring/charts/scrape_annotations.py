@@ -28,7 +28,7 @@ def _pods(settings: Settings) -> Values:
         "job_name": "annotated-pods",
         "kubernetes_sd_configs": [{"role": "pod"}],
         "relabel_configs": [
-            _keep(f"{annotation}_scrape", "true"),
+            _keep_rule(f"{annotation}_scrape", "true"),
             _drop(f"{_META}_pod_phase", "Pending|Succeeded|Failed|Completed"),
             _drop(f"{_META}_pod_container_init", "true"),
             _drop(f"{_META}_namespace", monitored_namespaces(settings)),
@@ -47,7 +47,7 @@ def _pods(settings: Settings) -> Values:
 def _services(settings: Settings) -> Values:
     annotation = f"{_META}_service_annotation_prometheus_io"
     rules = [
-        _keep(f"{annotation}_scrape", "true"),
+        _keep_rule(f"{annotation}_scrape", "true"),
         _drop(f"{_META}_namespace", monitored_namespaces(settings)),
         # CoreDNS: its Service is annotated by kubeadm, and the chart has a ServiceMonitor for it
         {
@@ -122,7 +122,7 @@ def _pod_relabelings() -> list[Values]:
     ]
 
 
-def _keep(label: str, regex: str) -> Values:
+def _keep_rule(label: str, regex: str) -> Values:
     return {"source_labels": [label], "regex": regex, "action": "keep"}
 
 

@@ -37,8 +37,12 @@ def grafana(monitoring: Monitoring) -> Values:
     storage = monitoring.storage
     if not storage.persistent:
         return {}
-    keep = {"helm.sh/resource-policy": "keep"}
-    persistence: Values = {"enabled": True, "size": storage.grafana_size, "annotations": keep}
+    annotations = {"helm.sh/resource-policy": "keep"}
+    persistence: Values = {
+        "enabled": True,
+        "size": storage.grafana_size,
+        "annotations": annotations,
+    }
     if storage.class_name:
         persistence["storageClassName"] = storage.class_name
     return {"persistence": persistence, "deploymentStrategy": {"type": "Recreate"}}

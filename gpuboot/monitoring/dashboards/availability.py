@@ -20,7 +20,9 @@ def available(board: Dashboard, site: Requirement) -> Dashboard | None:
         return None
     rows = []
     for row in board.rows:
-        if panels := tuple(left for panel in row.panels if (left := _panel(panel, site))):
+        if panels := tuple(
+            available_panel for panel in row.panels if (available_panel := _panel(panel, site))
+        ):
             rows.append(Row(row.title, panels))
     hidden = (name for name in board.variables if VARIABLES[name].requires not in site)
     return replace(board, rows=tuple(rows), hidden=tuple(hidden)) if rows else None
@@ -31,5 +33,5 @@ def _panel(panel: Panel, site: Requirement) -> Panel | None:
         return None
     queries = tuple(query for query in panel.queries if query.requires in site)
     columns = tuple(column for column in panel.columns if column.requires in site)
-    left = replace(panel, queries=queries, columns=columns)
-    return left if left.expressions else None
+    reduced_panel = replace(panel, queries=queries, columns=columns)
+    return reduced_panel if reduced_panel.expressions else None

@@ -64,13 +64,13 @@ def _layout(rows: tuple[Row, ...]) -> Iterator[model.Panel | model.RowPanel]:
         yield model.RowPanel(
             title=row.title, id_val=number, grid_pos=model.GridPos(1, WIDTH, 0, top)
         )
-        number, top, left, tallest = number + 1, top + 1, 0, 0
+        number, top, x, tallest = number + 1, top + 1, 0, 0
         for panel in row.panels:
             width, height = panel.size
-            if left + width > WIDTH:
-                left, top, tallest = 0, top + tallest, 0
-            yield _panel(panel, number, model.GridPos(height, width, left, top))
-            number, left, tallest = number + 1, left + width, max(tallest, height)
+            if x + width > WIDTH:
+                x, top, tallest = 0, top + tallest, 0
+            yield _panel(panel, number, model.GridPos(height, width, x, top))
+            number, x, tallest = number + 1, x + width, max(tallest, height)
         top += tallest
 
 

@@ -18,7 +18,7 @@ from gpuboot.monitoring.rules.promql import age
 from gpuboot.monitoring.rules.requirements import Requirement
 
 _NODE = "{{ with $labels.node }} of {{ . }}{{ end }}"
-_LEFT = f"What it told last, on the control-plane node: `ls -l {METRICS_FOLDER}`"
+_LAST_STATE = f"What it told last, on the control-plane node: `ls -l {METRICS_FOLDER}`"
 _VERIFY = "Verify: `gpuboot verify INVENTORY`; the link `backup` must pass."
 _UNIT = "hours since the newest was taken; by default `backup.max_age_h`"
 
@@ -45,7 +45,7 @@ def _old(max_age_h: int) -> Alert:
         reason="What was made, changed or deleted since the newest backup is lost with etcd's "
         "data.",
         check=(f"On the node: `systemctl status {TIMER} {SERVICE}`",
-               f"`journalctl -u {SERVICE}`", _LEFT),
+               f"`journalctl -u {SERVICE}`", _LAST_STATE),
         remedy=(f"Take one by hand, which says what is wrong: `{PROGRAM} manual`. Often: a full "
                 "disk, or etcd does not answer.",
                 "The timer is gone or stopped: `pyinfra INVENTORY deploys/site.py`.",
@@ -73,7 +73,7 @@ def _copy_old(settings: Settings) -> Alert:
         "longer than the site allows.",
         reason="Backups that lie on the control plane's disk alone are lost with it.",
         check=(f"On the node: `systemctl status {COPY_SERVICE}`", f"`journalctl -u {COPY_SERVICE}`",
-               _LEFT),
+               _LAST_STATE),
         remedy=(f"Try it again: `systemctl start {COPY_SERVICE}`. Often: the machine or bucket is "
                 "away or full, its SSH key or the access key has changed.",
                 "Another machine, bucket or key: change `backup.rsync` or `backup.s3`, then "

@@ -107,11 +107,11 @@ def engine(function: str, window: str, matchers: str = "") -> str:
 
     + function: one of PromQL's `*_over_time`
     """
-    own = now_and(function, UTIL, matchers, window)
+    held_util = now_and(function, UTIL, matchers, window)
     device = f"max by ({DEVICE}) ({now_and(function, UTIL, '', window)})"
     return (
         f"max by ({HOLDER}) ({now_and(function, ENGINE, matchers, window)})\n"
-        f"or max by ({HOLDER}) ((0 * {own} + on ({DEVICE}) group_left () {device}) / 100\n"
+        f"or max by ({HOLDER}) ((0 * {held_util} + on ({DEVICE}) group_left () {device}) / 100\n"
         f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK_VALUE})"
     )
 

@@ -181,7 +181,7 @@ _HIGHEST_ACTIVITY = (
 def _highest_activity(settings: Settings) -> str:
     needed = int(3600 / seconds(settings.exporter.scrape_interval) * IDLE_SHARE)
 
-    def enough(metric: str) -> str:
+    def sampled_enough(metric: str) -> str:
         pod_series = f'{metric}{{pod!=""}}'
         return (
             f"({over('max_over_time', pod_series, '1h')} and count_over_time({pod_series}[1h]) >= "
@@ -191,8 +191,8 @@ def _highest_activity(settings: Settings) -> str:
     # a recreated pod has its predecessor's name, and must not inherit its hour
     young = "max by (namespace, pod) (time() - kube_pod_created) < 3600"
     return (
-        f"(max by ({HOLDER}) {enough(ENGINE)}\n"
-        f"or max by ({HOLDER}) ({enough(UTIL)} / 100\n"
+        f"(max by ({HOLDER}) {sampled_enough(ENGINE)}\n"
+        f"or max by ({HOLDER}) ({sampled_enough(UTIL)} / 100\n"
         f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK_VALUE}))\n"
         f"unless on (namespace, pod) ({young})"
     )

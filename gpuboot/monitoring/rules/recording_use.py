@@ -94,8 +94,8 @@ def part_of_device() -> str:
     alike.
     """
     engine_by_pod = f"max by (namespace, pod, {DEVICE}) (gpu:engine_active:avg5m{{{_HAS_POD}}})"
-    own = f"({_SHARES} or on (namespace, pod, {DEVICE}) (0 * {engine_by_pod} + 1))"
-    return f"({own} / on ({DEVICE}) group_left () sum by ({DEVICE}) ({own}))"
+    share = f"({_SHARES} or on (namespace, pod, {DEVICE}) (0 * {engine_by_pod} + 1))"
+    return f"({share} / on ({DEVICE}) group_left () sum by ({DEVICE}) ({share}))"
 
 
 def held_power(by: str) -> str:

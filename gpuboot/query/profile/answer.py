@@ -59,7 +59,7 @@ class ProfileQuestion:
     def answer(self, prometheus: Prometheus, cluster: JsonReader | None = None) -> str:
         """The answer as JSON."""
         try:
-            content = _ask(prometheus, self, thresholds(self.own))
+            content = _query(prometheus, self, thresholds(self.own))
         except (ClusterError, PrometheusError, KeyError, TypeError, ValueError) as error:
             content = {"reason": f"Prometheus gives no answer: {error}"}
         return self._document(content)
@@ -80,7 +80,7 @@ def from_dict(values: Mapping[str, Any]) -> ProfileQuestion:
     return ProfileQuestion(**cast(dict[str, Any], values))
 
 
-def _ask(prometheus: Prometheus, question: ProfileQuestion, limits: Thresholds) -> dict[str, Any]:
+def _query(prometheus: Prometheus, question: ProfileQuestion, limits: Thresholds) -> dict[str, Any]:
     label = _selector(prometheus, question)
     if not label:
         return {

@@ -94,8 +94,8 @@ _Rule = Callable[[Means, Context, Thresholds], _RuleResult]
 def classify(means: Means, context: Context, limits: Thresholds) -> Class:
     """The first class whose rule applies."""
     if means.samples < limits["samples"]:
-        few = _below("share of the expected samples", means.samples, "samples", limits)
-        return Class("insufficient_data", (few,))
+        shortfall = _below("share of the expected samples", means.samples, "samples", limits)
+        return Class("insufficient_data", (shortfall,))
     if means.get("engine") is None:
         return _by_utilization(means, context, limits)
     notes = _notes(means, limits)
@@ -118,9 +118,9 @@ def _by_utilization(means: Means, context: Context, limits: Thresholds) -> Class
     if util is None:
         return Class("insufficient_data", (), "low", notes)
     if util / 100 < limits["idle_engine"]:
-        few = _below("GPU_UTIL", util / 100, "idle_engine", limits)
+        low_util = _below("GPU_UTIL", util / 100, "idle_engine", limits)
         name: Name = "idle_held" if _is_held(means, context, limits) else "idle"
-        return Class(name, (few,), "low", notes)
+        return Class(name, (low_util,), "low", notes)
     return Class("busy", (_above("GPU_UTIL", util / 100, "idle_engine", limits),), "low", notes)
 
 
@@ -196,22 +196,22 @@ def _communication_bound(means: Means, context: Context, limits: Thresholds) -> 
         return None
     sent_rate, got = means.get("nvlink_tx"), means.get("nvlink_rx")
     if sent_rate is not None or got is not None:
-        link, used, most = "NVLink", max(sent_rate or 0.0, got or 0.0), context.nvlink_max
+        link, used, ceiling = "NVLink", max(sent_rate or 0.0, got or 0.0), context.nvlink_max
     else:
-        link, used, most = "PCIe out", means.get("pcie_tx") or 0.0, means.pcie_max
-    if not most or used / most < limits["link_busy"]:
+        link, used, ceiling = "PCIe out", means.get("pcie_tx") or 0.0, means.pcie_max
+    if not ceiling or used / ceiling < limits["link_busy"]:
         return None
     return [
-        _above(f"{link}, of what it carries,", used / most, "link_busy", limits),
+        _above(f"{link}, of what it carries,", used / ceiling, "link_busy", limits),
         _below(f"{name} pipe active", pipe, "pipe_idle", limits),
     ]
 
 
 def _pcie_bound(means: Means, context: Context, limits: Thresholds) -> _RuleResult:
-    got, most = means.get("pcie_rx"), means.pcie_max
-    if got is None or not most or got / most < limits["link_busy"]:
+    got, ceiling = means.get("pcie_rx"), means.pcie_max
+    if got is None or not ceiling or got / ceiling < limits["link_busy"]:
         return None
-    return [_above("PCIe in, of what it carries,", got / most, "link_busy", limits)]
+    return [_above("PCIe in, of what it carries,", got / ceiling, "link_busy", limits)]
 
 
 def _input_bound(means: Means, context: Context, limits: Thresholds) -> _RuleResult:

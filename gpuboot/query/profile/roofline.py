@@ -91,8 +91,8 @@ class Position:
 def peak(model: str) -> Peak | None:
     """That of a model, by nvidia-smi's name; None: nobody has published one, or not here."""
     entry = next((item for item in TABLE if model.startswith(item.model)), None)
-    other = next((name for name in _OTHER_MODELS if model.startswith(name)), "")
-    return None if entry is None or len(other) > len(entry.model) else entry
+    variant = next((name for name in _OTHER_MODELS if model.startswith(name)), "")
+    return None if entry is None or len(variant) > len(entry.model) else entry
 
 
 def position(means: Means, model: str) -> Position | None:
@@ -105,8 +105,8 @@ def position(means: Means, model: str) -> Position | None:
     model_peak, dram = peak(model), means.get("dram")
     if model_peak is None or dram is None or means.get("tensor") is None:
         return None
-    clock, most = means.get("sm_clock"), means.get("sm_clock_max")
-    scale = min(1.0, clock / most) if clock and most else 1.0
+    clock, max_clock = means.get("sm_clock"), means.get("sm_clock_max")
+    scale = min(1.0, clock / max_clock) if clock and max_clock else 1.0
     # FP16 without tensor cores runs at twice FP32's rate, or at its own: the lesser is taken
     pipes = (("tensor", model_peak.tensor), ("fp32", model_peak.fp32), ("fp64", model_peak.fp64),
              ("fp16", model_peak.fp32))  # fmt: skip

@@ -16,7 +16,7 @@ from gpuboot.query.profile.roofline import Position, peak, position
 
 STEP_S = 60.0
 # a class that holds for less of the time is one of several
-_MOST = 0.5
+_MAIN_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Profile:
     @property
     def mixed(self) -> bool:
         """No class held for half of the time."""
-        return self.shares[self.main_class.name] < _MOST
+        return self.shares[self.main_class.name] < _MAIN_SHARE
 
     def to_json(self) -> dict[str, Any]:
         advice = ADVICE[self.main_class.name]

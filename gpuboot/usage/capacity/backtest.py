@@ -96,7 +96,9 @@ def _errors(values: Sequence[float], model: Model, origins: list[int], weeks: in
             begin, end = week * WEEK, (week + 1) * WEEK
             actual = values[origin + begin : origin + end]
             predicted = forecast[begin:end]
-            by_week[week] += [value - other for value, other in zip(actual, predicted, strict=True)]
+            by_week[week] += [
+                value - estimate for value, estimate in zip(actual, predicted, strict=True)
+            ]
             peaks[week].append(quantile(actual, 0.95) - quantile(predicted, 0.95))
     spreads = [statistics.fmean(map(abs, errors)) for errors in by_week]
     growth = _growth(spreads)

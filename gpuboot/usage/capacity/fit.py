@@ -85,8 +85,8 @@ class Fit:
 def sizes(nodes: Iterable[NodeFit]) -> dict[int, int]:
     """How many pods of 1, 2, 4, … GPUs and of the largest size fit now, each on one node."""
     usable = [node.usable for node in nodes]
-    most = max(usable, default=0)
-    steps = {2**power for power in range(most.bit_length()) if 2**power <= most} | {most}
+    maximum = max(usable, default=0)
+    steps = {2**power for power in range(maximum.bit_length()) if 2**power <= maximum} | {maximum}
     return {size: sum(free // size for free in usable) for size in sorted(steps - {0})}
 
 
@@ -188,8 +188,8 @@ def _fitting(free: int, spare: _Spare, shape: Shape) -> tuple[int, str]:
          f"memory used up ({max(0.0, spare.memory):.1f} GiB left)"),
         (free if spare.pods > 0 else 0, "as many pods as the kubelet allows"),
     ]  # fmt: skip
-    most, reason = min(limits, key=lambda limit: limit[0])
-    return (free, "") if most >= free else (max(0, most), reason)
+    capacity, reason = min(limits, key=lambda limit: limit[0])
+    return (free, "") if capacity >= free else (max(0, capacity), reason)
 
 
 def _times(spare: float, per_gpu: float) -> int:
@@ -204,14 +204,14 @@ def _requests(pod: Json) -> dict[str, Decimal]:
         running = sum(
             (_request(container, name) for container in spec.get("containers", ())), Decimal(0)
         )
-        most = Decimal(0)
+        peak = Decimal(0)
         for container in spec.get("initContainers", ()):
             if container.get("restartPolicy") == "Always":
                 running += _request(container, name)
             else:
-                most = max(most, _request(container, name))
+                peak = max(peak, _request(container, name))
         overhead = amount(str(spec.get("overhead", {}).get(name, "0")))
-        totals[name] = max(running, most) + overhead
+        totals[name] = max(running, peak) + overhead
     return totals
 
 

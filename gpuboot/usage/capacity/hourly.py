@@ -104,7 +104,7 @@ def filled(history: Hourly) -> list[float]:
     ]
 
 
-def _of_nearest_week(values: tuple[float | None, ...], hour: int, other: float) -> float:
-    """+ other: where no week has this hour"""
+def _of_nearest_week(values: tuple[float | None, ...], hour: int, default: float) -> float:
+    """+ default: where no week has this hour"""
     near = sorted(range(hour % WEEK, len(values), WEEK), key=lambda index: abs(index - hour))
-    return next((value for index in near if (value := values[index]) is not None), other)
+    return next((value for index in near if (value := values[index]) is not None), default)

@@ -24,7 +24,7 @@ from gpuboot.verify.report.page import page
 
 # Pixels of a window on a desk, and of half of one.
 WIDE, MIDDLE, HEIGHT = 1096.0, 690.0, 370.0
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 150.0, 54.0, 28.0
+_LEFT_MARGIN, _RIGHT_MARGIN, _TOP_MARGIN, _BOTTOM_MARGIN = 46.0, 150.0, 54.0, 28.0
 _LETTER = 12.0  # lines of text nearer to each other than this overlap
 
 Point = tuple[float, float]
@@ -61,9 +61,9 @@ class Picture:
     texts: tuple[Text, ...]
     width: float
     right: float
-    left: float = _LEFT
-    top: float = _TOP
-    bottom: float = HEIGHT - _BOTTOM
+    left: float = _LEFT_MARGIN
+    top: float = _TOP_MARGIN
+    bottom: float = HEIGHT - _BOTTOM_MARGIN
     height: float = HEIGHT
 
 
@@ -126,13 +126,15 @@ class _Frame:
 
     @property
     def right(self) -> float:
-        return self.width - _RIGHT
+        return self.width - _RIGHT_MARGIN
 
     def x(self, moment: float) -> float:
-        return _LEFT + (self.right - _LEFT) * (moment - self.start) / (self.end - self.start)
+        return _LEFT_MARGIN + (self.right - _LEFT_MARGIN) * (moment - self.start) / (
+            self.end - self.start
+        )
 
     def y(self, gpus: float) -> float:
-        return HEIGHT - _BOTTOM - (HEIGHT - _BOTTOM - _TOP) * gpus / self.scale
+        return HEIGHT - _BOTTOM_MARGIN - (HEIGHT - _BOTTOM_MARGIN - _TOP_MARGIN) * gpus / self.scale
 
     def day(self, number: int) -> float:
         """The middle of a day. + number: from the first on"""
@@ -150,10 +152,10 @@ def _frame(outlook: Outlook, width: float) -> _Frame:
         for low, middle, high in (zip(*day, strict=True) for day in _days(hours))
     )
     observed = [value for value in past if value is not None]
-    most = max([1.0, outlook.supply.installed or 0, *observed, *(high for _, _, high in forecast)])
-    step = _step(most)
+    peak = max([1.0, outlook.supply.installed or 0, *observed, *(high for _, _, high in forecast)])
+    step = _step(peak)
     end = max(start + DAY * HOUR, outlook.history.end + len(hours) * HOUR)
-    return _Frame(start, end, past, forecast, step, math.ceil(most * 1.04 / step) * step, width)
+    return _Frame(start, end, past, forecast, step, math.ceil(peak * 1.04 / step) * step, width)
 
 
 def picture(outlook: Outlook, width: float = WIDE) -> Picture:
@@ -213,10 +215,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return statistics.fmean(known_values) if known_values else None
 
 
-def _step(most: float) -> float:
+def _step(maximum: float) -> float:
     """A round number of which four to eight make the scale."""
-    size = 10 ** math.floor(math.log10(most / 4)) if most >= 4 else 1
-    return float(next(size * factor for factor in (1, 2, 5, 10) if most / (size * factor) <= 8))
+    size = 10 ** math.floor(math.log10(maximum / 4)) if maximum >= 4 else 1
+    return float(next(size * factor for factor in (1, 2, 5, 10) if maximum / (size * factor) <= 8))
 
 
 def _numbers(frame: _Frame) -> list[float]:
@@ -226,8 +228,8 @@ def _numbers(frame: _Frame) -> list[float]:
 def _dates(frame: _Frame) -> list[int]:
     """Mondays, as many as can be read."""
     monday = frame.start + (4 * DAY * HOUR - frame.start) % (WEEK * HOUR)  # 1970-01-05 was one
-    most = round((frame.right - _LEFT) / 100)
-    weeks = max(1, math.ceil((frame.end - frame.start) / (WEEK * HOUR) / most))
+    max_labels = round((frame.right - _LEFT_MARGIN) / 100)
+    weeks = max(1, math.ceil((frame.end - frame.start) / (WEEK * HOUR) / max_labels))
     return list(range(monday, frame.end, weeks * WEEK * HOUR))
 
 
@@ -258,7 +260,7 @@ def _marks(outlook: Outlook, frame: _Frame) -> Iterator[tuple[str, float, float,
 
 def _axes(frame: _Frame) -> Iterator[Text]:
     for gpus in _numbers(frame):
-        yield Text(_LEFT - 6, frame.y(gpus) + 4, f"{gpus:g}", end=True)
+        yield Text(_LEFT_MARGIN - 6, frame.y(gpus) + 4, f"{gpus:g}", end=True)
     for moment in _dates(frame):
         date = datetime.fromtimestamp(moment, UTC).strftime("%d %b")
         yield Text(frame.x(moment), HEIGHT - 8, date)

@@ -59,8 +59,10 @@ _ByPool = dict[Pool, _Values]
 
 def pools(history: History) -> dict[Pool, PoolData]:
     """Each pool with demand. Raises `SeriesError` where there is no series of demand at all."""
-    if wrong := sorted(set(history.series) - set(NAMES)):
-        raise SeriesError(f"no such series: {', '.join(wrong)}; known are {', '.join(NAMES)}")
+    if unknown_names := sorted(set(history.series) - set(NAMES)):
+        raise SeriesError(
+            f"no such series: {', '.join(unknown_names)}; known are {', '.join(NAMES)}"
+        )
     by_name = {name: _by_pool(history.of(name)) for name in NAMES}
     demand, unnamed = _demand(by_name)
     if not demand:
@@ -106,18 +108,18 @@ def _demand(by_name: dict[str, _ByPool]) -> tuple[_ByPool, set[Pool]]:
     demand = {pool: dict(values) for pool, values in by_name["demand"].items()}
     unnamed: set[Pool] = set()
     for resource in {pool.resource for pool in by_name["allocated"]}:
-        own = [pool for pool in by_name["allocated"] if pool.resource == resource]
+        resource_pools = [pool for pool in by_name["allocated"] if pool.resource == resource]
         waiting = by_name["pending"].get(Pool("", resource))
-        for pool in own:
-            of_pool = by_name["pending"].get(pool, waiting if len(own) == 1 else None)
+        for pool in resource_pools:
+            of_pool = by_name["pending"].get(pool, waiting if len(resource_pools) == 1 else None)
             demand[pool] = _sum(by_name["allocated"][pool], of_pool)
-        if waiting is not None and len(own) > 1:
-            unnamed |= set(own)
+        if waiting is not None and len(resource_pools) > 1:
+            unnamed |= set(resource_pools)
             together = Pool(ALL, resource)
-            demand[together] = _sum(_total(by_name["allocated"], own), waiting)
+            demand[together] = _sum(_total(by_name["allocated"], resource_pools), waiting)
             for name in ("installed", "unavailable"):
-                by_name[name][together] = _total(by_name[name], own)
-            by_name["gang"][together] = _largest(by_name["gang"], own)
+                by_name[name][together] = _total(by_name[name], resource_pools)
+            by_name["gang"][together] = _largest(by_name["gang"], resource_pools)
     return demand, unnamed
 
 

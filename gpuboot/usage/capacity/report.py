@@ -248,11 +248,11 @@ def _pool_lines(name: str, nodes: list[NodeFit]) -> Iterator[str]:
         f"{sum(node.held for node in nodes)} held, {sum(node.usable for node in nodes)} usable, "
         f"{stranded} stranded"
     )
-    most = max((node.usable for node in nodes), default=0)
-    if most:
-        best_nodes = ", ".join(node.node for node in nodes if node.usable == most)
+    maximum = max((node.usable for node in nodes), default=0)
+    if maximum:
+        best_nodes = ", ".join(node.node for node in nodes if node.usable == maximum)
         size_counts = ", ".join(f"{count} of {size}" for size, count in sizes(nodes).items())
-        yield f"    largest pod: {most} ({best_nodes}); pods that fit: {size_counts}"
+        yield f"    largest pod: {maximum} ({best_nodes}); pods that fit: {size_counts}"
     else:
         yield "    largest pod: none fits"
     for node in nodes:

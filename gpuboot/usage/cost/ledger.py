@@ -81,8 +81,8 @@ def _enter(gpu_ledger: Ledger, node: Node, step: int, full: float, watched_minut
     installed = node.installed(step, full, watched_minutes)
     if not installed:
         return
-    left = max(0.0, installed - sum(held_minutes.values()))
-    idle, contradicted = _divide_idle(node.unheld(step, full, watched_minutes), left)
+    idle_minutes = max(0.0, installed - sum(held_minutes.values()))
+    idle, contradicted = _divide_idle(node.unheld(step, full, watched_minutes), idle_minutes)
     beyond = node.beyond(step) + contradicted
     gpu_ledger.beyond[node.name] = gpu_ledger.beyond.get(node.name, 0.0) + beyond
     gpu_ledger.of_node[node.name] = gpu_ledger.of_node.get(node.name, 0.0) + installed
@@ -119,16 +119,18 @@ def _entries(
             )  # fmt: skip
 
 
-def _divide_idle(claims: Mapping[str, float], left: float) -> tuple[dict[str, float], float]:
+def _divide_idle(
+    claims: Mapping[str, float], idle_minutes: float
+) -> tuple[dict[str, float], float]:
     """What nobody held, by reason; and how much more than is left was claimed."""
     minutes_by_reason: dict[str, float] = {}
     contradicted = 0.0
     for reason in REASONS:
         if reason == "missing":
-            minutes_by_reason[reason] = left
+            minutes_by_reason[reason] = idle_minutes
             break
         claim = claims.get(reason, 0.0)
-        minutes_by_reason[reason] = min(claim, left)
+        minutes_by_reason[reason] = min(claim, idle_minutes)
         contradicted += claim - minutes_by_reason[reason]
-        left -= minutes_by_reason[reason]
+        idle_minutes -= minutes_by_reason[reason]
     return minutes_by_reason, contradicted

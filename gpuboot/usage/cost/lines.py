@@ -62,9 +62,9 @@ class Sums:
     def total_cost(self) -> float:
         return self.gpu_cost + self.energy_cost + self.shared_cost
 
-    def add(self, other: Sums) -> None:
+    def add(self, addend: Sums) -> None:
         for name in _NAMES:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+            setattr(self, name, getattr(self, name) + getattr(addend, name))
 
 
 _NAMES = tuple(column.name for column in fields(Sums))

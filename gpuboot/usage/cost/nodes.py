@@ -91,7 +91,7 @@ class Node:
         self.name = name
         self._tables = _Tables(tables)
         self._models = Carried({step: _weights(tables["cards"][step]) for step in tables["cards"]})
-        self._most = self._most_cards()
+        self._max_cards = self._most_cards()
         self._layouts = Carried(self._known_layouts())
         self._active = {name: self._activity(tables[name]) for name in _ACTIVE}
         rates = {step: self._reported_minutes(step) / minutes for step, minutes in times.items()}
@@ -189,7 +189,7 @@ class Node:
     def _counted(self, step: int) -> float:
         """GPU minutes by those who count cards: the inventory and the exporter."""
         present = max(self._tables.total(name, step) for name in ("reported", "seen"))
-        guessed = present * self._most.get(_main_model(self.models(step)), 0.0)
+        guessed = present * self._max_cards.get(_main_model(self.models(step)), 0.0)
         return max(*(self._tables.total(name, step) for name in ("cards", "promised")), guessed)
 
     def _scheduled_minutes(self, step: int) -> float:
@@ -207,13 +207,13 @@ class Node:
         """Model -> most GPUs that were shown of it; nothing where the inventory says how many."""
         if self._tables.tables["promised"]:
             return {}
-        most: dict[str, float] = {}
+        max_counts: dict[str, float] = {}
         for step, cards in self._tables.tables["cards"].items():
             minutes = self._tables.total("seen", step)
             for (model,), count in cards.items():
                 if minutes and len(cards) == 1:
-                    most[model] = max(most.get(model, 0.0), count / minutes)
-        return most
+                    max_counts[model] = max(max_counts.get(model, 0.0), count / minutes)
+        return max_counts
 
     def _known_layouts(self) -> dict[int, Layout]:
         """The layouts of the steps that tell most: all cards shown, some shown, cards promised.
@@ -228,7 +228,7 @@ class Node:
             model = _main_model(self.models(step))
             cards = self._mean("cards", "seen", step)
             full = max(cards, self._mean("promised", "promised_minutes", step),
-                       self._most.get(model, 0.0))  # fmt: skip
+                       self._max_cards.get(model, 0.0))  # fmt: skip
             reported, observed = (self._tables.total(name, step) for name in ("reported", "seen"))
             if not reported or not any(capacity.values()) or not (observed or full):
                 continue

@@ -19,7 +19,7 @@ from gpuboot.monitoring.rules.recording_use import held_power, part_of_device
 RESOLUTION_S = 60
 _CARD = "node, UUID, modelName"
 _ALLOCATABLE = f"max by (node, resource) (kube_node_status_allocatable{{{RESOURCES}}})"
-_LEFT = (
+_FREE_DEVICES = (
     f"clamp_min({_ALLOCATABLE} - on (node, resource) ("
     "sum by (node, resource) (namespace_pod:gpu_requested:sum)"
     f" or 0 * {_ALLOCATABLE}), 0)"
@@ -37,8 +37,8 @@ _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 EACH_MINUTE = {
     "held": "namespace_pod:gpu_requested:sum",
     "capacity": f"max by (node, resource) (kube_node_status_capacity{{{RESOURCES}}})",
-    "free": f"{_LEFT} unless on (node) ({_CLOSED})",
-    "closed": f"{_LEFT} and on (node) ({_CLOSED})",
+    "free": f"{_FREE_DEVICES} unless on (node) ({_CLOSED})",
+    "closed": f"{_FREE_DEVICES} and on (node) ({_CLOSED})",
     "reported": "group by (node) (kube_node_info)",
     "promised": "max by (node) (node:gpu_expected:count)",
     "promised_minutes": "group by (node) (node:gpu_expected:count)",

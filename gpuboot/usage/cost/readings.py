@@ -120,15 +120,15 @@ def _slices(units: float, devices: float) -> int:
     return max(1, round(units / devices)) if devices > 0 else 1
 
 
-def _carved_cards(least: float, most: float, cut: float) -> float:
+def _carved_cards(minimum: float, maximum: float, cut: float) -> float:
     """Cards that are divided into instances, of which the hidden ones may or may not be.
 
-    + least: divided cards that the exporter shows; most: the same and all cards that it lacks
+    + minimum: divided cards that the exporter shows; maximum: the same and all cards that it lacks
     + cut: cards that the offered instances make up
     """
-    cards = range(ceil(round(least, 6)), floor(round(most, 6)) + 1)
-    if most - least < 1e-6 or not cards:
-        return min(max(least, cut), most)
+    cards = range(ceil(round(minimum, 6)), floor(round(maximum, 6)) + 1)
+    if maximum - minimum < 1e-6 or not cards:
+        return min(max(minimum, cut), maximum)
     return min(cards, key=lambda count: abs(count - cut))
 
 

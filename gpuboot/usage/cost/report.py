@@ -111,7 +111,7 @@ def check(result: Report, gpu_ledger: Ledger) -> None:
     """Raise `ConservationError` unless hours, energy and money add up in every way."""
     totals = total(result.lines.values())
     tenant_totals = total(sums for key, sums in result.lines.items() if key.kind == TENANT)
-    wrong = [
+    differences = [
         f"{proof.model}: {proof.difference:+.9f} GPU hours"
         for proof in result.proofs
         if not proof.holds
@@ -130,10 +130,10 @@ def check(result: Report, gpu_ledger: Ledger) -> None:
         ("least line", min(0.0, *(sums.hours for sums in result.lines.values())), 0.0),
     ):
         if abs(is_ - should) > TOLERANCE * max(1.0, abs(should)):
-            wrong.append(f"{name}: {is_:.9f} instead of {should:.9f}")
-    if wrong:
+            differences.append(f"{name}: {is_:.9f} instead of {should:.9f}")
+    if differences:
         raise ConservationError(
-            f"the report does not add up: {'; '.join(wrong)}",
+            f"the report does not add up: {'; '.join(differences)}",
             "keep the answers by --save FILE and report this as a bug",
         )
 

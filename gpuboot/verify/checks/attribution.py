@@ -132,8 +132,10 @@ class _Shares:
         """What is wrong with the names; "" when nothing is."""
         if missing := self.own_pods - self.pods:
             return f"{_holding(missing)} a share of it, its series name {_join_names(self.pods)}"
-        if wrong := self.pods & self.elsewhere:
-            return f"its series name {_join_names(wrong)}, which holds a share of another GPU"
+        if foreign_pods := self.pods & self.elsewhere:
+            return (
+                f"its series name {_join_names(foreign_pods)}, which holds a share of another GPU"
+            )
         if unnumbered := {pod for pod, _, number in self.named_shares if not number}:
             return f"its series name {_join_names(unnumbered)} without saying which share"
         numbers = Counter(number for _, _, number in self.named_shares)
@@ -156,7 +158,7 @@ def _shares(
         own_pods=our_pods,
         elsewhere={pod for pods in own_pods.values() for pod in pods} - our_pods,
         other_pods={pod.key for pod in evidence.gpu_pods if pod.node == host.node},
-        share_count=sum(other.key == device.key for other in host.devices),
+        share_count=sum(sibling.key == device.key for sibling in host.devices),
     )
 
 

@@ -40,9 +40,9 @@ def _certificates(item: ControlPlane, days: int) -> Finding:
     if expired := certificates.expired(item.certificates, item.clock):
         return builder.failed(f"expired: {', '.join(map(str, expired))}", _expired_remedy(expired))
     first = min(item.certificates, key=lambda certificate: certificate.expires)
-    left = int((first.expires - item.clock) // DAY_S)
-    text = f"the first to expire is {first}, in {left} days"
-    return builder.passed(f"{text}; deploys/site.py renews it" if left < days else text)
+    days_left = int((first.expires - item.clock) // DAY_S)
+    text = f"the first to expire is {first}, in {days_left} days"
+    return builder.passed(f"{text}; deploys/site.py renews it" if days_left < days else text)
 
 
 def _expired_remedy(expired: list[Certificate]) -> str:
@@ -78,8 +78,8 @@ def _backup(item: ControlPlane, settings: Backup) -> Finding:
     count = "1 backup" if len(backups) == 1 else f"{len(backups)} backups"
     text = f"{count}, the newest {age_h:.1f} h old: {backups[0]}"
     target = backup_copy.target(settings)
-    if target and (wrong := _copy_fault(item, target, longest)):
-        return builder.failed(f"{wrong}; on the node: {text}", _COPY)
+    if target and (copy_fault := _copy_fault(item, target, longest)):
+        return builder.failed(f"{copy_fault}; on the node: {text}", _COPY)
     return builder.passed(f"{text}; copied to {target}" if target else text)
 
 

@@ -89,9 +89,9 @@ def _device_finding(
         detail = f"the exporter has no series of {describe(device)}"
         return missing_series(device, limits, builder, detail, limits.remedies.exporter_down)
     restart = limits.remedies.exporter_restart
-    if wrong := _implausible(reading):
+    if implausibility := _implausible(reading):
         remedy = f"DCGM answers without values: {restart}, then see nvidia-smi -q"
-        return builder.failed(wrong, remedy, uuid)
+        return builder.failed(implausibility, remedy, uuid)
     if limits.every_sensor and (missing_sensors := _missing_sensors(device, reading)):
         fields = ", ".join(_FIELDS[sensor] for sensor in missing_sensors)
         reason = f"nvidia-smi shows {', '.join(missing_sensors)}, the exporter does not ({fields})"

@@ -32,8 +32,8 @@ def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
     if requested.error:
         remedy = "name a list that can be read, by exporter.collectors_file or exporter.counters"
         return [builder.unknown(f"the list of fields: {requested.error}", remedy)]
-    if wrong := _wrong(requested, answer, evidence.metrics.exporters):
-        return [builder.failed(f"{answer.pod}: {wrong}", REMEDY)]
+    if difference := _difference(requested, answer, evidence.metrics.exporters):
+        return [builder.failed(f"{answer.pod}: {difference}", REMEDY)]
     collected = requested.names & answer.names
     absent = _some(requested.names - collected)
     return [
@@ -44,7 +44,7 @@ def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
     ]
 
 
-def _wrong(
+def _difference(
     requested: RequestedFields, answer: ExporterScrape, all_scrapes: Collection[ExporterScrape]
 ) -> str:
     parts = []
@@ -54,7 +54,7 @@ def _wrong(
         parts.append(f"it collects {_some(extra)}, which is not in its list")
     missing = {name for name in requested.names - answer.names if not _may_be_absent(name)}
     if answer.fields_digest is None:
-        missing -= {name for other in all_scrapes for name in other.names}
+        missing -= {name for scrape in all_scrapes for name in scrape.names}
     if missing and answer.fields_digest != requested.digest:
         parts.append(f"it does not collect {_some(missing)}")
     return "; ".join(parts)

@@ -36,15 +36,15 @@ def other_layout(host: Host, remedies: Remedies = CLUSTER) -> tuple[str, str] | 
     if host.layout is None:
         return None
     have = Counter(item.profile for gpu in host.working for item in gpu.instances)
-    wrong = [
+    differences = [
         f"{have[profile]} of {host.layout.get(profile, 0)} {profile}"
         for profile in sorted({*have, *host.layout})
         if have[profile] != host.layout.get(profile, 0)
     ]
-    if not wrong:
+    if not differences:
         return None
     return (
-        f"its MIG instances are not those of the settings: {', '.join(wrong)}",
+        f"its MIG instances are not those of the settings: {', '.join(differences)}",
         remedies.mig_layout,
     )
 

@@ -12,7 +12,7 @@ from gpuboot.verify.checks.host_check import HostCheck
 from gpuboot.verify.checks.link import Link, Subject
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS, HOST_CHECKS
 
-_OWN: tuple[Link, ...] = (
+_CHAIN: tuple[Link, ...] = (
     Link(
         name="pci",
         passes="the PCI bus shows the device",
@@ -279,14 +279,14 @@ _OWN: tuple[Link, ...] = (
 )
 
 
-def _with(own: Iterable[Link], checks: Iterable[HostCheck | ClusterCheck]) -> Iterator[Link]:
+def _with(chain: Iterable[Link], checks: Iterable[HostCheck | ClusterCheck]) -> Iterator[Link]:
     behind = list(checks)
-    for link in own:
+    for link in chain:
         yield link
         yield from (check.link for check in behind if check.behind == link.name)
 
 
-TABLE = tuple(_with(_OWN, [*HOST_CHECKS, *CLUSTER_CHECKS]))
+TABLE = tuple(_with(_CHAIN, [*HOST_CHECKS, *CLUSTER_CHECKS]))
 
 
 def of(*subjects: Subject) -> dict[str, str]:

@@ -64,9 +64,9 @@ def _series(
     if not readings:
         detail = f"no series of {describe(device)} in Prometheus"
         return missing_series(device, limits, builder, detail, limits.remedies.series_missing)
-    wrong = sorted({reading.node for reading in readings} - {node})
-    if wrong:
-        reason = f"its series say node {wrong[0] or '(none)'}"
+    foreign_nodes = sorted({reading.node for reading in readings} - {node})
+    if foreign_nodes:
+        reason = f"its series say node {foreign_nodes[0] or '(none)'}"
         return builder.failed(reason, limits.remedies.series_node, uuid)
     holders = Counter((reading.pod, reading.share) for reading in readings)
     if twice := [holder for holder, count in holders.items() if count > 1]:

@@ -53,22 +53,24 @@ def _rule_groups(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Findin
     loaded: dict[str, list[str]] = {}
     for rule in metrics.rules:
         loaded.setdefault(rule.group, []).append(rule.name)
-    wrong = [
+    differences = [
         f"{group}: {len(loaded.get(group, []))} of {len(names)} rules"
         for group, names in expected.groups.items()
         if sorted(loaded.get(group, [])) != sorted(names)
     ]
-    wrong += [
+    differences += [
         f"{group}: still loaded"
         for group in loaded
         if group.startswith(RULE_GROUP_PREFIX) and group not in expected.groups
     ]
     stamps = {rule.labels.get("digest") for rule in metrics.rules if rule.name == RULES_INFO_METRIC}
-    if not wrong and stamps - {expected.rules_digest}:
-        wrong.append("other versions of these rules")
-    if wrong:
+    if not differences and stamps - {expected.rules_digest}:
+        differences.append("other versions of these rules")
+    if differences:
         remedy = "see the Prometheus operator's log: it leaves out what it cannot read; then "
-        yield builder.failed(f"not loaded as expected: {'; '.join(wrong)}", remedy + DEPLOY_REMEDY)
+        yield builder.failed(
+            f"not loaded as expected: {'; '.join(differences)}", remedy + DEPLOY_REMEDY
+        )
         return
     waiting = sorted(
         {r.name for r in metrics.rules if r.group in expected.groups and r.health == "unknown"}
@@ -107,7 +109,7 @@ def _alertmanager(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Findi
         yield builder.unknown(reason, "see Alertmanager's pod")
         return
     running = yaml.safe_load(metrics.alertmanager_config) or {}
-    wrong = [
+    missing_parts = [
         f"{kind}: {'; '.join(missing[:4])}"
         for kind, missing in (
             ("receivers", _missing(_receivers(expected.alertmanager), _receivers(running))),
@@ -116,10 +118,10 @@ def _alertmanager(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Findi
         )
         if missing
     ]
-    if wrong:
+    if missing_parts:
         remedy = "see the logs of the Prometheus operator and of Alertmanager: a configuration "
         remedy += f"that they refuse leaves the last one in force; then {DEPLOY_REMEDY}"
-        yield builder.failed(f"missing in what it runs with: {'. '.join(wrong)}", remedy)
+        yield builder.failed(f"missing in what it runs with: {'. '.join(missing_parts)}", remedy)
         return
     names = ", ".join(_receivers(expected.alertmanager))
     yield builder.passed(f"receivers {names}; {len(_routes(expected.alertmanager))} routes")
@@ -185,19 +187,21 @@ def _objects(
         observed_digests = {
             key: digest for key, digest in observed.objects.items() if key[0] == kind
         }
-        wrong = [f"{key[2]} is missing" for key in sorted(digests.keys() - observed_digests.keys())]
-        wrong += [
+        differences = [
+            f"{key[2]} is missing" for key in sorted(digests.keys() - observed_digests.keys())
+        ]
+        differences += [
             f"{key[2]} is not as the settings say"
             for key in sorted(digests.keys() & observed_digests.keys())
             if digests[key] != observed_digests[key]
         ]
-        wrong += [
+        differences += [
             f"{key[2]} is left over: the settings no longer have it"
             for key in sorted(observed_digests.keys() - digests.keys())
         ]
         builder = FindingBuilder(link, check)
-        if wrong:
-            yield builder.failed("; ".join(wrong), DEPLOY_REMEDY)
+        if differences:
+            yield builder.failed("; ".join(differences), DEPLOY_REMEDY)
         elif digests:
             names = ", ".join(key[2] for key in sorted(digests))
             description = f"{kind} as the settings say: {names}"

@@ -17,7 +17,7 @@ POD_IS_GONE = (
     "events meanwhile: `kubectl get events -A`"
 )
 # Source: cuda-samples, 0_Introduction/vectorAdd/vectorAdd.cu; CUDA's texts of cudaError.
-_WRONG = re.compile(
+_COMPUTE_ERROR = re.compile(
     "Result verification failed|Test FAILED|uncorrectable ECC|misaligned address|"
     "illegal memory access|unspecified launch failure|hardware stack error"
 )
@@ -36,7 +36,7 @@ def remedy(error: str, uuid: str | None, remedies: Remedies = CLUSTER) -> str:
 
     + uuid: of the GPU or MIG device; None where its log names none
     """
-    if _WRONG.search(error):
+    if _COMPUTE_ERROR.search(error):
         return computes_wrong(uuid, remedies)
     if _OLD_DRIVER.search(error):
         return (

@@ -54,14 +54,14 @@ def _finding(item: ServiceProbeResult, host: Host, builder: FindingBuilder) -> F
     if item.error:
         remedy = without_answer(item.error)
         return builder.unknown(f"{item.pod or item.node}: {item.error}", remedy)
-    wrong = []
+    problems = []
     if not item.connected:
-        wrong.append(f"{item.address} (Service default/kubernetes) does not answer")
+        problems.append(f"{item.address} (Service default/kubernetes) does not answer")
     if not item.resolved:
-        wrong.append(f"{item.name} is not resolved")
-    if wrong:
+        problems.append(f"{item.name} is not resolved")
+    if problems:
         remedy = (_DNS if item.connected else _PROXY).format(node=item.node)
-        return builder.failed(" and ".join(wrong), remedy)
+        return builder.failed(" and ".join(problems), remedy)
     detail = f"{item.name} is resolved, {item.address} answers"
     if not item.outside:
         return builder.passed(f"{detail}; no name beyond the cluster is asked for")

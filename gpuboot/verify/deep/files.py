@@ -71,11 +71,11 @@ def newest(report: Path, cluster: str) -> Path | None:
     """The newest folder before this one that has answers of the cluster's nodes."""
     current = report.resolve()
     # names are those of `gpuboot.verify.report.writer.new_folder`
-    own = re.compile(rf"\d{{8}}T\d{{6}}Z-{re.escape(cluster)}(-\d+)?")
+    run_name = re.compile(rf"\d{{8}}T\d{{6}}Z-{re.escape(cluster)}(-\d+)?")
     earlier = (
         path
         for path in current.parent.glob("2*")
-        if path.name < current.name and own.fullmatch(path.name)
+        if path.name < current.name and run_name.fullmatch(path.name)
     )
     return next(
         (path for path in sorted(earlier, reverse=True) if any((path / FOLDER).glob("*.json"))),

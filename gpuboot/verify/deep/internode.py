@@ -83,13 +83,13 @@ def _of_node(
     builder: FindingBuilder,
     answers: DeepAnswers,
 ) -> Finding:
-    own = {_other(pair, node): result for pair, result in results.items() if node in pair}
-    if not own:
+    peer_results = {_peer(pair, node): result for pair, result in results.items() if node in pair}
+    if not peer_results:
         return builder.not_covered(*_untried(node, answers))
-    good = [peer for peer, result in own.items() if result.status == "pass"]
+    good = [peer for peer, result in peer_results.items() if result.status == "pass"]
     bad = {
         peer: result
-        for peer, result in own.items()
+        for peer, result in peer_results.items()
         if result.status == "fail" and not _excused(node, peer, results)
     }
     if bad:
@@ -97,22 +97,22 @@ def _of_node(
         return builder.failed(
             f"{detail}{_common_cause(bad, good)}", next(iter(bad.values())).remedy
         )
-    unknown = {peer: result for peer, result in own.items() if result.status == "unknown"}
+    unknown = {peer: result for peer, result in peer_results.items() if result.status == "unknown"}
     if unknown:
         detail = "; ".join(f"with {peer}: {result.text}" for peer, result in unknown.items())
         return builder.unknown(detail, next(iter(unknown.values())).remedy)
     if not good:
-        peers = ", ".join(own)
+        peers = ", ".join(peer_results)
         return builder.not_covered(
             f"only tried with {peers}, which fails by itself", "mend that one, and verify again"
         )
-    detail = "; ".join(f"with {peer}: {own[peer].text}" for peer in good)
-    other_peers = [peer for peer in own if peer not in good]
+    detail = "; ".join(f"with {peer}: {peer_results[peer].text}" for peer in good)
+    other_peers = [peer for peer in peer_results if peer not in good]
     excused = f"; {', '.join(other_peers)} fails with others, too" if other_peers else ""
     return builder.passed(f"{detail}{excused}")
 
 
-def _other(pair: tuple[str, str], node: str) -> str:
+def _peer(pair: tuple[str, str], node: str) -> str:
     return pair[1] if pair[0] == node else pair[0]
 
 
@@ -194,11 +194,13 @@ def _lost_peer(pair: PairAnswer) -> _Result | None:
 def _absent(pair: PairAnswer, measurement: nccl_tests.AllReduce) -> _Result | None:
     """Nodes of which not all GPUs took part."""
     counts = Counter(pair.hosts.get(host, "") for host, _ in measurement.ranks)
-    few = {node: counts[node] for node, count in pair.gpus.items() if counts[node] < count}
-    if not few or not measurement.ranks or counts[""]:
+    short_counts = {node: counts[node] for node, count in pair.gpus.items() if counts[node] < count}
+    if not short_counts or not measurement.ranks or counts[""]:
         return None
-    detail = ", ".join(f"{node}: {count} of {pair.gpus[node]} GPUs" for node, count in few.items())
-    return _Result("fail", f"not all GPUs took part ({detail})", _PEER, frozenset(few))
+    detail = ", ".join(
+        f"{node}: {count} of {pair.gpus[node]} GPUs" for node, count in short_counts.items()
+    )
+    return _Result("fail", f"not all GPUs took part ({detail})", _PEER, frozenset(short_counts))
 
 
 def _figure(
@@ -208,25 +210,25 @@ def _figure(
     least_gbps: float | None,
 ) -> _Result:
     largest = measurement.largest
-    wrong = max(measurement.wrong or 0, sum(row.wrong or 0 for row in measurement.rows))
-    if wrong:
-        return _Result("fail", f"{wrong} values of the sum are wrong", _NETWORK)
+    wrong_values = max(measurement.wrong or 0, sum(row.wrong or 0 for row in measurement.rows))
+    if wrong_values:
+        return _Result("fail", f"{wrong_values} values of the sum are wrong", _NETWORK)
     if measurement.wrong is None or largest is None:
         if measurement.problems:
             return _Result("fail", "; ".join(measurement.problems[:3]), _NETWORK)
         return _Result("unknown", "the output ends before the result", _BROKEN)
     through = network(pair.answer.output)
     figure = f"bus bandwidth {largest.busbw:.4g} GB/s by {through}"
-    least, source = least_gbps, "verify.deep.internode.least_gbps"
-    if least is None and (model := _model(pair.nodes, hosts)):
+    threshold, source = least_gbps, "verify.deep.internode.least_gbps"
+    if threshold is None and (model := _model(pair.nodes, hosts)):
         published = internode_threshold(model, pair.gpus[pair.nodes[0]], through)
-        least, source = (published.all_reduce, published.source) if published else (None, "")
-    if least is None:
+        threshold, source = (published.all_reduce, published.source) if published else (None, "")
+    if threshold is None:
         reason = "nothing is published that two such nodes have to reach by it"
         return _Result("unknown", f"{figure}: {reason}", _SETTING)
-    if largest.busbw < least:
-        return _Result("fail", f"{figure}, below {least:g} ({source})", _NETWORK)
-    return _Result("pass", f"{figure}, at least {least:g} ({source})")
+    if largest.busbw < threshold:
+        return _Result("fail", f"{figure}, below {threshold:g} ({source})", _NETWORK)
+    return _Result("pass", f"{figure}, at least {threshold:g} ({source})")
 
 
 def _model(nodes: Iterable[str], hosts: Mapping[str, Host]) -> str:

@@ -108,10 +108,10 @@ def narrowed(samples: Iterable[Sample]) -> str:
         for name, values in pairs.items()
         if (
             known_pairs := [
-                (now, most) for now, most in values if now is not None and most is not None
+                (now, limit) for now, limit in values if now is not None and limit is not None
             ]
         )
-        and max(now for now, _ in known_pairs) < max(most for _, most in known_pairs)
+        and max(now for now, _ in known_pairs) < max(limit for _, limit in known_pairs)
     )
 
 
@@ -129,13 +129,16 @@ def _slowed(busy: Sequence[Sample]) -> Iterator[str]:
 
 def apart(samples: Iterable[Sample], peers: Iterable[Sample]) -> str:
     """In what a GPU falls behind others of its model under the same tests; "" for nothing."""
-    own, busy_peers = [item for item in samples if item.busy], [item for item in peers if item.busy]
+    gpu_samples, busy_peers = (
+        [item for item in samples if item.busy],
+        [item for item in peers if item.busy],
+    )
     clock, best = (
-        _maximum(sample.sm_clock for sample in own),
+        _maximum(sample.sm_clock for sample in gpu_samples),
         _maximum(sample.sm_clock for sample in busy_peers),
     )
     limit, highest = (
-        _maximum(sample.power_limit for sample in own),
+        _maximum(sample.power_limit for sample in gpu_samples),
         _maximum(sample.power_limit for sample in busy_peers),
     )
     parts = []
@@ -185,10 +188,10 @@ def _range(
     values: Iterable[float | None], limits: Iterable[float | None], name: str, unit: str
 ) -> str:
     known_values = [value for value in values if value is not None]
-    most = _maximum(limits)
+    limit = _maximum(limits)
     if not known_values:
         return ""
     low, high = min(known_values), max(known_values)
     span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-    of = f" of {most:g}" if most is not None else ""
+    of = f" of {limit:g}" if limit is not None else ""
     return f"{name} {span}{of} {unit}".rstrip()

@@ -46,7 +46,9 @@ def network(text: str) -> Network:
     for host, adapter, layer, speed in _ADAPTER.findall(text):
         speeds[host][adapter] = int(speed)
         layers.add(layer)
-    least = min((sum(of.values()) for of in speeds.values()), default=None)
+    slowest = min((sum(of.values()) for of in speeds.values()), default=None)
     return Network(
-        name, layers.pop() if len(layers) == 1 else "", least / 1000 if least is not None else None
+        name,
+        layers.pop() if len(layers) == 1 else "",
+        slowest / 1000 if slowest is not None else None,
     )

@@ -74,7 +74,7 @@ class PairRunner:
             while queue and (late or len(active) < at_once):
                 pair = queue.pop(0)
                 if late:
-                    self._keep(pair, Answer(ended="not started", reason="time was up"))
+                    self._add_answer(pair, Answer(ended="not started", reason="time was up"))
                 else:
                     active.append(self._begin(pair))
             pods = self._session.pods()
@@ -88,7 +88,7 @@ class PairRunner:
     def _begin(self, pair: Pair) -> _Trial:
         self._progress(f"deep: {' and '.join(pair.nodes)}: internode")
         if not self._keys_made:
-            self._session.keep(keys())
+            self._session.create_secret(keys())
             self._keys_made = True
         self._session.create([waiting_pod(pair, self._settings)])
         return _Trial(pair, time.monotonic())
@@ -148,9 +148,9 @@ class PairRunner:
         for node in trial.pair.nodes:
             if trial.pair.pod(node) in pods:
                 self._session.delete(trial.pair.pod(node))
-        self._keep(trial.pair, answer, trial.address)
+        self._add_answer(trial.pair, answer, trial.address)
 
-    def _keep(self, pair: Pair, answer: Answer, address: str = "") -> None:
+    def _add_answer(self, pair: Pair, answer: Answer, address: str = "") -> None:
         hosts = {pair.pod(node)[:_HOST_NAME].rstrip("-."): node for node in pair.nodes}
         hosts |= {node.split(".")[0]: node for node in pair.nodes}  # of a node's own network
         hosts |= {address: pair.second.name} if address else {}

@@ -109,19 +109,19 @@ def _diag(node: str, gpus: Sequence[Gpu], answer: Answer) -> list[Finding]:
 
 def _diagnosed(results: Sequence[dcgm_diag.Outcome], gpu: Gpu, builder: FindingBuilder) -> Finding:
     """DCGM's verdicts on one GPU. Of its software alone no GPU is proven."""
-    own = [item for item in results if item.gpu is not None]
-    if not own:
+    gpu_results = [item for item in results if item.gpu is not None]
+    if not gpu_results:
         return builder.unknown("DCGM says nothing of it", _BROKEN, gpu.uuid)
-    wrong = [item for item in results if item.status.lower() in ("fail", "warn")]
-    if wrong:
-        texts = [f"{item.test}: {_outcome_text(item)}" for item in wrong]
-        warnings = [warning for item in wrong for warning in item.warnings]
+    bad_results = [item for item in results if item.status.lower() in ("fail", "warn")]
+    if bad_results:
+        texts = [f"{item.test}: {_outcome_text(item)}" for item in bad_results]
+        warnings = [warning for item in bad_results for warning in item.warnings]
         setting = bool(warnings) and all(warning.setting for warning in warnings)
         return builder.failed("; ".join(texts), _SETTING if setting else _HARDWARE, gpu.uuid)
     passed = [item.test for item in results if item.status.lower() == "pass"]
     skipped = [item.test for item in results if item.status.lower() in ("skip", "not run")]
     note = f"; skipped: {', '.join(skipped)}" if skipped else ""
-    hardware = [item for item in own if item.category != "Deployment"
+    hardware = [item for item in gpu_results if item.category != "Deployment"
                 and item.status.lower() == "pass"]  # fmt: skip
     if not hardware:
         reason = f"DCGM ran no test of the hardware on it{note}"
@@ -169,14 +169,14 @@ def _copied(
 ) -> Finding:
     """The slowest of one GPU's copies, beside what its model is known to reach."""
     published = threshold(gpu.name)
-    least = {name: min(values) for name, case in cases.items() if (values := case.of(number))}
-    if nvbandwidth.HOST_TO_GPU not in least:
+    minimums = {name: min(values) for name, case in cases.items() if (values := case.of(number))}
+    if nvbandwidth.HOST_TO_GPU not in minimums:
         return builder.unknown("nvbandwidth measured nothing of it", _BROKEN, gpu.uuid)
     figures = ", ".join(
-        f"{_ROUTES[name]} {gbps:.1f} GB/s" for name, gbps in least.items() if name in _ROUTES
+        f"{_ROUTES[name]} {gbps:.1f} GB/s" for name, gbps in minimums.items() if name in _ROUTES
     )
     limits = _limits(published)
-    slow = [name for name in _ROUTES if name in least and least[name] < limits.get(name, 0)]
+    slow = [name for name in _ROUTES if name in minimums and minimums[name] < limits.get(name, 0)]
     if slow and published:
         short = ", ".join(f"{_ROUTES[name]} below {limits[name]:g} GB/s" for name in slow)
         remedy = _SLOW_PEER if slow == [nvbandwidth.GPU_TO_GPU] else _SLOW_HOST
@@ -209,9 +209,9 @@ def _collective(node: str, gpus: Sequence[Gpu], answer: Answer) -> list[Finding]
     except nccl_tests.NcclError as error:
         return [builder.unknown(str(error), _BROKEN)]
     largest = result.largest
-    wrong = max(result.wrong or 0, sum(row.wrong or 0 for row in result.rows))
-    if wrong:
-        return [builder.failed(f"{wrong} values of the sum are wrong", _HARDWARE)]
+    wrong_values = max(result.wrong or 0, sum(row.wrong or 0 for row in result.rows))
+    if wrong_values:
+        return [builder.failed(f"{wrong_values} values of the sum are wrong", _HARDWARE)]
     if result.problems:
         return [builder.failed("; ".join(result.problems[:3]), _SLOW_ALL)]
     if result.ranks and len(result.ranks) < len(gpus):
@@ -242,7 +242,7 @@ def _load(node: str, gpus: Sequence[Gpu], text: str) -> list[Finding]:
     return [
         _loaded(
             of[gpu.uuid],
-            [item for other in gpus if other.name == gpu.name for item in of[other.uuid]],
+            [item for peer in gpus if peer.name == gpu.name for item in of[peer.uuid]],
             gpu.uuid,
             builder,
             message,

@@ -99,11 +99,14 @@ def _stretches(events: Iterable[Event], axis: _Axis, now: str) -> Iterable[Stret
     ]
     states.append((now, "", ""))
     for (since, status, text), (until, _, _) in pairwise(states):
-        left, right = axis.place(since), axis.place(until)
+        left_x, right = axis.place(since), axis.place(until)
         if until == now and status in ("fail", "gone"):
-            left = min(left, right - _NOW)
-        if right > left:
+            left_x = min(left_x, right - _NOW)
+        if right > left_x:
             description = f"{_WORDS[status]}{f': {text}' if text else ''}"
             yield Stretch(
-                status, left, round(right - left, 2), f"{since[:10]} to {until[:10]}: {description}"
+                status,
+                left_x,
+                round(right - left_x, 2),
+                f"{since[:10]} to {until[:10]}: {description}",
             )

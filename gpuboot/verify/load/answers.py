@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-OWN = "gpuboot"
+GPUBOOT_PROGRAM = "gpuboot"
 _LINE = re.compile(r"(GPU-\S+): (.*)")
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 
@@ -71,7 +71,7 @@ def read(node: str, log: str) -> list[GpuLoad]:
     for line in log.splitlines():
         if match := _LINE.fullmatch(line):
             lines.setdefault(match[1], []).append(match[2])
-    return [_of(node, uuid, own) for uuid, own in lines.items()]
+    return [_of(node, uuid, gpu_lines) for uuid, gpu_lines in lines.items()]
 
 
 def _of(node: str, uuid: str, lines: Sequence[str]) -> GpuLoad:
@@ -81,7 +81,9 @@ def _of(node: str, uuid: str, lines: Sequence[str]) -> GpuLoad:
         line for line in lines if line.strip() and not line.startswith(("program ", "exit "))
     ]
     counted = (
-        [count for count in map(_counted, output_lines) if count] if programs[-1:] == [OWN] else []
+        [count for count in map(_counted, output_lines) if count]
+        if programs[-1:] == [GPUBOOT_PROGRAM]
+        else []
     )
     failed = next((line for line in reversed(output_lines) if line.startswith("failed: ")), "")
     error = ""

@@ -120,14 +120,14 @@ def plan(
     To get one GPU by its UUID all free ones of its node are asked for: nobody can choose.
     """
     pod_plan = plan_pods(names, nodes, tuple(gpu_pods), taints)
-    gpus, left = dict[str, int](), dict(pod_plan.skipped_nodes)
+    gpus, skipped_nodes = dict[str, int](), dict(pod_plan.skipped_nodes)
     for name, free in pod_plan.pods.items():
         count = free.get(GPU_RESOURCE, 0)
         if reason := _unfit(nodes[name], count, gpu_pods, settings):
-            left[name] = reason
+            skipped_nodes[name] = reason
         else:
             gpus[name] = min(count, request.gpus) if request.gpus and not request.uuid else count
-    return Plan(gpus, left)
+    return Plan(gpus, skipped_nodes)
 
 
 def _unfit(node: KubeNode, free: int, gpu_pods: Iterable[GpuPod], settings: Settings) -> str:

@@ -167,12 +167,12 @@ class _Runner:
     def _final_outcome(
         self, outcome: Outcome, trials: Sequence[_Trial], gpus: Mapping[str, int]
     ) -> Outcome:
-        left = dict(outcome.left)
+        skipped_nodes = dict(outcome.left)
         for trial in trials:
             if not trial.gpus:
-                left[trial.node] = self._reason_for(trial, outcome.stopped)
+                skipped_nodes[trial.node] = self._reason_for(trial, outcome.stopped)
         results = [self._last(gpu, outcome.stopped) for trial in trials for gpu in trial.gpus]
-        return replace(outcome, gpus=tuple(results), left=left)
+        return replace(outcome, gpus=tuple(results), left=skipped_nodes)
 
     def _reason_for(self, trial: _Trial, stopped: bool) -> str:
         if self._request.uuid and trial.finished and not trial.reason:

@@ -134,8 +134,8 @@ def summary(run: Mapping[str, Any]) -> str:
     changed = [host for host, outcome in run["hosts"].items() if outcome["changed"]]
     operations = {name for outcome in run["hosts"].values() for name in outcome["changed"]}
     if not changed:
-        most = f" (most of it: {timeline.longest(run)})" if run["seconds"] > _LONG_S else ""
-        return f"done in {run['seconds']:.0f} s: nothing had to be changed{most}"
+        longest_note = f" (most of it: {timeline.longest(run)})" if run["seconds"] > _LONG_S else ""
+        return f"done in {run['seconds']:.0f} s: nothing had to be changed{longest_note}"
     return (
         f"done in {run['seconds']:.0f} s: {_operations(len(operations))} changed something on "
         f"{', '.join(changed)}"

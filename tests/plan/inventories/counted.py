@@ -21,10 +21,10 @@ def _connect(self: FakeConnector, state: Any, host: Any) -> None:
     _connected[host.name] = self
 
 
-def _tell() -> None:
+def _write_commands() -> None:
     commands = {name: connector.executed_commands for name, connector in _connected.items()}
     Path(os.environ["PLAN_COMMANDS"]).write_text(json.dumps(commands))
 
 
 FakeConnector.__init__ = _connect  # type: ignore[method-assign]
-atexit.register(_tell)
+atexit.register(_write_commands)

@@ -10,7 +10,7 @@ import os
 from deploys.lib import open_command
 from gpuboot.hosts import run_lock
 from gpuboot.hosts.fact_output import answer
-from tests.noise import own
+from tests.noise import framed_lines
 from tests.plan.inventories.counted import control_plane, workers
 
 __all__ = ["control_plane", "workers"]
@@ -21,4 +21,4 @@ open_command.begin = lambda host, command: open_command._Local(command)
 _responses = control_plane[0][0][1]["fake_responses"]
 _fact = next(key for key in _responses if str(key).startswith("Reads everything gpuboot"))
 _lock_lines = json.loads(os.environ.get("PLAN_LOCK_TOLD", "[]"))
-_responses[_fact] = own([*answer(_responses[_fact]).lines, *_lock_lines])
+_responses[_fact] = framed_lines([*answer(_responses[_fact]).lines, *_lock_lines])

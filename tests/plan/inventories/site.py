@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from tests import batches  # noqa: F401
-from tests.noise import noisy, own
+from tests.noise import framed_lines, noisy
 
 # $PLAN_REHEARSED: what apt's rehearsal prints on each host that lacks packages
 REHEARSED = {
@@ -61,7 +61,7 @@ def _host(number: int, name: str, gpus: int) -> tuple[str, dict[str, Any]]:
         *breakage,
     ]
     answer = [*(line.replace(" ", "\t", 1) for line in lines), "clock\t0"]
-    frame = noisy if name == "gpu1" else own
+    frame = noisy if name == "gpu1" else framed_lines
     return f"@fake/{name}", {
         "node_name": name,
         "address": address,

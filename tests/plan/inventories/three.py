@@ -8,12 +8,14 @@ import os
 import runpy
 from pathlib import Path
 
-from tests.noise import own
+from tests.noise import framed_lines
 
 _site = runpy.run_path(str(Path(__file__).with_name("site.py")))
 _data = _site["_data"]
 _NEIGHBOUR = {
-    "Who answers at an address": own(json.loads(os.environ.get("PLAN_NEIGHBOUR", '["end\\tok"]')))
+    "Who answers at an address": framed_lines(
+        json.loads(os.environ.get("PLAN_NEIGHBOUR", '["end\\tok"]'))
+    )
 }
 
 control_plane = ([_site["_host"](number, f"cp{number - 10}", 0) for number in (11, 12, 13)], _data)

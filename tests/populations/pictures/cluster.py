@@ -63,9 +63,11 @@ def _node(name: str, of: Population) -> Iterator[Series]:
     for resource, count in allocatable(of).items():
         resource_labels = {**node, "resource": _safe(resource), "unit": "integer"}
         capacity = steps((0, float(count)))
-        left = steps((0, float(count)), (CORDONED_SINCE, float(count) - UNHEALTHY.get(name, 0)))
+        free_counts = steps(
+            (0, float(count)), (CORDONED_SINCE, float(count) - UNHEALTHY.get(name, 0))
+        )
         yield "kube_node_status_capacity", resource_labels, capacity
-        yield "kube_node_status_allocatable", resource_labels, left
+        yield "kube_node_status_allocatable", resource_labels, free_counts
 
 
 def _host(name: str, load: float) -> Iterator[Series]:
@@ -113,10 +115,10 @@ def _namespaces() -> Iterator[Series]:
     for namespace, team in TEAMS.items():
         labels = {"namespace": namespace, "label_team": team}
         yield "kube_namespace_labels", labels, steps((0, 1.0))
-    for namespace, most in QUOTAS.items():
+    for namespace, quota_limit in QUOTAS.items():
         quota = {"namespace": namespace, "resource": "requests.nvidia.com/gpu"}
         used = sum(len(p.devices) for p in PODS if p.namespace == namespace and p.node != "mig1")
-        yield "kube_resourcequota", {**quota, "type": "hard"}, steps((0, most))
+        yield "kube_resourcequota", {**quota, "type": "hard"}, steps((0, quota_limit))
         yield "kube_resourcequota", {**quota, "type": "used"}, steps((0, float(used)))
 
 

@@ -168,7 +168,7 @@ def _field(
 
     def value(pod: Work | None) -> Value:
         def at(minute: float) -> float | None:
-            runs = next((other for other in pods if other.runs(minute)), None)
+            runs = next((gpu_pod for gpu_pod in pods if gpu_pod.runs(minute)), None)
             if runs is not pod or not _answers(node, minute):
                 return None
             if minute >= since:

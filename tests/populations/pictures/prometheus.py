@@ -83,15 +83,16 @@ def _run(*arguments: str) -> None:
 
 def _levels(records: list[Rule]) -> list[list[Rule]]:
     """Records in groups, each of which reads only what those before it recorded."""
-    left = {rule["record"] for rule in records}
+    pending_records = {rule["record"] for rule in records}
     levels = []
-    while left:
+    while pending_records:
         level = [
             rule
             for rule in records
-            if rule["record"] in left and not (metric_names(rule["expr"]) - {rule["record"]}) & left
+            if rule["record"] in pending_records
+            and not (metric_names(rule["expr"]) - {rule["record"]}) & pending_records
         ]
-        left -= {rule["record"] for rule in level}
+        pending_records -= {rule["record"] for rule in level}
         levels.append(level)
     return levels
 
@@ -124,11 +125,11 @@ def prometheus(data: Path) -> Iterator[str]:
 
 def _alerts(alerts: list[Rule]) -> Iterator[Sample]:
     """ALERTS and ALERTS_FOR_STATE, as Prometheus would have written them."""
-    ask = prometheus_query(f"http://127.0.0.1:{PORT}", TimeRange(START, END, STEP_S))
+    query = prometheus_query(f"http://127.0.0.1:{PORT}", TimeRange(START, END, STEP_S))
     for rule in alerts:
         # Prometheus' own templates (what an XID asks for) are not filled in here
         texts = {key: "reset" if "{{" in text else text for key, text in rule["labels"].items()}
-        for labels, points in ask(rule["expr"], False):
+        for labels, points in query(rule["expr"], False):
             alert_labels = {**labels, **texts, "alertname": rule["alert"]}
             since, before = 0.0, 0.0
             for at, _ in points:

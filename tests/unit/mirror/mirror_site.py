@@ -112,7 +112,7 @@ def filled(site: Site, folder: Path) -> manifest.Manifest:
     return fill.fill(client(), site, folder, lambda line: None)[1]
 
 
-def wrong(mirror_manifest: manifest.Manifest, folder: Path) -> list[str]:
+def causes(mirror_manifest: manifest.Manifest, folder: Path) -> list[str]:
     looked = {file.path: content.look(folder, file) for file in mirror_manifest.files}
     present = {path: entry for path, entry in looked.items() if entry}
     return [problem.cause for problem in manifest.differences(mirror_manifest, present)]

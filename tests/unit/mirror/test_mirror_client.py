@@ -72,8 +72,8 @@ def test_what_an_earlier_command_left_is_gone_on_with_or_thrown_away(
     part.write_bytes(CONTENT[:5000])
     fetch(client, upstream, tmp_path / "file")
     assert upstream.requests == [("/file", "bytes=5000-")]
-    for left in (b"another file" * 10, CONTENT + b"more", CONTENT[:-1] + b"x"):
-        part.write_bytes(left)
+    for partial_content in (b"another file" * 10, CONTENT + b"more", CONTENT[:-1] + b"x"):
+        part.write_bytes(partial_content)
         fetch(client, upstream, tmp_path / "file")
         assert (tmp_path / "file").read_bytes() == CONTENT
 

@@ -254,5 +254,5 @@ def test_who_was_interrupted_gets_the_rest_of_a_file(tmp_path: Path) -> None:
         assert ask_range(Range="bytes=4-") == (206, b"456789", "bytes 4-9/10")
         assert ask_range(Range="bytes=10-") == (200, b"0123456789", None)
         assert ask_range(Range="bytes=2-3") == (200, b"0123456789", None)
-        other = {"Range": "bytes=4-", "If-Range": "Mon, 01 Jan 2001 00:00:00 GMT"}
-        assert ask_range(**other)[0] == 200
+        stale_headers = {"Range": "bytes=4-", "If-Range": "Mon, 01 Jan 2001 00:00:00 GMT"}
+        assert ask_range(**stale_headers)[0] == 200

@@ -64,9 +64,9 @@ def test_references_are_whole_or_refused() -> None:
     assert pinned == Reference("quay.io", "a/b", "1", f"sha256:{'0' * 64}")
     assert pinned.manifest_name == pinned.digest
     assert str(pinned) == f"quay.io/a/b:1@sha256:{'0' * 64}"
-    for wrong in ("busybox:1", "quay.io/a/b", "quay.io/a/b@sha256:0", "quay.io/A/b:1"):
+    for reference in ("busybox:1", "quay.io/a/b", "quay.io/a/b@sha256:0", "quay.io/A/b:1"):
         with pytest.raises(BadImageError, match="remedy"):
-            images.reference(wrong)
+            images.reference(reference)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_an_answer_that_is_no_manifest_is_refused(content: bytes) -> None:
 
 
 def test_layers_that_lie_elsewhere_are_not_mirrored() -> None:
-    layer, other = ({"digest": digest(text), "size": 1} for text in (b"a", b"b"))
-    tree = {"config": layer, "layers": [{**other, "urls": ["https://elsewhere.example"]}]}
+    layer, foreign_layer = ({"digest": digest(text), "size": 1} for text in (b"a", b"b"))
+    tree = {"config": layer, "layers": [{**foreign_layer, "urls": ["https://elsewhere.example"]}]}
     parsed = images.parse("x", json.dumps(tree).encode(), ["amd64"])
     assert [blob.digest for blob in parsed.blobs] == [digest(b"a")]
 

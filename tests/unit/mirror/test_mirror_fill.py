@@ -25,10 +25,10 @@ from tests.unit.mirror.mirror_site import (
     DRIVER,
     IMAGES,
     TOOLKIT,
+    causes,
     client,
     filled,
     made_site,
-    wrong,
 )
 from tests.unit.mirror.mirror_upstream import Fault, Upstream, digest, paragraph
 
@@ -61,7 +61,7 @@ def test_a_mirror_holds_what_hosts_install_and_nothing_else(site: Site, tmp_path
             for name in TOOLKIT
         ]
     )
-    assert wrong(mirror_manifest, tmp_path / "mirror") == []
+    assert causes(mirror_manifest, tmp_path / "mirror") == []
     on_disk = {str(path.relative_to(tmp_path / "mirror")) for path in files(tmp_path / "mirror")}
     assert on_disk == {file.path for file in mirror_manifest.files} | {manifest.NAME}
 
@@ -157,7 +157,7 @@ def test_a_whole_mirror_is_not_fetched_again_and_what_is_not_right_is(
         content = (folder / path).read_bytes()
         (folder / path).unlink()  # others may be linked to it
         (folder / path).write_bytes(text + content[1:])
-    assert sorted(wrong(mirror_manifest, folder)) == sorted(
+    assert sorted(causes(mirror_manifest, folder)) == sorted(
         [
             f"{missing} is missing",
             f"{altered} was altered: its digest is another",
@@ -167,7 +167,7 @@ def test_a_whole_mirror_is_not_fetched_again_and_what_is_not_right_is(
     )
     upstream.requests.clear()
     refilled = filled(site, folder)
-    assert wrong(refilled, folder) == []
+    assert causes(refilled, folder) == []
     fetched = [path for path, _ in upstream.requests if path.endswith(".deb") or "/blobs/" in path]
     assert len(fetched) <= 3
     assert {file for file in refilled.files if file.source} == {
@@ -206,7 +206,7 @@ def test_a_repository_without_inrelease_has_its_signature_beside(
     site: Site, upstream: Upstream, tmp_path: Path
 ) -> None:
     del upstream.files["/toolkit/stable/deb/amd64/InRelease"]
-    assert wrong(filled(site, tmp_path / "mirror"), tmp_path / "mirror") == []
+    assert causes(filled(site, tmp_path / "mirror"), tmp_path / "mirror") == []
 
 
 def test_without_archives_the_distributions_packages_are_named_as_what_is_not_there(
@@ -236,12 +236,12 @@ def test_a_mirror_of_another_version_is_told(site: Site, tmp_path: Path) -> None
     versions = site.lock.model_dump(mode="json")
     needs = manifest.Needs(("debian12",), ("amd64",), versions)
     assert manifest.wrong_versions(mirror_manifest, needs) == []
-    other = replace(
+    newer_site = replace(
         needs,
         platforms=("debian12", "ubuntu24.04"),
         versions={**versions, "kubernetes": {**versions["kubernetes"], "version": "1.36.7"}},
     )
-    assert [problem.cause for problem in manifest.wrong_versions(mirror_manifest, other)] == [
+    assert [problem.cause for problem in manifest.wrong_versions(mirror_manifest, newer_site)] == [
         f"versions.kubernetes.version: the mirror has {site.lock.kubernetes.version}, wanted is "
         "1.36.7",
         "the mirror was not filled for platforms: ubuntu24.04",
@@ -251,11 +251,11 @@ def test_a_mirror_of_another_version_is_told(site: Site, tmp_path: Path) -> None
 def test_no_agent_of_gpg_is_left_running(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with tempfile.TemporaryDirectory(prefix="own-", dir="/tmp") as own:  # others have agents too
-        monkeypatch.setattr(tempfile, "tempdir", own)
+    with tempfile.TemporaryDirectory(prefix="own-", dir="/tmp") as folder:  # others have agents too
+        monkeypatch.setattr(tempfile, "tempdir", folder)
         filled(site, tmp_path / "mirror")
         running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-        assert f"gpg-agent --homedir {own}" not in running.stdout
+        assert f"gpg-agent --homedir {folder}" not in running.stdout
 
 
 _KILLED = """
@@ -271,17 +271,17 @@ with signing.site_key(Path(sys.argv[1])) as key:
 def test_what_a_killed_one_left_of_the_key_is_removed(
     keys: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with tempfile.TemporaryDirectory(prefix="own-", dir="/tmp") as own:
+    with tempfile.TemporaryDirectory(prefix="own-", dir="/tmp") as folder:
         command = [sys.executable, "-c", _KILLED, str(keys[1])]
-        killed = subprocess.run(command, env={**os.environ, "TMPDIR": own}, check=False)
+        killed = subprocess.run(command, env={**os.environ, "TMPDIR": folder}, check=False)
         assert killed.returncode == -signal.SIGKILL
-        (left,) = Path(own).glob("gpuboot-key-*")
-        monkeypatch.setattr(tempfile, "tempdir", own)
+        (leftover,) = Path(folder).glob("gpuboot-key-*")
+        monkeypatch.setattr(tempfile, "tempdir", folder)
         with signing.site_key(keys[1]):
-            assert not left.exists()
+            assert not leftover.exists()
             running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True)
-            assert f"gpg-agent --homedir {left}" not in running.stdout
-        assert not list(Path(own).iterdir())
+            assert f"gpg-agent --homedir {leftover}" not in running.stdout
+        assert not list(Path(folder).iterdir())
 
 
 def test_a_publisher_that_is_busy_is_waited_for(

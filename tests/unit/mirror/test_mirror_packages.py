@@ -74,9 +74,9 @@ def test_versions_hold() -> None:
 
 def test_versions_are_ordered_as_dpkg_orders_them() -> None:
     ordered = ["1.0~rc1-1", "1.0-1", "1.0-1+b2", "1.0-1.1", "1.10-1", "1:0.5-1"]
-    for left, right in itertools.pairwise(ordered):
-        assert compare(left, right) < 0 < compare(right, left)
-        command = ["dpkg", "--compare-versions", left, "lt", right]
+    for version, right in itertools.pairwise(ordered):
+        assert compare(version, right) < 0 < compare(right, version)
+        command = ["dpkg", "--compare-versions", version, "lt", right]
         assert subprocess.run(command, check=False).returncode == 0
 
 
@@ -112,8 +112,8 @@ def test_a_pinned_version_is_preferred_to_a_newer_one_in_its_repository_alone() 
     assert names(closure(index(*versions, pins=(pin,)), requested).packages) == [
         "nvidia-open 595.1-1"
     ]
-    other = Pin("elsewhere", "595.1-*")
-    resolved = closure(index(*versions, pins=(other,)), requested)
+    foreign_pin = Pin("elsewhere", "595.1-*")
+    resolved = closure(index(*versions, pins=(foreign_pin,)), requested)
     assert names(resolved.packages) == ["nvidia-open 600.1-1"]
 
 
@@ -127,9 +127,9 @@ def test_wanted_versions_are_patterns_and_what_is_missing_is_told() -> None:
 
 
 def test_an_alternative_that_needs_what_nobody_has_is_none() -> None:
-    app, other = paragraph("app", depends="one | two"), paragraph("two")
+    app, dependency = paragraph("app", depends="one | two"), paragraph("two")
     broken = paragraph("one", depends="nobody")
-    assert chosen_names("app", among=index(app, broken, other)) == ["app", "two"]
+    assert chosen_names("app", among=index(app, broken, dependency)) == ["app", "two"]
     resolved = closure(index(app, broken), [PackageRequest("app")])
     assert resolved.missing == (Missing("nobody", "one 1.0"),)
 
@@ -157,9 +157,9 @@ def test_what_hosts_have_is_left_out_but_for_a_version_that_is_too_old() -> None
 
 
 def test_packages_of_other_architectures_are_told_apart() -> None:
-    other = paragraph("kubelet").replace("amd64", "arm64")
+    arm_paragraph = paragraph("kubelet").replace("amd64", "arm64")
     everywhere = paragraph("doc").replace("Architecture: amd64", "Architecture: all")
-    packages = parse("r", "\n".join([other, paragraph("kubelet"), everywhere]))
+    packages = parse("r", "\n".join([arm_paragraph, paragraph("kubelet"), everywhere]))
     assert [package.runs_on("amd64") for package in packages] == [False, True, True]
     assert [package.runs_on("arm64") for package in packages] == [True, False, True]
 
@@ -225,9 +225,11 @@ def made_repository(seed: int) -> list[Package]:
         for _ in range(draw.randint(0, 2)):
             ones = []
             for _ in range(draw.randint(1, 2)):
-                other = draw.randint(0, count) if draw.random() < 0.2 else draw.randint(0, 9)
+                target_number = (
+                    draw.randint(0, count) if draw.random() < 0.2 else draw.randint(0, 9)
+                )
                 version = draw.choice(["", "", "", "", " (>= 1.5)", " (<< 2.5)", " (= 1.6)"])
-                ones.append(f"{draw.choice(['p', 'p', 'v'])}{other}{version}")
+                ones.append(f"{draw.choice(['p', 'p', 'v'])}{target_number}{version}")
             groups.append(" | ".join(ones))
         fields = {"depends": ", ".join(groups)} if groups else {}
         fields["provides"] = f"v{number % 10}{draw.choice(['', ' (= 1.6)'])}"

@@ -31,8 +31,8 @@ def test_a_repository_that_another_key_signed_is_refused(
     site: Site, keys: tuple[Home, Path], upstream: Upstream, tmp_path: Path
 ) -> None:
     path = "/toolkit/stable/deb/amd64/InRelease"
-    with signing.site_key(keys[1]) as other:
-        upstream.files[path] = other.clearsigned(b"Origin: x\n")
+    with signing.site_key(keys[1]) as foreign_key:
+        upstream.files[path] = foreign_key.clearsigned(b"Origin: x\n")
     with pytest.raises(FetchError, match="its signature is not of the key that is known"):
         filled(site, tmp_path / "mirror")
     upstream.files[path] = b"Origin: x\n"

@@ -25,21 +25,21 @@ _REMEDY = "see `kubectl describe node {}`: conditions and events tell why"
 
 
 def _evaluate(answer: Any) -> Iterable[CheckVerdict]:
-    nodes = {item["metadata"]["name"]: _wrong(item["status"]) for item in answer["items"]}
+    nodes = {item["metadata"]["name"]: _problems(item["status"]) for item in answer["items"]}
     if not nodes:
         remedy = "see `kubectl describe nodes`, then run deploys/site.py"
         return [CheckVerdict(status="fail", detail="the cluster has no node", remedy=remedy)]
-    wrong = {name: texts for name, texts in nodes.items() if texts}
-    if not wrong:
+    problems_by_node = {name: texts for name, texts in nodes.items() if texts}
+    if not problems_by_node:
         detail = f"{len(nodes)} Ready; none is short of memory, disk or process numbers"
         return [CheckVerdict(status="pass", detail=detail)]
     return [
         CheckVerdict(status="fail", detail="; ".join(texts), remedy=_REMEDY.format(name), node=name)
-        for name, texts in wrong.items()
+        for name, texts in problems_by_node.items()
     ]
 
 
-def _wrong(status: Mapping[str, Any]) -> list[str]:
+def _problems(status: Mapping[str, Any]) -> list[str]:
     conditions = {item["type"]: item for item in status["conditions"]}
     ready = conditions["Ready"]
     problems = [] if ready["status"] == "True" else [f"is not Ready: {_condition_reason(ready)}"]

@@ -16,7 +16,7 @@ from gpuboot.verify.checks.one_file import CheckVerdict
 _FOLDERS = ("/", "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/docker", "/var/log")
 # path, size and room in KiB, inodes and free inodes ("-": it has none), options of the mount
 _LINE = re.compile(r"(/\S*) (\d+) (\d+) (\d+|-) (\d+|-) (\S+)")
-_LEAST = 0.01  # of the size
+_MIN_FREE = 0.01  # of the size
 _ENOUGH_KIB = 1 << 20  # on a large disk one per cent is much
 _FULL = (
     "look at the disk, and make room: `du -xh --max-depth=2 /var | sort -h | tail`, `crictl rmi "
@@ -41,13 +41,13 @@ def _evaluate(gpus: Mapping[str, str], output: CommandOutput) -> list[CheckVerdi
         return [_unknown(f"it printed {broken[0][:80]!r}")]
     if not matches:
         return [_unknown("it printed nothing")]
-    wrong = [problem for match in matches if match for problem in _problems(*match.groups())]
-    if not wrong:
+    problems = [problem for match in matches if match for problem in _problems(*match.groups())]
+    if not problems:
         folders = ", ".join(match[1] for match in matches if match)
         return [CheckVerdict(status="pass", detail=f"can be written and have room: {folders}")]
-    read_only = any("read-only" in problem for problem in wrong)
+    read_only = any("read-only" in problem for problem in problems)
     remedy = _READ_ONLY if read_only else _FULL
-    return [CheckVerdict(status="fail", detail="; ".join(dict.fromkeys(wrong)), remedy=remedy)]
+    return [CheckVerdict(status="fail", detail="; ".join(dict.fromkeys(problems)), remedy=remedy)]
 
 
 def _unknown(reason: str) -> CheckVerdict:
@@ -61,9 +61,9 @@ def _problems(
 ) -> Iterator[str]:
     if "ro" in options.split(","):
         yield f"{folder} is read-only"
-    if int(free) < min(int(size) * _LEAST, _ENOUGH_KIB):
+    if int(free) < min(int(size) * _MIN_FREE, _ENOUGH_KIB):
         yield f"{folder} is full: {int(free) // 1024} of {int(size) // 1024} MiB are free"
-    if "-" not in (inodes, inodes_free) and int(inodes_free) < int(inodes) * _LEAST:
+    if "-" not in (inodes, inodes_free) and int(inodes_free) < int(inodes) * _MIN_FREE:
         yield f"{folder} has no room for files: {inodes_free} of {inodes} inodes are free"
 
 

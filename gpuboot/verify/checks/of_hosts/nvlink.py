@@ -43,8 +43,10 @@ def _evaluate(gpus: Mapping[str, str], output: CommandOutput) -> list[CheckVerdi
     if not any(links.active.values()):
         return []
     patterns = (_GPU, _KNOWN_LINE, _REMOTE, _ADDRESS)
-    if other := [line for line in lines if not any(pattern.match(line) for pattern in patterns)]:
-        return [_unknown(f"`nvidia-smi nvlink --status` says: {other[0][:100]}")]
+    if unknown_lines := [
+        line for line in lines if not any(pattern.match(line) for pattern in patterns)
+    ]:
+        return [_unknown(f"`nvidia-smi nvlink --status` says: {unknown_lines[0][:100]}")]
     return [_of_gpu(uuid, gpus, links) for uuid in gpus]
 
 
@@ -85,19 +87,19 @@ def _links(lines: Sequence[str]) -> _Links:
 def _of_gpu(uuid: str, gpus: Mapping[str, str], links: _Links) -> CheckVerdict:
     if uuid not in links.active:
         return _unknown("`nvidia-smi nvlink --status` does not list it", uuid)
-    own = links.active[uuid]
-    similar_gpus = [other for other, model in gpus.items() if model == gpus[uuid]]
+    link_count = links.active[uuid]
+    similar_gpus = [peer for peer, model in gpus.items() if model == gpus[uuid]]
     reference = "another GPU of its model beside it"
     if _bridged(gpus[uuid], similar_gpus, links):
         reference = "a card that is bridged with it" if links.ends else reference
-        similar_gpus = [uuid, *(other for other in links.ends.get(uuid, ()) if other in gpus)]
-        if own and not links.ends:  # an old driver: those that have a bridge as well
-            similar_gpus = [other for other, model in gpus.items() if model == gpus[uuid]]
-    most = max(links.active.get(other, 0) for other in similar_gpus)
-    if own < most:
-        reason = f"{own} NVLinks are up, and {most} of {reference}"
+        similar_gpus = [uuid, *(peer for peer in links.ends.get(uuid, ()) if peer in gpus)]
+        if link_count and not links.ends:  # an old driver: those that have a bridge as well
+            similar_gpus = [peer for peer, model in gpus.items() if model == gpus[uuid]]
+    maximum = max(links.active.get(peer, 0) for peer in similar_gpus)
+    if link_count < maximum:
+        reason = f"{link_count} NVLinks are up, and {maximum} of {reference}"
         return CheckVerdict(status="fail", detail=reason, remedy=_REMEDY, uuid=uuid)
-    detail = f"{own} NVLinks are up" if own else "it has none"
+    detail = f"{link_count} NVLinks are up" if link_count else "it has none"
     return CheckVerdict(status="pass", detail=detail, uuid=uuid)
 
 

@@ -34,7 +34,7 @@ def longest_chain(run: Mapping[str, Any]) -> list[Stretch]:
     if not timed(run):
         return []
     before = before_operations(run)
-    own = [item for item in before if not item.host]
+    control_stretches = [item for item in before if not item.host]
     # whatever is shorter could begin no sooner than what it is to have ended before
     items = [item for item in (*before, *of_operations(run)) if item.seconds > 2 * _SAME_S]
     items = sorted((item for item in items if item.host), key=lambda item: item.finished)
@@ -49,29 +49,36 @@ def longest_chain(run: Mapping[str, Any]) -> list[Stretch]:
         )
         latest = min(simultaneous, key=lambda item: item.started)
         if moment - latest.finished > _SAME_S:
-            chain += reversed(_pieces(own, latest.finished, moment))
+            chain += reversed(_pieces(control_stretches, latest.finished, moment))
         chain.append(latest)
         moment = latest.started
-    chain += reversed(_pieces(own, 0.0, moment))
+    chain += reversed(_pieces(control_stretches, 0.0, moment))
     return chain[::-1]
 
 
 def control_machine(run: Mapping[str, Any]) -> list[Stretch]:
     """What the control machine did before the first operation, one thing at a time."""
-    own = [item for item in before_operations(run) if not item.host]
-    return _pieces(own, 0.0, max((item.finished for item in own), default=0.0))
+    control_stretches = [item for item in before_operations(run) if not item.host]
+    return _pieces(
+        control_stretches, 0.0, max((item.finished for item in control_stretches), default=0.0)
+    )
 
 
-def _pieces(own: Sequence[Stretch], started: float, finished: float) -> list[Stretch]:
+def _pieces(stretches: Sequence[Stretch], started: float, finished: float) -> list[Stretch]:
     """What the control machine did in this time, in order.
 
-    + own: what was noted of it; of two at one moment the one that began later is within the other
+    + stretches: noted of it; of two at one moment the one that began later is within the other
     """
-    cuts = {started, finished, *(item.started for item in own), *(item.finished for item in own)}
+    cuts = {
+        started,
+        finished,
+        *(item.started for item in stretches),
+        *(item.finished for item in stretches),
+    }
     pieces = []
     for start, end in pairwise(sorted(cut for cut in cuts if started <= cut <= finished)):
         middle = (start + end) / 2
-        covering = [item for item in own if item.started <= middle <= item.finished]
+        covering = [item for item in stretches if item.started <= middle <= item.finished]
         stage, waits = BETWEEN, False
         if covering:
             inner = max(covering, key=lambda item: item.started)
@@ -81,10 +88,10 @@ def _pieces(own: Sequence[Stretch], started: float, finished: float) -> list[Str
     return pieces
 
 
-def longest_links(run: Mapping[str, Any], most: int) -> list[Stretch]:
+def longest_links(run: Mapping[str, Any], limit: int) -> list[Stretch]:
     """What took longest of the chain, the longest first; pyinfra's own work as one link each.
 
-    + most: how many at most
+    + limit: how many at most
     """
     links: dict[tuple[str, str, str], Stretch] = {}
     for item in longest_chain(run):
@@ -101,4 +108,4 @@ def longest_links(run: Mapping[str, Any], most: int) -> list[Stretch]:
             waits=(before.waits if before else ()) + item.waits,
             parts=item.parts,
         )
-    return sorted(links.values(), key=lambda item: -item.seconds)[:most]
+    return sorted(links.values(), key=lambda item: -item.seconds)[:limit]

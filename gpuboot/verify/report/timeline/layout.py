@@ -58,19 +58,21 @@ def picture(run: Mapping[str, Any], width: float) -> Picture:
     chain = longest_chain(run)
     lanes = _lanes(run, stretches, chain)
     drawing = Picture(width)
-    left = 0.0 if narrow else max(text_width(_short(name)) for name, _, _ in lanes) + 2 * _PAD
+    label_width = (
+        0.0 if narrow else max(text_width(_short(name)) for name, _, _ in lanes) + 2 * _PAD
+    )
     stages = _stages(stretches)
-    scale = _scale(stages, lanes, width - left, float(run["seconds"]), narrow)
-    _head(drawing, stages, left, scale)
-    placed = _place(drawing, lanes, left, scale, narrow)
-    _bars(drawing, placed, left, scale)
-    _axis(drawing, left, scale, float(run["seconds"]))
-    drawing.chain = _line(chain, placed, left, scale)
+    scale = _scale(stages, lanes, width - label_width, float(run["seconds"]), narrow)
+    _head(drawing, stages, label_width, scale)
+    placed = _place(drawing, lanes, label_width, scale, narrow)
+    _bars(drawing, placed, label_width, scale)
+    _axis(drawing, label_width, scale, float(run["seconds"]))
+    drawing.chain = _line(chain, placed, label_width, scale)
     return drawing
 
 
-def _short(name: str, most: int = 24) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"
+def _short(name: str, max_length: int = 24) -> str:
+    return name if len(name) <= max_length else f"{name[: max_length - 1]}…"
 
 
 def _stages(stretches: Iterable[Stretch]) -> list[tuple[str, float, float]]:
@@ -136,22 +138,22 @@ def _scale(
 
 
 def _head(
-    drawing: Picture, stages: Sequence[tuple[str, float, float]], left: float, scale: float
+    drawing: Picture, stages: Sequence[tuple[str, float, float]], left_x: float, scale: float
 ) -> None:
     """Names of stages in steps that go down to the right: no line to a stage meets a name."""
     tiers: list[int] = []
     for number, (name, started, _) in reversed(list(enumerate(stages))):
-        end = left + started * scale + text_width(name) + _PAD
+        end = left_x + started * scale + text_width(name) + _PAD
         below = [
-            tiers[-(other - number)]
-            for other in range(number + 1, len(stages))
-            if left + stages[other][1] * scale < end
+            tiers[-(later_stage - number)]
+            for later_stage in range(number + 1, len(stages))
+            if left_x + stages[later_stage][1] * scale < end
         ]
         tiers.append(max(below, default=-1) + 1)
     tiers.reverse()
     drawing.top = _PAD + (max(tiers) + 1) * _LINE + _PAD
     for number, (name, started, finished) in enumerate(stages):
-        x, y = left + started * scale, drawing.top - _PAD - tiers[number] * _LINE - 3
+        x, y = left_x + started * scale, drawing.top - _PAD - tiers[number] * _LINE - 3
         drawing.texts.append(Text(x + 3, y, name))
         width = max((finished - started) * scale, 0.5)
         drawing.bands.append(Band(x, width, y - FONT * 0.8, number % 2 == 0))
@@ -160,7 +162,7 @@ def _head(
 def _place(
     drawing: Picture,
     lanes: Sequence[tuple[str, str, tuple[Stretch, ...]]],
-    left: float,
+    left_x: float,
     scale: float,
     narrow: bool,
 ) -> list[_Lane]:
@@ -168,11 +170,11 @@ def _place(
     for name, note, items in lanes:
         if narrow:
             drawing.texts.append(
-                Text(left, y + FONT, f"{_short(name)}{f' · {note}' if note else ''}")
+                Text(left_x, y + FONT, f"{_short(name)}{f' · {note}' if note else ''}")
             )
             y += _LINE + 1
         else:
-            drawing.texts.append(Text(left - _PAD, y + _BAR - 3, _short(name), end=True))
+            drawing.texts.append(Text(left_x - _PAD, y + _BAR - 3, _short(name), end=True))
             if note:
                 drawing.texts.append(Text(drawing.width, y + _BAR - 3, note, end=True))
         placed.append(_Lane(name, note, y, items))
@@ -181,7 +183,7 @@ def _place(
     return placed
 
 
-def _bars(drawing: Picture, lanes: Iterable[_Lane], left: float, scale: float) -> None:
+def _bars(drawing: Picture, lanes: Iterable[_Lane], left_x: float, scale: float) -> None:
     gap = _SMALLEST / scale
     for lane in lanes:
         groups: dict[tuple[str, bool], list[Stretch]] = {}
@@ -195,7 +197,9 @@ def _bars(drawing: Picture, lanes: Iterable[_Lane], left: float, scale: float) -
                     for stretch in items
                     if stretch.label and started <= stretch.started <= finished
                 ]
-                _bar(drawing, lane, (started, finished), kind, _title(stage, names), (left, scale))
+                _bar(
+                    drawing, lane, (started, finished), kind, _title(stage, names), (left_x, scale)
+                )
         waits = [wait for item in lane.items for wait in item.waits]
         for started, finished in union(
             ((started, finished) for started, finished, _ in waits), gap
@@ -203,7 +207,7 @@ def _bars(drawing: Picture, lanes: Iterable[_Lane], left: float, scale: float) -
             names = [
                 f"waited for: {wait_name}" for a, _, wait_name in waits if started <= a <= finished
             ]
-            _bar(drawing, lane, (started, finished), "wait", "; ".join(names[:3]), (left, scale))
+            _bar(drawing, lane, (started, finished), "wait", "; ".join(names[:3]), (left_x, scale))
 
 
 def _title(stage: str, names: Sequence[str]) -> str:
@@ -220,23 +224,23 @@ def _bar(
     title: str,
     axis: tuple[float, float],
 ) -> None:
-    (started, finished), (left, scale) = times, axis
+    (started, finished), (left_x, scale) = times, axis
     width = max((finished - started) * scale, _SMALLEST)
     text = f"{lane.name}: {title} ({finished - started:.1f} s)"
-    drawing.bars.append(Bar(left + started * scale, lane.y, width, _BAR, kind, text))
+    drawing.bars.append(Bar(left_x + started * scale, lane.y, width, _BAR, kind, text))
 
 
-def _axis(drawing: Picture, left: float, scale: float, seconds: float) -> None:
+def _axis(drawing: Picture, left_x: float, scale: float, seconds: float) -> None:
     step = tick_step(seconds, seconds * scale / _TICKS)
     for number in range(int(seconds / step) + 1):
-        x = left + number * step * scale
+        x = left_x + number * step * scale
         drawing.ticks.append(x)
         drawing.texts.append(Text(x, drawing.bottom + _LINE, duration(number * step)))
     drawing.height = drawing.bottom + _LINE + _PAD
 
 
 def _line(
-    chain: Iterable[Stretch], lanes: Sequence[_Lane], left: float, scale: float
+    chain: Iterable[Stretch], lanes: Sequence[_Lane], left_x: float, scale: float
 ) -> list[tuple[float, float]]:
     """The longest chain: along the lower edge of the lanes that the run waited for.
 
@@ -256,7 +260,7 @@ def _line(
     corners: list[tuple[float, float]] = []
     for number, step in sorted(steps.items()):
         y = max(step, key=lambda lane: step[lane])
-        ends = left + number * _STEP, left + min((number + 1) * _STEP, end)
+        ends = left_x + number * _STEP, left_x + min((number + 1) * _STEP, end)
         if corners and corners[-1][1] == y:
             corners[-1] = (ends[1], y)
         else:

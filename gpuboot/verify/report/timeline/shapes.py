@@ -22,8 +22,8 @@ class Text:
     def box(self) -> tuple[float, float, float, float]:
         """Left, top, right, bottom, as estimated."""
         width = text_width(self.text)
-        left = self.x - width if self.end else self.x
-        return left, self.y - FONT * 0.8, left + width, self.y + FONT * 0.2
+        left_x = self.x - width if self.end else self.x
+        return left_x, self.y - FONT * 0.8, left_x + width, self.y + FONT * 0.2
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,12 @@ def text_width(text: str) -> float:
     return len(text) * FONT * _CHARACTER
 
 
-def tick_step(seconds: float, most: float) -> float:
-    """Seconds between two ticks, of which there are about `most` at most."""
+def tick_step(seconds: float, max_ticks: float) -> float:
+    """Seconds between two ticks, of which there are about `max_ticks` at most."""
     for step in (0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800):
-        if seconds / step <= most:
+        if seconds / step <= max_ticks:
             return float(step)
-    return 3600.0 * ceil(seconds / most / 3600)
+    return 3600.0 * ceil(seconds / max_ticks / 3600)
 
 
 def duration(seconds: float) -> str:

@@ -102,15 +102,17 @@ def phases_json(run: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _stages(stretches: list[Stretch], run: Mapping[str, Any]) -> list[Row]:
     """Prepare is what is left of it without all that happens within it."""
     stage_rows = []
-    for name, own in _grouped(stretches).items():
-        seconds = length((item.started, item.finished) for item in own)
+    for name, stage_stretches in _grouped(stretches).items():
+        seconds = length((item.started, item.finished) for item in stage_stretches)
         if name == PREPARE:
-            started, finished = own[0].started, own[0].finished
+            started, finished = stage_stretches[0].started, stage_stretches[0].finished
             within = [item for item in stretches if item.stage != name and item.started >= started]
             seconds -= length((item.started, min(item.finished, finished)) for item in within)
         commands = _commands_by_host(span for span in run["spans"] if _is_stage(span, name))
-        waited = length((a, b) for item in own for a, b, _ in item.waits)
-        row = Row(name=name, seconds=seconds, waited=waited, hosts=_shares(own, commands))
+        waited = length((a, b) for item in stage_stretches for a, b, _ in item.waits)
+        row = Row(
+            name=name, seconds=seconds, waited=waited, hosts=_shares(stage_stretches, commands)
+        )
         stage_rows.append(row)
     return stage_rows
 
@@ -127,12 +129,12 @@ def _phases(stretches: list[Stretch], run: Mapping[str, Any]) -> list[Row]:
     return [
         Row(
             name=name,
-            seconds=sum(item["seconds"] for item in own),
+            seconds=sum(item["seconds"] for item in phase_operations),
             waited=length((a, b) for item in by_phase.get(name, ()) for a, b, _ in item.waits),
-            operations=len(own),
-            hosts=_shares(by_phase.get(name, ()), _commands_by_host(own)),
+            operations=len(phase_operations),
+            hosts=_shares(by_phase.get(name, ()), _commands_by_host(phase_operations)),
         )
-        for name, own in operations.items()
+        for name, phase_operations in operations.items()
     ]
 
 
@@ -158,10 +160,10 @@ def _shares(stretches: Iterable[Stretch], commands: Mapping[str, int]) -> dict[s
             by_host.setdefault(item.host, []).append(item)
     return {
         host: Share(
-            seconds=length((item.started, item.finished) for item in own),
-            waited=length((a, b) for item in own for a, b, _ in item.waits),
+            seconds=length((item.started, item.finished) for item in host_operations),
+            waited=length((a, b) for item in host_operations for a, b, _ in item.waits),
             commands=commands.get(host, 0),
-            changes=sum(item.changed for item in own),
+            changes=sum(item.changed for item in host_operations),
         )
-        for host, own in by_host.items()
+        for host, host_operations in by_host.items()
     }

@@ -22,9 +22,9 @@ def lines(run: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def longest(run: Mapping[str, Any], most: int = 3) -> str:
+def longest(run: Mapping[str, Any], limit: int = 3) -> str:
     """The rows that took longest, in one line: `Verify 8.9 s, Kubernetes 5.8 s`."""
-    slowest = sorted(rows(run), key=lambda row: -row.seconds)[:most]
+    slowest = sorted(rows(run), key=lambda row: -row.seconds)[:limit]
     return ", ".join(f"{row.name} {row.seconds:.1f} s" for row in slowest)
 
 
