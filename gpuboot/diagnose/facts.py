@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from gpuboot.cluster.cluster_state import KubeadmState, parse_kubeadm
 from gpuboot.cluster.open_rights import OpenRight, open_rights
-from gpuboot.diagnose import details, lines, objects, paths, workloads
+from gpuboot.diagnose import details, limit_ranges, lines, objects, paths, workloads
 from gpuboot.diagnose.details import Details
+from gpuboot.diagnose.limit_ranges import LimitRange
 from gpuboot.diagnose.lines import Line
 from gpuboot.diagnose.objects import Claim, Container, Event, Going, KubeNode, Pod
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
@@ -94,6 +95,7 @@ class Cluster:
     workloads: tuple[Workload, ...] = ()
     events: tuple[Event, ...] = ()
     claims: tuple[Claim, ...] = ()
+    limit_ranges: tuple[LimitRange, ...] = ()
     runtimes: Mapping[str, str] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     going: tuple[Going, ...] = ()
@@ -250,6 +252,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
         ),
         events=tuple(map(objects.event, items(paths.EVENTS))),
         claims=tuple(map(objects.claim, items(paths.CLAIMS))),
+        limit_ranges=tuple(map(limit_ranges.limit_range, items(paths.LIMIT_RANGES))),
         runtimes={
             key[1:]: str(resource.get("handler", ""))
             for key, resource in named_items(paths.RUNTIMES)

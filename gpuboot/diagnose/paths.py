@@ -13,6 +13,7 @@ WORKLOADS = {**cluster_answers.WORKLOADS, "ReplicaSet": "/apis/apps/v1/replicase
 JOBS = "/apis/batch/v1/jobs"
 EVENTS = "/api/v1/events?fieldSelector=type%21%3DNormal"
 CLAIMS = "/api/v1/persistentvolumeclaims"
+LIMIT_RANGES = "/api/v1/limitranges"
 MONITORS = "/apis/monitoring.coreos.com/v1/servicemonitors"
 PROMETHEUSES = "/apis/monitoring.coreos.com/v1/prometheuses"
 # not a path: what of the cluster is missing, as `gpuboot.monitoring.components.Missing`
@@ -28,6 +29,7 @@ RETAINED_FIELDS: dict[str, trim.Fields] = {
     **dict.fromkeys(WORKLOADS.values(), trim.WORKLOAD),
     EVENTS: trim.EVENT,
     CLAIMS: trim.CLAIM,
+    LIMIT_RANGES: trim.LIMIT_RANGE,
     MONITORS: trim.MONITOR,
     PROMETHEUSES: trim.PROMETHEUS,
     **dict.fromkeys(open_rights.BINDING_PATHS, trim.BINDING),

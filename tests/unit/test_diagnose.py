@@ -22,6 +22,7 @@ from tests.unit import (
     diagnose_cases_fabric,
     diagnose_cases_hosts,
     diagnose_cases_images,
+    diagnose_cases_limits,
     diagnose_cases_metrics,
     diagnose_cases_network,
     diagnose_cases_pods,
@@ -51,6 +52,7 @@ CASES = (
     *diagnose_cases_pods.CASES,
     *diagnose_cases_absent.CASES,
     *diagnose_cases_images.CASES,
+    *diagnose_cases_limits.CASES,
     *diagnose_cases_metrics.CASES,
 )
 EVIDENCE_CASES = (

@@ -67,7 +67,7 @@ def test_a_long_refusal_is_quoted_by_its_message(tmp_path: Path) -> None:
     refusal = {"kind": "Status", "metadata": {}, "status": "Failure", "message": message}
     paths = ("/api/v1/nodes/gpu1/proxy/configz", SILENCES)
     state = read(
-        tmp_path, answers(**dict.fromkeys(paths, {**refusal, "code": 500})), silences=SILENCES
+        tmp_path, answers(**{path: {**refusal, "code": 500} for path in paths}), silences=SILENCES
     )
     assert state.unanswered == {"gpu1": message, "Alertmanager": message}
 
