@@ -20,6 +20,7 @@ from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.monitoring.components import Missing
 from gpuboot.verify import gpu_state
+from gpuboot.verify.alert_path import Silence, parse_silences
 from gpuboot.verify.gpu_state import GpuState
 
 T = TypeVar("T")
@@ -82,7 +83,7 @@ class Host:
 class Cluster:
     """The cluster. + error: why it could not be asked; "" when it answered
 
-    + monitors: (namespace/name, labels); prometheuses: (namespace/name, specification)
+    + monitors: (namespace/name, labels); prometheuses, alertmanagers: likewise with specification
     + targets: Prometheus' targets; None where it did not answer
     + rights: what somebody has given to everybody
     + going: namespaces that are being deleted; missing: what it must consist of and does not
@@ -102,6 +103,8 @@ class Cluster:
     missing: Missing = field(default_factory=Missing)
     monitors: tuple[tuple[str, Mapping[str, str]], ...] = ()
     prometheuses: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    alertmanagers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    silences: tuple[Silence, ...] = ()
     collectors: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     logs: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
@@ -185,12 +188,13 @@ class Cluster:
 class Facts:
     """All that is known at one moment.
 
-    + leader: node that was asked for the cluster
+    + site: the cluster's name; leader: node that was asked for it
     + pod_cidr: network of all pods; "" where the settings are not known
     """
 
     hosts: tuple[Host, ...] = ()
     cluster: Cluster = field(default_factory=Cluster)
+    site: str = ""
     leader: str = ""
     pod_cidr: str = ""
 
@@ -207,6 +211,7 @@ def of(recording: Recording) -> Facts:
     return Facts(
         hosts=hosts,
         cluster=_cluster(recording.cluster),
+        site=recording.site,
         leader=leader,
         pod_cidr=str(recording.settings.get("cluster", {}).get("pod_cidr", "")),
     )
@@ -240,6 +245,9 @@ def _cluster(item: ClusterRecording) -> Cluster:
     def named_items(path: str) -> list[tuple[str, dict[str, Any]]]:
         return [(_key(resource["metadata"]), resource) for resource in items(path)]
 
+    def specifications(path: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+        return tuple((key, resource.get("spec") or {}) for key, resource in named_items(path))
+
     return Cluster(
         error=item.error,
         now=item.now,
@@ -263,9 +271,9 @@ def _cluster(item: ClusterRecording) -> Cluster:
         going=tuple(filter(None, map(objects.going, items(paths.NAMESPACES)))),
         missing=_missing(item.found.get(paths.MISSING, {})),
         monitors=tuple((key, _labels(resource)) for key, resource in named_items(paths.MONITORS)),
-        prometheuses=tuple(
-            (key, resource.get("spec") or {}) for key, resource in named_items(paths.PROMETHEUSES)
-        ),
+        prometheuses=specifications(paths.PROMETHEUSES),
+        alertmanagers=specifications(paths.ALERTMANAGERS),
+        silences=parse_silences(items(paths.SILENCES)),
         collectors=dict(item.found.get(paths.COLLECTORS, {})),
         errors=item.errors,
         logs={key: tuple(map(lines.parse, log_lines)) for key, log_lines in item.logs.items()},

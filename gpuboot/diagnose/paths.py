@@ -16,10 +16,13 @@ CLAIMS = "/api/v1/persistentvolumeclaims"
 LIMIT_RANGES = "/api/v1/limitranges"
 MONITORS = "/apis/monitoring.coreos.com/v1/servicemonitors"
 PROMETHEUSES = "/apis/monitoring.coreos.com/v1/prometheuses"
+ALERTMANAGERS = "/apis/monitoring.coreos.com/v1/alertmanagers"
 # not a path: what of the cluster is missing, as `gpuboot.monitoring.components.Missing`
 MISSING = "missing"
 # not a path: digests of the exporters' collectors, by `namespace/name/key` of their ConfigMaps
 COLLECTORS = "collectors"
+# not a path: Alertmanager's silences, as its API has them
+SILENCES = "Alertmanager's silences"
 
 RETAINED_FIELDS: dict[str, trim.Fields] = {
     NODES: trim.NODE,
@@ -32,7 +35,8 @@ RETAINED_FIELDS: dict[str, trim.Fields] = {
     LIMIT_RANGES: trim.LIMIT_RANGE,
     MONITORS: trim.MONITOR,
     PROMETHEUSES: trim.PROMETHEUS,
+    ALERTMANAGERS: trim.ALERTMANAGER,
     **dict.fromkeys(open_rights.BINDING_PATHS, trim.BINDING),
 }
 # there may be no such kind of object
-OPTIONAL = (MONITORS, PROMETHEUSES)
+OPTIONAL = (MONITORS, PROMETHEUSES, ALERTMANAGERS)

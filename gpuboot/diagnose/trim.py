@@ -44,6 +44,7 @@ _RUNNING: Fields = {
 }
 _NODE_STATUS = ("conditions", "allocatable", "capacity", "addresses")
 _SELECTORS = ("serviceMonitorSelector", "serviceMonitorNamespaceSelector", "version")
+_STOPPED = ("paused", "replicas")
 _SET_STATUS = (
     *("desiredNumberScheduled", "numberReady", "updatedNumberScheduled", "observedGeneration"),
     *("replicas", "readyReplicas", "updatedReplicas"),
@@ -79,7 +80,8 @@ CLAIM: Fields = {
     "status": {"phase": ALL},
 }
 MONITOR: Fields = {"metadata": _META, "spec": {"selector": ALL, "namespaceSelector": ALL}}
-PROMETHEUS: Fields = {"metadata": _META, "spec": dict.fromkeys(_SELECTORS, ALL)}
+PROMETHEUS: Fields = {"metadata": _META, "spec": dict.fromkeys((*_SELECTORS, *_STOPPED), ALL)}
+ALERTMANAGER: Fields = {"metadata": _META, "spec": dict.fromkeys(_STOPPED, ALL)}
 BINDING: Fields = {
     "metadata": {"name": ALL, "namespace": ALL, "annotations": {INTENT_ANNOTATION: ALL}},
     "roleRef": ALL,
