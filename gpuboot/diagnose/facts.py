@@ -245,9 +245,6 @@ def _cluster(item: ClusterRecording) -> Cluster:
     def named_items(path: str) -> list[tuple[str, dict[str, Any]]]:
         return [(_key(resource["metadata"]), resource) for resource in items(path)]
 
-    def specifications(path: str) -> tuple[tuple[str, dict[str, Any]], ...]:
-        return tuple((key, resource.get("spec") or {}) for key, resource in named_items(path))
-
     return Cluster(
         error=item.error,
         now=item.now,
@@ -271,8 +268,8 @@ def _cluster(item: ClusterRecording) -> Cluster:
         going=tuple(filter(None, map(objects.going, items(paths.NAMESPACES)))),
         missing=_missing(item.found.get(paths.MISSING, {})),
         monitors=tuple((key, _labels(resource)) for key, resource in named_items(paths.MONITORS)),
-        prometheuses=specifications(paths.PROMETHEUSES),
-        alertmanagers=specifications(paths.ALERTMANAGERS),
+        prometheuses=_specs(named_items(paths.PROMETHEUSES)),
+        alertmanagers=_specs(named_items(paths.ALERTMANAGERS)),
         silences=parse_silences(items(paths.SILENCES)),
         collectors=dict(item.found.get(paths.COLLECTORS, {})),
         errors=item.errors,
@@ -284,6 +281,10 @@ def _cluster(item: ClusterRecording) -> Cluster:
 
 def _key(metadata: Mapping[str, Any]) -> str:
     return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def _specs(objects: list[tuple[str, dict[str, Any]]]) -> tuple[tuple[str, dict[str, Any]], ...]:
+    return tuple((key, resource.get("spec") or {}) for key, resource in objects)
 
 
 def _labels(resource: Mapping[str, Any]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -130,23 +129,20 @@ def prometheus_down(facts: Facts) -> Iterator[Sighting]:
 def stopped(facts: Facts) -> Iterator[Sighting]:
     """Objects that the Prometheus operator does not keep up, as somebody has set it."""
     kinds = {"Prometheus": facts.cluster.prometheuses, "Alertmanager": facts.cluster.alertmanagers}
-    plurals = {"Prometheus": "prometheuses", "Alertmanager": "alertmanagers"}
+    plurals = {
+        "Prometheus": "prometheuses.monitoring.coreos.com",
+        "Alertmanager": "alertmanagers.monitoring.coreos.com",
+    }
     for kind, objects in kinds.items():
         for key, spec in objects:
             namespace, _, name = key.partition("/")
             item = {"metadata": {"name": key}, "spec": spec}
             if not (texts := parse_stopped({"kind": f"{kind}List", "items": [item]})):
                 continue
-            has_pods = spec.get("replicas") != 0
-            patch = {"paused": False, **({} if has_pods else {"replicas": 1})}
             yield Sighting(
                 evidence=tuple(texts),
-                explains=() if has_pods else ("prometheus-down",),
-                values={
-                    "space": namespace,
-                    "object": f"{plurals[kind]}.monitoring.coreos.com {name}",
-                    "patch": json.dumps({"spec": patch}),
-                },
+                explains=("prometheus-down",) if spec.get("replicas") == 0 else (),
+                values={"space": namespace, "object": f"{plurals[kind]} {name}"},
             )
 
 
@@ -192,7 +188,7 @@ TABLE = (
         "applies no change to it, or nothing is measured",
         find=stopped,
         remedy="whoever set this may know why; deploys/site.py puts it back as the settings say",
-        command="kubectl -n {space} patch {object} --type=merge -p '{patch}'",
+        command="kubectl -n {space} get {object} -o jsonpath='{{.spec.paused}},{{.spec.replicas}}'",
         explains=("prometheus-down",),
     ),
     Cause(
