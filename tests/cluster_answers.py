@@ -159,6 +159,7 @@ def served(folder: Path, answers: Mapping[str, Any]) -> Iterator[Host]:
         self.wfile.write(text.encode())
 
     before, Api.do_GET = Api.do_GET, do_GET  # type: ignore[method-assign]
+    Api.do_PATCH = do_GET  # type: ignore[attr-defined]
     try:
         with api_server(folder) as kubeconfig:
             yield Host(folder, kubeconfig)

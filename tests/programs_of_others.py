@@ -46,7 +46,7 @@ OTHER_PROGRAMS: dict[str, str] = {
     "kubectl create configmap": "-n= --from-file= --from-literal=",
     "kubectl create namespace": "",
     "kubectl create secret tls": "-n= --cert= --key=",
-    "kubectl delete": "-n= -l= --field-selector=",
+    "kubectl delete": "--raw= -n= -l= --field-selector=",
     "kubectl describe": "-n=",
     "kubectl drain": "--ignore-daemonsets --delete-emptydir-data",
     "kubectl exec": "-n= -i -c=",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import shlex
+from base64 import b64decode
 from importlib import resources
 
 from typing_extensions import override
 
+from deploys.facts import api
 from deploys.facts.framed import Framed
+from gpuboot.cluster.api_answers import error_message
+from gpuboot.cluster.node_reports import LEASES
 from gpuboot.hosts.fact_output import Fields
 
 SCRIPT = resources.files("deploys.facts").joinpath("api_server.sh").read_text()
@@ -27,3 +32,26 @@ class ApiServerLacks(Framed[list[tuple[str, str]]]):
     @override
     def process(self, output: list[str]) -> list[tuple[str, str]]:
         return [(part, problem) for part, problem in Fields(output).rows("lacks")]
+
+
+class RejectedReport(Framed[str]):
+    """Why the API server takes no report of a node, in its own words; "" where it takes them.
+
+    Read it on the leader. Nothing is changed: the report is a dry run without a change.
+    """
+
+    of_cluster = True
+    default = str
+
+    @override
+    def command(self, kubeconfig: str, node: str) -> str:
+        """`kubeconfig`: path of the credentials on the leader; `node`: its Kubernetes name."""
+        return api.command("rejected_report.sh", kubeconfig, [f"{LEASES}/{node}"])
+
+    @override
+    def process(self, output: list[str]) -> str:
+        values = Fields(output)
+        if values.first("error") or values.first("status") in ("200", "404"):
+            return ""
+        answer = gzip.decompress(b64decode(values.first("answer"))).decode(errors="replace")
+        return error_message(answer) or values.first("status")

@@ -20,8 +20,8 @@ if [ -s "$work/urls" ]; then
     --key "$work/client-key" -w '%{http_code} %{filename_effective}\n' -K "$work/urls" \
     >"$work/statuses" 2>"$work/said"
   while read -r status file; do
-    answer=$(head -c 300 "$file" 2>/dev/null | tr '\n\t' '  ')
-    if [ "$status" = 200 ]; then answer=$(gzip -1c <"$file" | base64 -w 0); fi
+    answer=
+    if [ -s "$file" ]; then answer=$(gzip -1c <"$file" | base64 -w 0); fi
     put "${file#"$work/"}" "$status $answer" | tr '\t' ' ' | sed 's/ /\t/'
   done <"$work/statuses"
 fi

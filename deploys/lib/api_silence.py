@@ -14,7 +14,7 @@ from deploys.lib.kubectl import ADMIN_CONF
 from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.kubeadm import CRI_SOCKET
 from gpuboot.cluster.readiness import Progress
-from gpuboot.cluster.stuck import of_control_plane
+from gpuboot.cluster.stuck_api_server import of_control_plane
 
 
 def explained(look: Progress, lacks: list[tuple[str, str]], leader: Host) -> Progress:

@@ -17,7 +17,8 @@ from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from gpuboot.cluster.etcd_members import Member, parse
 from gpuboot.cluster.kubeadm import CRI_SOCKET
 from gpuboot.cluster.readiness import Progress
-from gpuboot.cluster.stuck import Stuck, of_control_plane
+from gpuboot.cluster.stuck import Stuck
+from gpuboot.cluster.stuck_api_server import of_control_plane
 
 _ETCD_S = 120
 _PKI = "/etc/kubernetes/pki/etcd"

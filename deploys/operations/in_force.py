@@ -11,13 +11,14 @@ from typing import Any
 from pyinfra.context import host
 
 from deploys.facts.in_force import InForce
-from deploys.facts.kubeadm import Kubeadm
+from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, remote
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands
+from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
 from deploys.operations.kubeadm import SOCKET
-from gpuboot.cluster import kubelet_in_force
+from gpuboot.cluster import kubelet_in_force, terminating
 from gpuboot.hosts.boot import ConfigLine
 from gpuboot.plan import Decision
 from gpuboot.verify.alert_path import parse_silences
@@ -88,6 +89,19 @@ def rights_compared(question: Question) -> Commands:
     ]
     changes.respect(*decisions)
     host.noop(_text(decisions, "nobody without a name has rights"))
+    yield from ()
+
+
+@operation()
+def namespaces_compared(names: Sequence[str]) -> Commands:
+    """Name the namespaces that are being deleted and that a run makes objects in. On the leader.
+
+    + names: of the namespaces that a run makes objects in
+    """
+    state = read(Cluster, kubeconfig=ADMIN_CONF)
+    decisions = terminating.decisions(state.terminating, names)
+    changes.respect(*decisions)
+    host.noop(_text(decisions, "no namespace is being deleted"))
     yield from ()
 
 

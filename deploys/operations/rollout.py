@@ -9,7 +9,7 @@ from dataclasses import replace
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.context import host
 
-from deploys.facts.api_server import ApiServerLacks
+from deploys.facts.api_server import ApiServerLacks, RejectedReport
 from deploys.facts.kubeadm import Cluster, DnsNodes, PodIssues
 from deploys.lib import changes, deployments
 from deploys.lib.answers import comparing, read
@@ -118,6 +118,9 @@ def _look(
     if comparing() or state.error or all(look.complete for _, look in looks):
         return looks
     state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
+    if silent := next((node.name for node in state.nodes if state.is_silent(node)), ""):
+        rejection = read(RejectedReport, kubeconfig=ADMIN_CONF, node=silent)
+        state = replace(state, rejection=rejection)
     state = crashes.met(host, state)
     return [(part, part.look(state)) for part in parts]
 

@@ -7,11 +7,12 @@ from typing import Any
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.operations import in_force
 from deploys.run.context import Context
-from gpuboot.cluster import kubelet_in_force
+from gpuboot.cluster import kubelet_in_force, terminating
 from gpuboot.cluster.in_force import SILENCES
 from gpuboot.cluster.kubeadm import Configuration
 from gpuboot.config.inventory import Node
 from gpuboot.hosts import boot_overrides
+from gpuboot.monitoring import components
 from gpuboot.preflight.kubelet import lines
 from gpuboot.verify.collector import ALERTMANAGER
 from gpuboot.verify.silences import alert_rules
@@ -41,6 +42,7 @@ def compared(context: Context, config: Configuration, kubelet: str) -> None:
     if not node.leader:
         return
     in_force.rights_compared(name="Compare the rights of everybody", question=question)
+    in_force.namespaces_compared(name=terminating.OPERATION, names=components.namespaces(settings))
     if settings.monitoring.enabled:
         in_force.silences_compared(
             name="Compare Alertmanager's silences",

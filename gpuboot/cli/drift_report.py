@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from gpuboot.cluster import terminating
 from gpuboot.plan.model import Change, KeptItem
 from gpuboot.plan.terminal import change_lines, kept_lines
 from gpuboot.verify.report.junit import printable
 
 REMEDY = "`pyinfra INVENTORY deploys/site.py` puts it right; --dry shows what that costs"
 DECISION = "a run leaves this, since somebody has decided it; the line says how to undo that"
+TERMINATING = (
+    "a run cannot put this right as long as a namespace is being deleted; the line says who must "
+    "act, and then `pyinfra INVENTORY deploys/site.py` makes what was in it again"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +31,7 @@ class Difference:
     + host: inventory name
     + lines: each change, old and new; () where the operation does not tell
     + decision: whether a run leaves it
+    + is_blocked: a namespace that is being deleted is in a run's way
     """
 
     host: str
@@ -33,10 +39,13 @@ class Difference:
     operation: str
     lines: tuple[str, ...]
     decision: bool = False
+    is_blocked: bool = False
 
     @property
     def remedy(self) -> str:
         """What a person does about it."""
+        if self.is_blocked:
+            return TERMINATING
         return DECISION if self.decision else REMEDY
 
 
@@ -76,6 +85,11 @@ def from_plan(plan: Mapping[str, Any]) -> Drift:
         for step in plan["decisions"]
         for entry in step["hosts"]
     ]
+    if any(item.operation == terminating.OPERATION for item in differences):
+        differences = [
+            replace(item, is_blocked=not item.decision or item.operation == terminating.OPERATION)
+            for item in differences
+        ]
     return Drift(cluster=plan["cluster"], hosts=plan["hosts"], differences=differences)
 
 

@@ -14,6 +14,8 @@ from gpuboot.hosts.fact_output import FactOutputError, Fields
 
 Json = dict[str, Any]
 
+_LONGEST_MESSAGE = 1000  # characters: an admission webhook may write a page
+
 # after each answer: its HTTP status, and a mark that stands in no JSON
 _END = re.compile(r"\n(\d{3}) \x1e\n")
 
@@ -59,7 +61,7 @@ def parse_answers(
         if status == "200":
             documents[path] = json.loads(answer)
         elif status != "404" or path not in optional:
-            return Answers(f"{path}: {_message(answer) or status}")
+            return Answers(f"{path}: {error_message(answer) or status}")
     return Answers(documents=documents, clock=values.number("clock"))
 
 
@@ -77,12 +79,13 @@ def parse_objects(values: Fields) -> tuple[str, tuple[Json, ...]]:
     answers = list(zip(parts[::2], parts[1::2], strict=True))
     for answer, status in answers:
         if status not in ("200", "404"):
-            return _message(answer) or status, ()
+            return error_message(answer) or status, ()
     return "", tuple(json.loads(answer) for answer, status in answers if status == "200")
 
 
-def _message(answer: str) -> str:
+def error_message(answer: str) -> str:
+    """The message of an answer that is an error; the beginning of one that is no JSON."""
     try:
-        return str(json.loads(answer)["message"])
+        return str(json.loads(answer)["message"])[:_LONGEST_MESSAGE]
     except (ValueError, LookupError, TypeError):
         return answer.strip()[:200]

@@ -14,6 +14,7 @@ from gpuboot.cluster.kubeadm import immutable_fields
 from gpuboot.cluster.manifests import DIGEST
 from gpuboot.cluster.node_reports import LEASES, last_report
 from gpuboot.cluster.operands import Operand
+from gpuboot.cluster.terminating import terminating
 
 VERSION = "/version"
 KUBEADM = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
@@ -73,11 +74,10 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         clock=answers.clock,
         nodes=tuple(_node(item, leases.get(_name(item), {})) for item in answers.items(NODES)),
         workloads=tuple(
-            _workload(kind, item)
-            for kind, path in WORKLOADS.items()
-            for item in answers.items(path)
+            workload(kind, item) for kind, path in WORKLOADS.items() for item in answers.items(path)
         ),
         namespaces={_name(item): _labels(item) for item in answers.items(NAMESPACES)},
+        terminating=terminating(answers.items(NAMESPACES)),
         policy=" ".join(policies),
         operands=tuple(_operand(item) for item in daemonsets if _name(item) in _OPERANDS),
         classes={
@@ -133,7 +133,8 @@ def _node(item: Json, lease: Json) -> NodeStatus:
     )
 
 
-def _workload(kind: str, item: Json) -> Workload:
+def workload(kind: str, item: Json) -> Workload:
+    """A DaemonSet, Deployment or StatefulSet of the API."""
     meta, status = item["metadata"], item.get("status", {})
     if kind == "DaemonSet":
         desired = status.get("desiredNumberScheduled", 0)

@@ -10,6 +10,7 @@ from typing import Literal
 from gpuboot.cluster import certificates
 from gpuboot.cluster.certificates import Certificate
 from gpuboot.cluster.gate import GateState
+from gpuboot.cluster.node_reports import SILENT_S
 from gpuboot.cluster.operands import Operand
 from gpuboot.cluster.pod_crashes import Crash
 from gpuboot.cluster.tokens import ca_hash
@@ -141,6 +142,7 @@ class ClusterState:
       the control plane of the first node has been upgraded
     + immutable: as `gpuboot.cluster.kubeadm.immutable_fields` reads it from that record
     + namespaces: their labels, by name
+    + terminating: those that are being deleted, and what each waits for
     + pod_issues: pods that are not ready; read where somebody waits for them
     + policy: state of the GPU Operator's ClusterPolicy; "" for none
     + classes: StorageClasses by name, and whether each is a default one
@@ -149,6 +151,7 @@ class ClusterState:
     + flannel_backend: how flannel carries packets, e.g. `vxlan`; "" where it is not known
     + absent: nodes that a run goes without; their pods are waited for by nobody
     + node_ports: node port -> the Service, as `namespace/name`, that has it
+    + rejection: why the API server takes no report of a silent node; read where somebody waits
     + clock: that moment by the leader's clock, in seconds since 1970
     """
 
@@ -163,6 +166,7 @@ class ClusterState:
     nodes: tuple[NodeStatus, ...] = ()
     workloads: tuple[Workload, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    terminating: Mapping[str, str] = field(default_factory=dict)
     pod_issues: tuple[PodIssue, ...] = ()
     policy: str = ""
     operands: tuple[Operand, ...] = ()
@@ -171,7 +175,12 @@ class ClusterState:
     flannel_backend: str = ""
     node_ports: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
+    rejection: str = ""
     clock: float = 0.0
+
+    def is_silent(self, node: NodeStatus) -> bool:
+        """Whether the kubelet of a node does not report."""
+        return self.clock - node.reported > SILENT_S
 
 
 def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:

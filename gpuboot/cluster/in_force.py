@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuboot.cluster.api_answers import parse_answers
+from gpuboot.cluster.api_answers import error_message, parse_answers
 from gpuboot.cluster.open_rights import PATHS, ROLES, OpenRight, open_rights
 from gpuboot.hosts.fact_output import Fields
 
@@ -70,7 +70,5 @@ def _json(text: str) -> Any:
 def _failure_reason(status: str, text: str) -> str:
     if status == "000":
         return "no answer within 6 s"
-    try:
-        return str(json.loads(text)["message"])
-    except (ValueError, LookupError, TypeError):
-        return f"{status} {text}".strip()
+    body = gzip.decompress(b64decode(text)).decode(errors="replace") if text else ""
+    return error_message(body) or status

@@ -29,6 +29,34 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("service-account", r"serviceaccount \"?(?P<name>[\w./-]+)\"? not found"),
     ("namespace", r"namespace (?P<name>\S+) (?:because it )?is being terminated"),
 )
+_WEBHOOKS = (
+    "`kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | "
+    "grep -B30 {name}`"
+)
+# what a person does about it, where pods of a workload in a namespace are refused
+_REMEDIES: dict[Kind, str] = {
+    "webhook": "let the admission webhook {name} take pods of namespace {namespace}, or leave the "
+    f"namespace out of its selector ({_WEBHOOKS} shows it)",
+    "silent-webhook": "the admission webhook {name} does not answer: mend what is behind it, or "
+    f"delete its configuration ({_WEBHOOKS} shows both)",
+    "policy": "leave namespace {namespace} out of the binding of the ValidatingAdmissionPolicy "
+    "{name} (`kubectl get validatingadmissionpolicybindings -o wide`), or change the policy",
+    "quota": "raise or delete the quota {name} (`kubectl -n {namespace} describe resourcequota "
+    "{name}`)",
+    "pod-security": "the namespace {namespace} enforces the Pod Security Standard {name}: run "
+    "deploys/site.py where the namespace is gpuboot's, or `kubectl label --overwrite namespace "
+    "{namespace} pod-security.kubernetes.io/enforce=privileged`",
+    "limit-range": "change or delete the LimitRange of namespace {namespace} ({name}; `kubectl -n "
+    "{namespace} describe limitrange`)",
+    "priority-class": "the PriorityClass {name} does not exist: make it (`kubectl get "
+    "priorityclasses`)",
+    "runtime-class": "the RuntimeClass {name} does not exist: make it (`kubectl get "
+    "runtimeclasses`)",
+    "service-account": "the ServiceAccount {name} does not exist: make it (`kubectl -n {namespace} "
+    "get serviceaccounts`)",
+    "namespace": "the namespace {name} is being deleted: `kubectl get namespace {name} -o yaml` "
+    "tells what it waits for",
+}
 
 
 @dataclass(frozen=True)
@@ -48,3 +76,15 @@ def refusal(message: str) -> Refusal | None:
         if match := re.search(pattern, message):
             return Refusal(kind, match["name"])
     return None
+
+
+def remedy(message: str, namespace: str) -> str:
+    """What a person does about a refusal; "" where the message names nothing that refuses.
+
+    + message: as of `refusal`
+    + namespace: of the pods
+    """
+    rejection = refusal(message)
+    if rejection is None:
+        return ""
+    return _REMEDIES[rejection.kind].format(name=rejection.name, namespace=namespace)

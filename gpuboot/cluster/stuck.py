@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from gpuboot.cluster import refusals
 from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
-from gpuboot.cluster.node_reports import SILENT_S
 
 # for what does not change by itself
 CERTAIN_S = 30.0
@@ -32,15 +32,10 @@ _PASSES = re.compile(
     r"nvidia\.com/|unbound|not-ready|unreachable|uninitialized|failed calling webhook"
 )
 
+_UNNAMED = "correct or remove what refuses them"
 # nobody opens by himself what a person or a run has cordoned
 _CLOSED = ("node.kubernetes.io/unschedulable", "node-role.kubernetes.io/control-plane")
 
-# of a program that has ended: what no other one can change
-_HAS_ENDED = "it has ended"
-_UNITS = ("kubelet", "containerd")
-_PERMANENT_ERROR = re.compile(
-    r"unknown flag|invalid|no such file|permission denied|address already in use"
-)
 # the pod network comes after the node, and its own pods tell what is wrong with it
 _NETWORK = re.compile(r"cni|[Nn]etwork")
 
@@ -97,7 +92,9 @@ def of_absent(namespace: str, name: str, state: ClusterState, certain: bool) -> 
 def of_nodes(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
     """Those nodes whose kubelets do not report, or say that they cannot run containers."""
     return tuple(
-        Stuck(
+        _of_rejected(node.name, state.rejection)
+        if state.rejection
+        else Stuck(
             f"node {node.name}",
             node.message if not node.ready and node.message else "its kubelet does not report",
             UNCERTAIN_S,
@@ -106,8 +103,17 @@ def of_nodes(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
         )
         for node in state.nodes
         if node.name in names
-        and not (node.ready and state.clock - node.reported <= SILENT_S)
-        and not (_NETWORK.search(node.message) and state.clock - node.reported <= SILENT_S)
+        and (state.is_silent(node) or not (node.ready or _NETWORK.search(node.message)))
+    )
+
+
+def _of_rejected(node: str, message: str) -> Stuck:
+    """That the API server takes no kubelet's report. + message: its own"""
+    return Stuck(
+        f"node {node}",
+        f"the API server refuses its kubelet's reports: {message}",
+        CERTAIN_S,
+        refusals.remedy(message, "kube-node-lease") or "mend what the API server's message names",
     )
 
 
@@ -121,44 +127,6 @@ def after_reboot(node: str, cause: str) -> Stuck:
         cause,
         WHILE_OTHERS_START_S if _NETWORK.search(cause) else UNCERTAIN_S,
         f"see `systemctl status kubelet containerd` and `journalctl -u kubelet` on {node}",
-    )
-
-
-def of_control_plane(lacks: Iterable[tuple[str, str]], host: str) -> tuple[Stuck, ...]:
-    """What keeps an API server from running. + lacks: part and reason, as its host tells
-
-    A program that ends may be waiting for another: it is started again for some time.
-    """
-    return tuple(
-        Stuck(
-            f"{part} on {host}",
-            cause,
-            _lasts_s(part, cause),
-            _of_part(part, host, _HAS_ENDED in cause),
-        )
-        for part, cause in lacks
-    )
-
-
-def _lasts_s(part: str, cause: str) -> float:
-    if part in _UNITS:  # systemd may be starting it
-        return UNCERTAIN_S
-    return (
-        WHILE_OTHERS_START_S
-        if _HAS_ENDED in cause and not _PERMANENT_ERROR.search(cause)
-        else CERTAIN_S
-    )
-
-
-def _of_part(part: str, host: str, has_ended: bool) -> str:
-    if has_ended:
-        return f"correct what it says in /etc/kubernetes/manifests/{part}.yaml on {host}"
-    if part in _UNITS:
-        return f"see `journalctl -u {part}` on {host}; to start it: `systemctl start {part}`"
-    phase = "etcd local" if part == "etcd" else "control-plane apiserver"
-    return (
-        f"put the file back, or have kubeadm write it on {host}: "
-        f"`kubeadm init phase {phase} --config /etc/gpuboot/kubeadm.yaml`"
     )
 
 
@@ -195,8 +163,8 @@ def _of_missing(item: Workload, issues: Iterable[PodIssue], state: ClusterState)
             f"{item.namespace}/{item.name}",
             f"its pods are refused: {cause}",
             _uncertain_s(state) if passes else CERTAIN_S,
-            f"correct or remove what refuses them; the cluster tries again by itself, or at once "
-            f"after `kubectl rollout restart {target}`",
+            f"{refusals.remedy(cause, item.namespace) or _UNNAMED}; the cluster tries again by "
+            f"itself, or at once after `kubectl rollout restart {target}`",
         )
     return Stuck(
         f"{item.namespace}/{item.name}",
@@ -240,7 +208,7 @@ def of_job(issue: PodIssue, state: ClusterState) -> Stuck | None:
         f"{issue.namespace}/{issue.pod}",
         f"its pods are refused: {issue.reason}",
         _uncertain_s(state) if _PASSES.search(issue.reason) else CERTAIN_S,
-        "correct or remove what refuses them",
+        refusals.remedy(issue.reason, issue.namespace) or _UNNAMED,
     )
 
 

@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from gpuboot.cluster.cluster_state import KubeadmState, parse_kubeadm
 from gpuboot.cluster.open_rights import OpenRight, open_rights
-from gpuboot.diagnose import details, lines, objects, paths, workloads
+from gpuboot.diagnose import details, limit_ranges, lines, objects, paths, workloads
 from gpuboot.diagnose.details import Details
+from gpuboot.diagnose.limit_ranges import LimitRange
 from gpuboot.diagnose.lines import Line
 from gpuboot.diagnose.objects import Claim, Container, Event, Going, KubeNode, Pod
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
@@ -19,6 +20,7 @@ from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.monitoring.components import Missing
 from gpuboot.verify import gpu_state
+from gpuboot.verify.alert_path import Silence, parse_silences
 from gpuboot.verify.gpu_state import GpuState
 
 T = TypeVar("T")
@@ -81,7 +83,7 @@ class Host:
 class Cluster:
     """The cluster. + error: why it could not be asked; "" when it answered
 
-    + monitors: (namespace/name, labels); prometheuses: (namespace/name, specification)
+    + monitors: (namespace/name, labels); prometheuses, alertmanagers: likewise with specification
     + targets: Prometheus' targets; None where it did not answer
     + rights: what somebody has given to everybody
     + going: namespaces that are being deleted; missing: what it must consist of and does not
@@ -94,12 +96,15 @@ class Cluster:
     workloads: tuple[Workload, ...] = ()
     events: tuple[Event, ...] = ()
     claims: tuple[Claim, ...] = ()
+    limit_ranges: tuple[LimitRange, ...] = ()
     runtimes: Mapping[str, str] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     going: tuple[Going, ...] = ()
     missing: Missing = field(default_factory=Missing)
     monitors: tuple[tuple[str, Mapping[str, str]], ...] = ()
     prometheuses: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    alertmanagers: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    silences: tuple[Silence, ...] = ()
     collectors: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
     logs: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
@@ -183,12 +188,13 @@ class Cluster:
 class Facts:
     """All that is known at one moment.
 
-    + leader: node that was asked for the cluster
+    + site: the cluster's name; leader: node that was asked for it
     + pod_cidr: network of all pods; "" where the settings are not known
     """
 
     hosts: tuple[Host, ...] = ()
     cluster: Cluster = field(default_factory=Cluster)
+    site: str = ""
     leader: str = ""
     pod_cidr: str = ""
 
@@ -205,6 +211,7 @@ def of(recording: Recording) -> Facts:
     return Facts(
         hosts=hosts,
         cluster=_cluster(recording.cluster),
+        site=recording.site,
         leader=leader,
         pod_cidr=str(recording.settings.get("cluster", {}).get("pod_cidr", "")),
     )
@@ -250,6 +257,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
         ),
         events=tuple(map(objects.event, items(paths.EVENTS))),
         claims=tuple(map(objects.claim, items(paths.CLAIMS))),
+        limit_ranges=tuple(map(limit_ranges.limit_range, items(paths.LIMIT_RANGES))),
         runtimes={
             key[1:]: str(resource.get("handler", ""))
             for key, resource in named_items(paths.RUNTIMES)
@@ -260,9 +268,9 @@ def _cluster(item: ClusterRecording) -> Cluster:
         going=tuple(filter(None, map(objects.going, items(paths.NAMESPACES)))),
         missing=_missing(item.found.get(paths.MISSING, {})),
         monitors=tuple((key, _labels(resource)) for key, resource in named_items(paths.MONITORS)),
-        prometheuses=tuple(
-            (key, resource.get("spec") or {}) for key, resource in named_items(paths.PROMETHEUSES)
-        ),
+        prometheuses=_specs(named_items(paths.PROMETHEUSES)),
+        alertmanagers=_specs(named_items(paths.ALERTMANAGERS)),
+        silences=parse_silences(items(paths.SILENCES)),
         collectors=dict(item.found.get(paths.COLLECTORS, {})),
         errors=item.errors,
         logs={key: tuple(map(lines.parse, log_lines)) for key, log_lines in item.logs.items()},
@@ -273,6 +281,10 @@ def _cluster(item: ClusterRecording) -> Cluster:
 
 def _key(metadata: Mapping[str, Any]) -> str:
     return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def _specs(objects: list[tuple[str, dict[str, Any]]]) -> tuple[tuple[str, dict[str, Any]], ...]:
+    return tuple((key, resource.get("spec") or {}) for key, resource in objects)
 
 
 def _labels(resource: Mapping[str, Any]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from gpuboot.diagnose.limit_ranges import default_memory
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 
 Json = Mapping[str, Any]
@@ -50,6 +51,7 @@ class Pod:
     + waits: why the scheduler finds no node; "" when it has one
     + claims: names of the volume claims that it mounts
     + stamp: digest of the collectors that an exporter started with
+    + default_memory: as of `limit_ranges.default_memory`
     """
 
     namespace: str
@@ -67,6 +69,7 @@ class Pod:
     runtime_class: str = ""
     gpus: bool = False
     stamp: str = ""
+    default_memory: Mapping[str, str] = field(default_factory=dict)
     containers: tuple[Container, ...] = ()
 
     @property
@@ -166,6 +169,7 @@ def pod(item: Json) -> Pod:
         runtime_class=spec.get("runtimeClassName", ""),
         gpus=any(_asks_gpu(entry) for entry in containers),
         stamp=(meta.get("annotations") or {}).get(COLLECTORS_ANNOTATION, ""),
+        default_memory=default_memory(item),
         containers=tuple(
             _container(entry["name"], running.get(entry["name"], {})) for entry in containers
         ),

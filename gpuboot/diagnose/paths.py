@@ -13,12 +13,16 @@ WORKLOADS = {**cluster_answers.WORKLOADS, "ReplicaSet": "/apis/apps/v1/replicase
 JOBS = "/apis/batch/v1/jobs"
 EVENTS = "/api/v1/events?fieldSelector=type%21%3DNormal"
 CLAIMS = "/api/v1/persistentvolumeclaims"
+LIMIT_RANGES = "/api/v1/limitranges"
 MONITORS = "/apis/monitoring.coreos.com/v1/servicemonitors"
 PROMETHEUSES = "/apis/monitoring.coreos.com/v1/prometheuses"
+ALERTMANAGERS = "/apis/monitoring.coreos.com/v1/alertmanagers"
 # not a path: what of the cluster is missing, as `gpuboot.monitoring.components.Missing`
 MISSING = "missing"
 # not a path: digests of the exporters' collectors, by `namespace/name/key` of their ConfigMaps
 COLLECTORS = "collectors"
+# not a path: Alertmanager's silences, as its API has them
+SILENCES = "Alertmanager's silences"
 
 RETAINED_FIELDS: dict[str, trim.Fields] = {
     NODES: trim.NODE,
@@ -28,9 +32,11 @@ RETAINED_FIELDS: dict[str, trim.Fields] = {
     **dict.fromkeys(WORKLOADS.values(), trim.WORKLOAD),
     EVENTS: trim.EVENT,
     CLAIMS: trim.CLAIM,
+    LIMIT_RANGES: trim.LIMIT_RANGE,
     MONITORS: trim.MONITOR,
     PROMETHEUSES: trim.PROMETHEUS,
+    ALERTMANAGERS: trim.ALERTMANAGER,
     **dict.fromkeys(open_rights.BINDING_PATHS, trim.BINDING),
 }
 # there may be no such kind of object
-OPTIONAL = (MONITORS, PROMETHEUSES)
+OPTIONAL = (MONITORS, PROMETHEUSES, ALERTMANAGERS)

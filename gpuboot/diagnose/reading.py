@@ -18,7 +18,7 @@ from gpuboot.diagnose.absence import Members
 from gpuboot.diagnose.objects import Container, Pod
 from gpuboot.diagnose.recording import ClusterRecording
 from gpuboot.telemetry.collectors import digest
-from gpuboot.verify.collector import PROMETHEUS
+from gpuboot.verify.collector import ALERTMANAGER, PROMETHEUS
 
 T = TypeVar("T")
 _AT_ONCE = 12
@@ -77,6 +77,9 @@ def _read(
     }
     base = cluster.service(namespace, *PROMETHEUS)
     requests["targets"] = partial(_targets, cluster, base)
+    requests[paths.SILENCES] = partial(
+        _silences, cluster, cluster.service(namespace, *ALERTMANAGER)
+    )
     requests[paths.COLLECTORS] = partial(_collectors, cluster)
     answers, errors = _gather(pool, {**requests, **absence.questions(cluster, members)}, until)
     answers[paths.MISSING] = absence.missing(answers, members)
@@ -138,6 +141,17 @@ def _targets(cluster: Cluster, base: str) -> tuple[dict[str, Any], ...]:
         }
         for item in data["activeTargets"]
     )
+
+
+def _silences(cluster: Cluster, base: str) -> dict[str, Any]:
+    fields = ("id", "createdBy", "comment", "endsAt", "status", "matchers")
+    try:
+        silences = cluster.json(f"{base}/api/v2/silences")
+        return {"items": [{key: item[key] for key in fields} for item in silences]}
+    except ClusterError as error:
+        if error.status == 404:  # there is no Alertmanager
+            return {"items": []}
+        raise
 
 
 def _collectors(cluster: Cluster) -> dict[str, str]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuboot.cluster.open_rights import INTENT_ANNOTATION
+from gpuboot.diagnose import limit_ranges
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 
 # field -> fields below it; {}: all that is below
@@ -19,7 +20,10 @@ ALL: Fields = {}
 _META: Fields = {
     **dict.fromkeys(("name", "namespace", "labels", "ownerReferences", "creationTimestamp"), ALL),
     **dict.fromkeys(("deletionTimestamp", "generation"), ALL),
-    "annotations": {COLLECTORS_ANNOTATION: ALL, "kubernetes.io/config.mirror": ALL},
+    "annotations": {
+        **dict.fromkeys((COLLECTORS_ANNOTATION, limit_ranges.ANNOTATION), ALL),
+        "kubernetes.io/config.mirror": ALL,
+    },
 }
 _CONTAINER: Fields = {
     "name": ALL,
@@ -40,6 +44,7 @@ _RUNNING: Fields = {
 }
 _NODE_STATUS = ("conditions", "allocatable", "capacity", "addresses")
 _SELECTORS = ("serviceMonitorSelector", "serviceMonitorNamespaceSelector", "version")
+_STOPPED = ("paused", "replicas")
 _SET_STATUS = (
     *("desiredNumberScheduled", "numberReady", "updatedNumberScheduled", "observedGeneration"),
     *("replicas", "readyReplicas", "updatedReplicas"),
@@ -75,7 +80,8 @@ CLAIM: Fields = {
     "status": {"phase": ALL},
 }
 MONITOR: Fields = {"metadata": _META, "spec": {"selector": ALL, "namespaceSelector": ALL}}
-PROMETHEUS: Fields = {"metadata": _META, "spec": dict.fromkeys(_SELECTORS, ALL)}
+PROMETHEUS: Fields = {"metadata": _META, "spec": dict.fromkeys((*_SELECTORS, *_STOPPED), ALL)}
+ALERTMANAGER: Fields = {"metadata": _META, "spec": dict.fromkeys(_STOPPED, ALL)}
 BINDING: Fields = {
     "metadata": {"name": ALL, "namespace": ALL, "annotations": {INTENT_ANNOTATION: ALL}},
     "roleRef": ALL,
@@ -86,6 +92,7 @@ NAMESPACE: Fields = {
     "spec": {"finalizers": ALL},
     "status": {"phase": ALL, "conditions": ALL},
 }
+LIMIT_RANGE: Fields = {"metadata": _META, "spec": ALL}
 NAME_FIELDS: Fields = {"metadata": _META, "handler": ALL}
 
 

@@ -81,6 +81,14 @@ def expected(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Expected:
     return Expected(tuple(dict.fromkeys(objects)), releases)
 
 
+def namespaces(settings: Settings) -> list[str]:
+    """The namespaces that a run makes, and what is in them."""
+    names = {"kube-flannel", *(namespace for namespace, _ in _releases(settings))}
+    if settings.monitoring.enabled and settings.monitoring.storage.provisioner == "local-path":
+        names.add(storage.NAMESPACE)
+    return sorted(names)
+
+
 def _releases(settings: Settings) -> Iterable[tuple[str, str]]:
     if settings.gpu_operator.enabled:
         yield settings.gpu_operator.namespace, "gpu-operator"

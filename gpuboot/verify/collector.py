@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -17,6 +17,8 @@ from gpuboot.monitoring.stack_objects import Claim, ObservedObjects
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 from gpuboot.verify import alert_probe
 from gpuboot.verify.alert_path import AlertDelivery
+from gpuboot.verify.blocked import EXPORTER_LABELS, Blocked, Source
+from gpuboot.verify.blocked import read as read_blocked
 from gpuboot.verify.checks.cluster_check import Answer
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.concurrently import concurrently
@@ -36,10 +38,6 @@ EXPORTER_PORT = 9400
 # The Services that prometheus-operator itself makes, whatever the release is called.
 PROMETHEUS = ("prometheus-operated", 9090)
 ALERTMANAGER = ("alertmanager-operated", 9093)
-_EXPORTER_LABELS = (
-    "app=nvidia-dcgm-exporter",  # the GPU Operator's
-    "app.kubernetes.io/name=dcgm-exporter",  # the chart's own
-)
 _DASHBOARDS = {"labelSelector": "grafana_dashboard=1"}
 
 
@@ -57,8 +55,8 @@ class MetricsCollector:
             cluster, namespace, cluster.service(namespace, *ALERTMANAGER), self._prometheus
         )
 
-    def metrics(self) -> Metrics:
-        """Everything at this moment."""
+    def metrics(self, nodes: Iterable[str] = ()) -> Metrics:
+        """Everything at this moment. + nodes: that should have an exporter"""
         errors: dict[str, str] = {}
         values: dict[str, Any] = {}
 
@@ -71,7 +69,20 @@ class MetricsCollector:
         values["exporters"] = values["exporters"] or ()
         if "alertmanager_ready" in values:
             values["alertmanager_ready"] = values["alertmanager_ready"] is not None
+        is_silent = not {"prometheus", "alertmanager", "grafana"}.isdisjoint(errors)
+        if is_silent or {*nodes} - {scrape.node for scrape in values["exporters"]}:
+            # it only saves waiting, and tells more of what is open anyway
+            values["blocked"] = self._try({}, "blocked", self._blocked) or {}
         return Metrics(errors=errors, **values)
+
+    def _blocked(self) -> dict[Source, Blocked]:
+        monitoring = self._settings.monitoring
+        grafana = grafana_name(monitoring.release) if monitoring.grafana else ""
+        return read_blocked(
+            self._cluster,
+            self._namespace if monitoring.enabled else "",
+            grafana if monitoring.enabled else "",
+        )
 
     def _questions(self, errors: dict[str, str]) -> dict[str, tuple[str, Callable[[], Any]]]:
         """Field of `Metrics` -> where its error goes, and what asks for it."""
@@ -154,7 +165,7 @@ class MetricsCollector:
 
     def exporters(self) -> tuple[ExporterScrape, ...]:
         """The answer of every exporter pod. Raises `ClusterError` when pods cannot be listed."""
-        selectors = [{"labelSelector": labels} for labels in _EXPORTER_LABELS]
+        selectors = [{"labelSelector": labels} for labels in EXPORTER_LABELS]
         listings = concurrently(
             partial(self._cluster.json, "/api/v1/pods", selector) for selector in selectors
         )

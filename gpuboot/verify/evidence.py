@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from gpuboot.monitoring.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.telemetry.requested_fields import RequestedFields
 from gpuboot.verify.alert_path import AlertDelivery, AlertPath
+from gpuboot.verify.blocked import Blocked, Source
 from gpuboot.verify.checks.cluster_check import Answer
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import GPU_RESOURCE, Host, SeriesKey
@@ -221,7 +222,10 @@ class Rule:
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
-    """What exporters and Prometheus said at one moment; None: the question had no answer."""
+    """What exporters and Prometheus said at one moment; None: the question had no answer.
+
+    + blocked: sources whose pods cannot be; read where one does not answer
+    """
 
     exporters: tuple[ExporterScrape, ...] = ()
     series: tuple[Reading, ...] | None = None
@@ -234,6 +238,13 @@ class Metrics:
     errors: Mapping[str, str] = field(default_factory=dict)
     alerts: tuple[FiringAlert, ...] | None = None
     alert_path: AlertPath | None = None
+    blocked: Mapping[Source, Blocked] = field(default_factory=dict)
+
+    def explained(self, source: Source, detail: str, remedy: str) -> tuple[str, str]:
+        """A finding's detail and remedy; where its source cannot be, why, and that remedy."""
+        if blocked := self.blocked.get(source):
+            return f"{detail}: {blocked.reason}", blocked.remedy
+        return detail, remedy
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from gpuboot.verify.evidence import VERIFY_PREFIX, Evidence, GpuPod, KubeNode, R
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.heartbeat import Heartbeats
 from gpuboot.verify.isolation_probe import IsolationProbe
-from gpuboot.verify.metrics_wait import settle_s, wait_for_metrics
+from gpuboot.verify.metrics_wait import is_hopeless, settle_s, wait_for_metrics
 from gpuboot.verify.service_probe import ServiceProbe
 from gpuboot.verify.session import Session
 from gpuboot.verify.workload import Progress, Workload
@@ -249,13 +249,18 @@ class _Runner:
 
     def _wait_for_metrics(self, started: float) -> None:
         def probe() -> list[Finding]:
-            metrics = self._collector.metrics()
+            metrics = self._collector.metrics(host.node for host in self._evidence.hosts)
             self._evidence = replace(
                 self._evidence, metrics=metrics, before_age_s=time.monotonic() - started
             )
             return chain.metrics_findings(self._evidence, self._settings)
 
-        wait_for_metrics(probe, self._timeout, self._progress)
+        wait_for_metrics(
+            probe,
+            self._timeout,
+            self._progress,
+            lambda finding: is_hopeless(finding, self._evidence.metrics),
+        )
 
     def _timeout(self, open_: Sequence[Finding]) -> float:
         settle = settle_s(self._settings)

@@ -25,6 +25,17 @@ _TWICE = (
     "Content-Type: text/plain; version=0.0.4\\r\\n\\r\\n"
     'DCGM_FI_DEV_GPU_TEMP{gpu="0",pod="a",pod="b"} 40\\n'
 )
+_ADMIN = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
+_ALERTMANAGER = "/api/v1/namespaces/monitoring/services/alertmanager-operated:9093/proxy/api/v2"
+_SILENCE = json.dumps(
+    {
+        "matchers": [{"name": "alertname", "value": ".+", "isRegex": True}],
+        "startsAt": "2026-01-01T00:00:00Z",
+        "endsAt": "2099-01-01T00:00:00Z",
+        "createdBy": "op",
+        "comment": "quiet",
+    }
+)
 
 
 class _SavedObject:
@@ -166,9 +177,19 @@ OPERAND_FAULTS = (
         on("gpu1", "nft delete table ip fault"),
     ),
     Fault(
-        ("prometheus-down",),
+        ("prometheus-down", "monitoring-stopped"),
         replicas(0),
         replicas(1),
+    ),
+    Fault(
+        ("alerts-silenced",),
+        on("cp1", f"{_ADMIN} create --raw {_ALERTMANAGER}/silences -f - <<< '{_SILENCE}'"),
+        on(
+            "cp1",
+            f'{_ADMIN} get --raw {_ALERTMANAGER}/silences | grep -o \'"id":"[^"]*"\' | '
+            f"cut -d '\"' -f 4 | while read -r id; do {_ADMIN} delete --raw "
+            f"{_ALERTMANAGER}/silence/$id || true; done",  # those that have ended stay in the list
+        ),
     ),
     Fault(
         ("service-monitor-not-selected",),

@@ -150,6 +150,15 @@ def _registries() -> tuple[Step, Step]:
     return steps(begin, pods), steps(remove, end)
 
 
+_SMALL = {
+    "apiVersion": "v1",
+    "kind": "LimitRange",
+    "metadata": {"name": "small", "namespace": "faults"},
+    "spec": {"limits": [{"type": "Container", "default": {"memory": "24Mi"}}]},
+}
+_HUNGRY = _pod(
+    "hungry", image=_SAMPLE, command=["sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done"]
+)
 _EVERYBODY = "--group=system:unauthenticated"
 POD_FAULTS = (
     Fault(
@@ -157,6 +166,11 @@ POD_FAULTS = (
         _create_pods(_pod("looping", image=_SAMPLE, command=["sh", "-c", "exit 3"]))[0],
         _create_pods()[1],
         single=True,
+    ),
+    Fault(
+        ("limit-range-default",),
+        kubectl("apply", "-f", "-", stdin=_list(_space("faults"), _SMALL, _HUNGRY)),
+        _create_pods()[1],
     ),
     Fault(
         (

@@ -71,6 +71,7 @@ NOT_TYPED = {
     "certificates-expired": "starts the control plane anew",
     "control-plane-taint": "takes the taints of all nodes away",
     "component-missing": "runs the product",
+    "alerts-silenced": "ends the silence, which then cannot be ended again",
     "host-silent": "the machine does not answer",
     "api-unreached": "nothing answers there",
     "clock-skew": "the machines have one clock",

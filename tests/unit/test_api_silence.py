@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.api_server import SCRIPT
+from deploys.facts.api_server import SCRIPT, RejectedReport
 from deploys.facts.recording import SCRIPT as DIAGNOSE
 from deploys.lib.api_silence import explained
+from gpuboot.cluster.node_reports import LEASES
 from gpuboot.cluster.readiness import Progress
 from gpuboot.cluster.stuck import CERTAIN_S, UNCERTAIN_S, WHILE_OTHERS_START_S
 from gpuboot.hosts.fact_output import Fields
+from tests.cluster_answers import served
 
 CP1: Any = SimpleNamespace(name="cp1")
 API = "    - --etcd-servers=https://127.0.0.1:2379\n"
@@ -136,3 +138,27 @@ def test_each_reason_has_its_time_and_its_remedy(
     assert cause in look.text
     assert reason.after_s == after_s
     assert remedy in f"{reason.cause} {reason.remedy}"
+
+
+# Kubernetes 1.36.3, a webhook for */* whose service does not exist
+NO_SERVICE = (
+    'Internal error occurred: failed calling webhook "gone.corp.example.com": failed to call '
+    'webhook: Post "https://policy.default.svc:443/?timeout=10s": service "policy" not found'
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "rejection"),
+    [
+        ({"code": 500, "message": NO_SERVICE}, NO_SERVICE),
+        ({"kind": "Lease"}, ""),
+        (None, ""),  # a node that never reported
+    ],
+)
+def test_a_report_that_changes_nothing_shows_what_refuses_reports(
+    tmp_path: Path, answer: Any, rejection: str
+) -> None:
+    with served(tmp_path, {f"{LEASES}/gpu1?dryRun=All": answer}) as api:
+        arguments = {"kubeconfig": str(api.kubeconfig), "node": "gpu1"}
+        assert api.read(RejectedReport(), **arguments) == rejection
+        assert "-X PATCH" in api.log.read_text()

@@ -19,9 +19,11 @@ from tests.e2e.diagnose_pods import POD_FAULTS
 from tests.e2e.diagnose_ways import WAY_FAULTS
 from tests.unit import (
     diagnose_cases_absent,
+    diagnose_cases_alerting,
     diagnose_cases_fabric,
     diagnose_cases_hosts,
     diagnose_cases_images,
+    diagnose_cases_limits,
     diagnose_cases_metrics,
     diagnose_cases_network,
     diagnose_cases_pods,
@@ -50,7 +52,9 @@ CASES = (
     *diagnose_cases_network.CASES,
     *diagnose_cases_pods.CASES,
     *diagnose_cases_absent.CASES,
+    *diagnose_cases_alerting.CASES,
     *diagnose_cases_images.CASES,
+    *diagnose_cases_limits.CASES,
     *diagnose_cases_metrics.CASES,
 )
 EVIDENCE_CASES = (

@@ -59,6 +59,19 @@ def test_a_kubelet_that_does_not_answer_hides_no_other(tmp_path: Path) -> None:
     assert state.unanswered == {"gpu1": refusal["message"]}
 
 
+def test_a_long_refusal_is_quoted_by_its_message(tmp_path: Path) -> None:
+    message = (
+        'Internal error occurred: failed calling webhook "gone.corp.example.com": failed to call '
+        f'webhook: Post "https://policy.default.svc:443/{"x" * 200}": service "policy" not found'
+    )
+    refusal = {"kind": "Status", "metadata": {}, "status": "Failure", "message": message}
+    paths = ("/api/v1/nodes/gpu1/proxy/configz", SILENCES)
+    state = read(
+        tmp_path, answers(**{path: {**refusal, "code": 500} for path in paths}), silences=SILENCES
+    )
+    assert state.unanswered == {"gpu1": message, "Alertmanager": message}
+
+
 def test_an_alertmanager_that_is_not_there_is_unknown(tmp_path: Path) -> None:
     state = read(tmp_path, answers(), SILENCES)
     assert state.unanswered == {"Alertmanager": "there is no such thing"}

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from pyinfra.api.command import FunctionCommand
 
-from deploys.facts.kubeadm import PodIssues
+from deploys.facts.kubeadm import Cluster, PodIssues
 from deploys.lib import crash_loops, waiting
 from deploys.operations import rollout
+from gpuboot.cluster import stuck
 from gpuboot.cluster.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
 from gpuboot.cluster.pod_crashes import Crash
 from gpuboot.cluster.readiness import (
@@ -17,6 +18,7 @@ from gpuboot.cluster.readiness import (
     Progress,
     all_of,
     network_ready,
+    nodes_ready,
     policy_ready,
     workloads_ready,
 )
@@ -81,6 +83,20 @@ def test_what_cannot_get_ready_ends_the_wait_with_its_own_remedy(host: Host) -> 
     [message] = messages([Part(lambda _: Progress(False, "web", stuck=(reason,)), 600, "look")])
     assert "nothing more gets ready: a/web: its pods are refused: exceeded quota" in message
     assert message.endswith("remedy: give it more; then run again")
+
+
+def test_what_refuses_the_reports_of_a_silent_node_is_named(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = 'Internal error occurred: failed calling webhook "gone.example.com": no service'
+    node = NodeStatus(name="gpu1", address="", kubelet="", ready=True, message="",
+                      allocatable={}, labels={}, taints=(), reported=900.0)  # fmt: skip
+    answers = {PodIssues: (), Cluster: ClusterState(nodes=(node,), clock=1000.0)}
+    monkeypatch.setattr(rollout, "read", lambda fact, **arguments: answers.get(fact, message))
+    monkeypatch.setattr(stuck, "CERTAIN_S", 0.0)
+    [failure] = messages([Part(lambda state: nodes_ready(state, ["gpu1"]), 600, "look")])
+    assert f"node gpu1: the API server refuses its kubelet's reports: {message}" in failure
+    assert "remedy: the admission webhook gone.example.com does not answer" in failure
 
 
 def test_a_part_that_has_failed_is_not_waited_for(host: Host) -> None:

@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpuboot.cluster.selectors import matches
+from gpuboot.config.settings import Settings
 from gpuboot.diagnose.causes.exporter import exporters
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.diagnose.paths import MONITORS
+from gpuboot.verify.alert_path import parse_stopped
+from gpuboot.verify.silences import alert_rules, lasting
 
 _GPU = ("dcgm", "gpu")
 
@@ -123,6 +126,38 @@ def prometheus_down(facts: Facts) -> Iterator[Sighting]:
     )
 
 
+def stopped(facts: Facts) -> Iterator[Sighting]:
+    """Objects that the Prometheus operator does not keep up, as somebody has set it."""
+    kinds = {"Prometheus": facts.cluster.prometheuses, "Alertmanager": facts.cluster.alertmanagers}
+    plurals = {
+        "Prometheus": "prometheuses.monitoring.coreos.com",
+        "Alertmanager": "alertmanagers.monitoring.coreos.com",
+    }
+    for kind, objects in kinds.items():
+        for key, spec in objects:
+            namespace, _, name = key.partition("/")
+            item = {"metadata": {"name": key}, "spec": spec}
+            if not (texts := parse_stopped({"kind": f"{kind}List", "items": [item]})):
+                continue
+            yield Sighting(
+                evidence=tuple(texts),
+                explains=("prometheus-down",) if spec.get("replicas") == 0 else (),
+                values={"space": namespace, "object": f"{plurals[kind]} {name}"},
+            )
+
+
+def silenced(facts: Facts) -> Iterator[Sighting]:
+    """Silences over all alerts of gpuboot, and those over some that are not to end soon."""
+    cluster = facts.cluster
+    if not cluster.silences:
+        return
+    rules = alert_rules(Settings(), ())
+    space = cluster.alertmanagers[0][0].partition("/")[0] if cluster.alertmanagers else "monitoring"
+    for silence in cluster.silences:
+        for decision in lasting([silence], rules, facts.site, cluster.now):
+            yield Sighting(evidence=(decision.what,), values={"space": space, "id": silence.id})
+
+
 TABLE = (
     Cause(
         id="service-monitor-not-selected",
@@ -146,6 +181,23 @@ TABLE = (
         remedy="read the error of the scrape; the target's pod, its port and policies are next",
         command="kubectl get --raw /api/v1/namespaces/monitoring/services/"
         "prometheus-operated:9090/proxy/api/v1/targets?state=active",
+    ),
+    Cause(
+        id="monitoring-stopped",
+        meaning="somebody has paused Prometheus or Alertmanager, or given it no pods: the operator "
+        "applies no change to it, or nothing is measured",
+        find=stopped,
+        remedy="whoever set this may know why; deploys/site.py puts it back as the settings say",
+        command="kubectl -n {space} get {object} -o jsonpath='{{.spec.paused}},{{.spec.replicas}}'",
+        explains=("prometheus-down",),
+    ),
+    Cause(
+        id="alerts-silenced",
+        meaning="a silence in Alertmanager holds back all alerts, or some for good: nobody is told",
+        find=silenced,
+        remedy="ask its author, then end it",
+        command="kubectl delete --raw /api/v1/namespaces/{space}/services/"
+        "alertmanager-operated:9093/proxy/api/v2/silence/{id}",
     ),
     Cause(
         id="prometheus-down",

@@ -20,6 +20,7 @@ _PORTS = "free ports"
 _OPERANDS = ("nvidia-", "gpu-feature-discovery", "dcgm-exporter")
 _NEEDED = ("device-plugin", "dcgm-exporter", "gpu-feature-discovery", "operator-validator")
 _NODE_EXPORTER = 9100
+_METRICS = ("prometheus-target-down", "prometheus-down")
 
 
 def failing(facts: Facts, pod: Pod) -> Container | None:
@@ -56,6 +57,38 @@ def crash_loop(facts: Facts) -> Iterator[Sighting]:
                 evidence=(how_it_ended(container), *last[-2:]),
                 confidence=Confidence.POSSIBLE,
                 values={"container": container.name},
+            )
+
+
+def limit_range_default(facts: Facts) -> Iterator[Sighting]:
+    """Containers that were killed at a memory limit that only a LimitRange gave them."""
+    for pod in facts.cluster.pods:
+        for container in pod.containers:
+            limit = pod.default_memory.get(container.name)
+            termination = container.termination
+            ended_lately = facts.cluster.ended_lately(container)
+            if pod.going or not limit or not termination or not ended_lately:
+                continue
+            if termination.reason != "OOMKilled":
+                continue
+            ranges = [
+                item.name
+                for item in facts.cluster.limit_ranges
+                if (item.namespace, item.memory) == (pod.namespace, limit)
+            ]
+            name = ranges[0] if ranges else ""
+            source = (
+                f"LimitRange {pod.namespace}/{name}" if name else "a LimitRange that is gone since"
+            )
+            yield Sighting(
+                node=pod.node,
+                pod=pod.key,
+                evidence=(
+                    how_it_ended(container),
+                    f"its memory limit of {limit} is the default of {source}",
+                ),
+                # with another limit it may have been killed as well, and it may be well since
+                confidence=Confidence.LIKELY if container.ready else Confidence.CERTAIN,
             )
 
 
@@ -190,6 +223,16 @@ TABLE = (
         command="kubectl -n {namespace} logs {name} -c {container} --previous --tail=30",
         fallback=True,
         explains=("prometheus-target-down",),
+    ),
+    Cause(
+        id="limit-range-default",
+        meaning="a container is killed for want of memory, at a limit that a LimitRange gave it "
+        "since it asks for none",
+        find=limit_range_default,
+        remedy="raise or remove the default of the LimitRange, or give the container a limit of "
+        "its own; then delete the pod, since a running one keeps its limit",
+        command="kubectl -n {namespace} describe limitrange",
+        explains=("pod-crash-loop", "operator-crash-loop", "exporter-oom", *_METRICS),
     ),
     Cause(
         id="port-conflict",

@@ -35,9 +35,9 @@ def exporter(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     if error := evidence.metrics.errors.get("exporters"):
         return [builder.unknown(error, "verify again")]
     if not answers:
-        return [
-            builder.failed("no dcgm-exporter pod runs on this node", limits.remedies.exporter_down)
-        ]
+        detail = "no dcgm-exporter pod runs on this node"
+        remedy = limits.remedies.exporter_down
+        return [builder.failed(*evidence.metrics.explained("exporter", detail, remedy))]
     if len(answers) > 1:
         pods = ", ".join(answer.pod for answer in answers)
         reason = f"{len(answers)} dcgm-exporters report this node: {pods}"

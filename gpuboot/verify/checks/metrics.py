@@ -38,11 +38,15 @@ def prometheus(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     series = evidence.metrics.series
     if series is None or evidence.metrics.targets is None:
         reason = evidence.metrics.errors.get("prometheus", "Prometheus gave no answer")
-        return [builder.unknown(reason, limits.remedies.prometheus)]
+        remedy = limits.remedies.prometheus
+        return [builder.unknown(*evidence.metrics.explained("prometheus", reason, remedy))]
     targets = [t for t in evidence.metrics.targets if "dcgm" in t.job and t.node == host.node]
     if not targets:
         reason = "no dcgm-exporter scrape target has this node"
-        return [builder.failed(reason, limits.remedies.target_missing)]
+        remedy = limits.remedies.target_missing
+        if any(scrape.node == host.node for scrape in evidence.metrics.exporters):
+            return [builder.failed(reason, remedy)]
+        return [builder.failed(*evidence.metrics.explained("exporter", reason, remedy))]
     if len(targets) > 1:
         reason = f"{len(targets)} scrape targets of dcgm-exporter"
         return [builder.failed(reason, limits.remedies.target_twice)]

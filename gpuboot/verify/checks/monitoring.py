@@ -36,12 +36,13 @@ def _evaluate_answer(
 ) -> list[Finding]:
     builder = FindingBuilder(link, check)
     if answer is None:
-        return [builder.unknown(_no_answer(metrics), remedies.prometheus)]
+        return [builder.unknown(*_no_answer(metrics, remedies))]
     return verdicts(answer, builder, remedies)
 
 
-def _no_answer(metrics: Metrics) -> str:
-    return metrics.errors.get("prometheus", "no answer")
+def _no_answer(metrics: Metrics, remedies: Remedies) -> tuple[str, str]:
+    error = metrics.errors.get("prometheus", "no answer")
+    return metrics.explained("prometheus", error, remedies.prometheus)
 
 
 def targets(active: Sequence[Target], builder: FindingBuilder, remedies: Remedies) -> list[Finding]:
@@ -76,13 +77,13 @@ def alertmanager(metrics: Metrics, remedies: Remedies) -> list[Finding]:
     """Prometheus knows an Alertmanager, and that one is ready."""
     builder = FindingBuilder("alertmanager", "Alertmanager reachable")
     if metrics.alertmanagers is None:
-        return [builder.unknown(_no_answer(metrics), remedies.prometheus)]
+        return [builder.unknown(*_no_answer(metrics, remedies))]
     if not metrics.alertmanagers:
         reason = "Prometheus has no Alertmanager to send alerts to"
-        return [builder.failed(reason, remedies.alertmanager)]
+        return [builder.failed(*metrics.explained("alertmanager", reason, remedies.alertmanager))]
     if not metrics.alertmanager_ready:
-        reason = metrics.errors.get("alertmanager", "not ready")
-        return [builder.failed(f"Alertmanager: {reason}", remedies.alertmanager)]
+        reason = f"Alertmanager: {metrics.errors.get('alertmanager', 'not ready')}"
+        return [builder.failed(*metrics.explained("alertmanager", reason, remedies.alertmanager))]
     count = len(metrics.alertmanagers)
     number = "1 Alertmanager" if count == 1 else f"{count} Alertmanagers"
     return [builder.passed(f"Prometheus sends alerts to {number}, ready")]
@@ -92,7 +93,8 @@ def dashboards(metrics: Metrics, remedies: Remedies) -> list[Finding]:
     """Grafana answers, and dashboards that draw GPU metrics are there for it."""
     builder = FindingBuilder("dashboards", "Grafana and GPU dashboards")
     if error := metrics.errors.get("grafana"):
-        return [builder.failed(f"Grafana does not answer: {error}", remedies.grafana)]
+        reason = f"Grafana does not answer: {error}"
+        return [builder.failed(*metrics.explained("grafana", reason, remedies.grafana))]
     if metrics.dashboards is None:
         return [builder.unknown("dashboards could not be counted", remedies.grafana)]
     if metrics.dashboards == 0:

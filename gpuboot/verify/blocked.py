@@ -1,0 +1,114 @@
+"""Why metrics will not come: what serves them does not exist, is refused, or finds no node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from gpuboot.cluster.api import Cluster
+from gpuboot.cluster.cluster_answers import workload
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
+from gpuboot.cluster.pod_issues import issues_of
+from gpuboot.cluster.stuck import UNCERTAIN_S, belongs, of_workload
+from gpuboot.verify.concurrently import concurrently
+
+Source = Literal["exporter", "prometheus", "alertmanager", "grafana"]
+Json = Mapping[str, Any]
+
+EXPORTER_LABELS = (
+    "app=nvidia-dcgm-exporter",  # the GPU Operator's
+    "app.kubernetes.io/name=dcgm-exporter",  # the chart's own
+)
+_APPS = "/apis/apps/v1"
+_RERUN = "run deploys/site.py, which installs it again"
+_OWNERS: Mapping[Source, str] = {
+    "exporter": "DaemonSet of dcgm-exporter",
+    "prometheus": "StatefulSet of Prometheus",
+    "alertmanager": "StatefulSet of Alertmanager",
+    "grafana": "Deployment of Grafana",
+}
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """Why a source of metrics is not there, in the cluster's words, and what to do about it."""
+
+    reason: str
+    remedy: str
+
+
+def read(cluster: Cluster, namespace: str, grafana: str) -> dict[Source, Blocked]:
+    """The sources whose pods are not made or find no node. Raises `ClusterError`, KeyError.
+
+    + namespace: of the monitoring stack; "" where a site has none
+    + grafana: name of its Deployment; "" where a site has none
+    """
+    sets, statefulsets, deployments, events = concurrently(_questions(cluster, namespace))
+    owners: dict[Source, list[Workload]] = {"exporter": sets}
+    if namespace:
+        for source in ("prometheus", "alertmanager"):  # as prometheus-operator calls them
+            owners[source] = [item for item in statefulsets if item.name.startswith(f"{source}-")]
+    if grafana:
+        owners["grafana"] = [item for item in deployments if item.name == grafana]
+    spaces = {item.namespace for items in owners.values() for item in items if _lacks(item)}
+    pods = concurrently(
+        partial(cluster.json, f"/api/v1/namespaces/{space}/pods") for space in sorted(spaces)
+    )
+    issues = issues_of([pod for answer in pods for pod in answer["items"]], events)
+    now = cluster.now().timestamp() if issues else 0.0
+    return {
+        source: blocked
+        for source, items in owners.items()
+        if (blocked := _blocked(source, items, _settled(issues, now)))
+    }
+
+
+def _questions(cluster: Cluster, namespace: str) -> Iterable[Callable[[], list[Any]]]:
+    def workloads(kind: str, path: str, query: Mapping[str, str]) -> list[Workload]:
+        return [workload(kind, item) for item in cluster.json(path, query)["items"]]
+
+    def exporters() -> list[Workload]:
+        answers = [
+            workloads("DaemonSet", f"{_APPS}/daemonsets", {"labelSelector": labels})
+            for labels in EXPORTER_LABELS
+        ]
+        return [item for answer in answers for item in answer]
+
+    def of_stack(kind: str, plural: str) -> list[Workload]:
+        path = f"{_APPS}/namespaces/{namespace}/{plural}"
+        return workloads(kind, path, {}) if namespace else []
+
+    refused = {"fieldSelector": "reason=FailedCreate"}
+    return (
+        exporters,
+        partial(of_stack, "StatefulSet", "statefulsets"),
+        partial(of_stack, "Deployment", "deployments"),
+        lambda: list(cluster.json("/api/v1/events", refused)["items"]),
+    )
+
+
+def _lacks(item: Workload) -> bool:
+    return item.ready < item.desired
+
+
+def _settled(issues: Iterable[PodIssue], now: float) -> tuple[PodIssue, ...]:
+    """Those that do not pass by themselves within a wait."""
+    return tuple(
+        item
+        for item in issues
+        if item.kind == "refused"
+        or (item.kind == "unscheduled" and now - item.created > UNCERTAIN_S)
+    )
+
+
+def _blocked(source: Source, items: list[Workload], issues: tuple[PodIssue, ...]) -> Blocked | None:
+    if not items:
+        return Blocked(f"there is no {_OWNERS[source]}", _RERUN)
+    for item in items:
+        own = tuple(issue for issue in issues if belongs(issue, item))
+        if _lacks(item) and (own or item.refusal):
+            for reason in of_workload(item, ClusterState(pod_issues=own)):
+                return Blocked(str(reason), f"{reason.remedy}; then verify again")
+    return None
