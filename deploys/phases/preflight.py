@@ -120,7 +120,7 @@ def _conclude(
         )
     )
     run.verdict = render(problems) if problems else ""
-    if line := repository_keys.listed(run.states):
+    if line := repository_keys.summary(run.states):
         logger.info(line)
     for line in (*warnings, *_no_plan()):
         logger.warning(line)

@@ -57,8 +57,8 @@ def outdated(
     code = NEWER if any(row.is_newer for row in rows) else 0
     if metrics:
         text = versions.metrics([*rows, *key_rows], answers[0]["cluster"])
-        written = ending.try_write(partial(write_atomically, metrics, text), metrics)
-        code = with_unwritten(code, not written)
+        success = ending.try_write(partial(write_atomically, metrics, text), metrics)
+        code = with_unwritten(code, not success)
     raise typer.Exit(code)
 
 

@@ -219,10 +219,10 @@ def installed(answers: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
         "helm": "helm.version"
     }
     for answer in answers:
-        found = [(keys[name], _plain(text)) for name, text in answer["installed"] if name in keys]
-        found += [(f"charts.{name}.version", text) for name, text in answer["releases"]]
-        found += [(_IMAGES[name], text) for name, text in answer["images"] if name in _IMAGES]
-        for key, version in found:
+        present = [(keys[name], _plain(text)) for name, text in answer["installed"] if name in keys]
+        present += [(f"charts.{name}.version", text) for name, text in answer["releases"]]
+        present += [(_IMAGES[name], text) for name, text in answer["images"] if name in _IMAGES]
+        for key, version in present:
             if version not in versions_by_key.setdefault(key, []):
                 versions_by_key[key].append(version)
     return versions_by_key

@@ -34,7 +34,7 @@ def warnings(
     ]
 
 
-def listed(states: Mapping[str, NodeState]) -> str:
+def summary(states: Mapping[str, NodeState]) -> str:
     """When each key that a host has ends, on one line; "" where none is known."""
     ends = repository_keys.ends(key for state in states.values() for key in state.repository_keys)
     names = [f"{end.key.removeprefix(KEY_PREFIX)} {end.day or 'never'}" for end in ends]

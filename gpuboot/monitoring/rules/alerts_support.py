@@ -7,10 +7,7 @@ from gpuboot.monitoring.rules.alert import OWN_SOURCE, Alert
 from gpuboot.monitoring.rules.requirements import Requirement
 
 _DAYS = '{{ $value | printf "%.0f" }} days are left.'
-_FED = (
-    "`gpuboot drift` and `gpuboot outdated` with `--metrics`, by a timer (docs/lifecycle.md); "
-    "without one this alert cannot fire"
-)
+_BY_TIMER = "`gpuboot drift` or `gpuboot outdated` with `--metrics`, by a timer (docs/lifecycle.md)"
 
 ALERTS = [
     Alert(
@@ -37,8 +34,9 @@ ALERTS = [
                 "Then `pyinfra INVENTORY deploys/site.py`: it drains each node for it, and proves "
                 "it again.",
                 "The publisher has prolonged it: update gpuboot."),
-        source=f"the publishers' tables of releases; three months are {OWN_SOURCE}. Fed by {_FED}",
-        requires=Requirement.NODE_EXPORTER,
+        source=f"the publishers' tables of releases; three months are {OWN_SOURCE}. Told by "
+        f"{_BY_TIMER}",
+        requires=Requirement.TIMER_METRICS,
     ),
     Alert(
         name="RepositoryKeyExpiring",
@@ -60,7 +58,8 @@ ALERTS = [
                 "from thirty days before its end on.",
                 "A mirror with `key_sha256`: fill it again and set the digest of its new key.",
                 "The publisher has another key: update gpuboot, which knows its fingerprint."),
-        source=f"{OWN_SOURCE}. Fed by {_FED}",
-        requires=Requirement.NODE_EXPORTER,
+        source=f"{OWN_SOURCE}. Keys of control planes are told by the timer of etcd's backups, all "
+        f"others by {_BY_TIMER}",
+        requires=Requirement.TIMER_METRICS,
     ),
 ]  # fmt: skip
