@@ -168,7 +168,7 @@ def _warnings(run: context.Run) -> list[str]:
         *driver_checks.vendor_warnings(run.nodes, run.states, run.settings, run.lock),
         *mig.warnings(run.nodes, run.states, run.settings),
         *inventory.warnings(run.nodes),
-        *versions.warnings(run.lock, run.docker_hosts),
+        *versions.warnings(run.lock, run.settings, run.docker_hosts),
         *of_cluster,
     ]
 

@@ -11,6 +11,7 @@ from deploys.run import compare, context
 from gpuboot.config.outdated import lock_ends
 from gpuboot.config.settings import Settings
 from gpuboot.config.support import End
+from gpuboot.config.versions import unused
 from gpuboot.hosts import repository_keys
 from gpuboot.hosts.package_changes import rehearsed_changes
 from gpuboot.plan import Decision, Plan, Step
@@ -60,8 +61,8 @@ def build(state: State, settings: Settings) -> Plan:
 def _ends(run: context.Run) -> list[End]:
     """When support of what the run installs ends, and the hosts' keys of package repositories."""
     keys = (key for state in run.states.values() for key in state.repository_keys)
-    ends = [*lock_ends(run.lock), *repository_keys.ends(keys)]
-    return [end for end in ends if not (run.docker_hosts and end.key == "kubernetes.version")]
+    of_versions = lock_ends(run.lock, unused(run.settings, run.docker_hosts))
+    return [*of_versions, *repository_keys.ends(keys)]
 
 
 def title(state: State, op_hash: str) -> tuple[str, str]:

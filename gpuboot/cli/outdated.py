@@ -49,14 +49,15 @@ def outdated(
     lock = Lock.model_validate(answers[0]["lock"])
     rows = versions.rows(lock, versions.served(answers), versions.installed(answers))
     keys = [RepositoryKey(**key) for answer in answers for key in answer["keys"]]
-    key_rows = versions.key_rows(repository_keys.ends(keys))
+    key_ends = repository_keys.ends(keys)
+    key_rows = versions.key_rows(key_ends)
     if json:
         print(json_format.dumps(versions.to_json([*rows, *key_rows]), indent=1))
     else:
         _show(rows, key_rows, versions.silent(answers, lock))
     code = NEWER if any(row.is_newer for row in rows) else 0
     if metrics:
-        text = versions.metrics([*rows, *key_rows], answers[0]["cluster"])
+        text = versions.metrics(rows, key_ends, answers[0]["cluster"])
         success = ending.try_write(partial(write_atomically, metrics, text), metrics)
         code = with_unwritten(code, not success)
     raise typer.Exit(code)

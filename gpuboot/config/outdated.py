@@ -6,7 +6,7 @@ Kubernetes is compared within its minor and with the next one, since upstream al
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Any
@@ -98,9 +98,12 @@ def min_end(key: str, versions: Iterable[str]) -> End:
     return min(ends, key=lambda item: item.day or date.max)
 
 
-def lock_ends(lock: Lock) -> list[End]:
-    """When support of the locked versions ends, as far as it is known."""
-    ends = [support.end(key, locked) for key, locked in _locked(lock).items()]
+def lock_ends(lock: Lock, unused: Collection[str] = ()) -> list[End]:
+    """When support of the locked versions ends, as far as it is known.
+
+    + unused: keys of what the site does not install
+    """
+    ends = [support.end(key, locked) for key, locked in _locked(lock).items() if key not in unused]
     return [item for item in ends if item.day]
 
 
@@ -239,16 +242,14 @@ def silent(answers: Iterable[Mapping[str, Any]], lock: Lock) -> list[str]:
     ]
 
 
-def metrics(rows: Iterable[Row], cluster: str) -> str:
+def metrics(rows: Iterable[Row], keys: Iterable[End], cluster: str) -> str:
     """For node-exporter's textfile collector: what is newer, and what ends when.
 
-    + rows: versions and keys
+    + keys: when those of package repositories end
     """
     newer, ends = [], []
     for row in rows:
-        version = row.installed[0] if row.installed else row.locked
-        day = date.fromisoformat(row.end) if row.end not in ("", "never") else None
-        ends.append(End(row.key, version, day))
+        ends.append(min_end(row.key, row.installed or [row.locked]))
         if row.is_newer:
             labels = {"cluster": cluster, "key": row.key, "locked": row.locked}
             labels["newest"] = row.newest or row.patch
@@ -256,7 +257,7 @@ def metrics(rows: Iterable[Row], cluster: str) -> str:
             newer.append(f"gpuboot_version_newer{{{text}}} 1")
     name = "gpuboot_version_newer"
     head = (f"# HELP {name} A newer version is served.", f"# TYPE {name} gauge") if newer else ()
-    lines = (*head, *newer, *support.metrics(ends, cluster, "outdated"))
+    lines = (*head, *newer, *support.metrics([*ends, *keys], cluster, "outdated"))
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -134,19 +134,31 @@ def mismatches(lock: Lock, dcgm_on_hosts: bool = False) -> list[Problem]:
     ]
 
 
-def warnings(lock: Lock, docker_hosts: bool = False) -> list[str]:
+def warnings(lock: Lock, settings: Settings, docker_hosts: bool = False) -> list[str]:
     """What nobody upstream has tried or recommends, and whose support ends, a line each.
 
     + docker_hosts: they have no Kubernetes
     """
-    keys = {"driver.version": lock.driver.version, "containerd.version": lock.containerd.version}
-    if docker_hosts:
-        return [line for key in keys for line in support.end_warnings(key, keys[key])]
-    keys["kubernetes.version"] = lock.kubernetes.version
-    return [
-        *untried(lock),
-        *(line for key in keys for line in support.end_warnings(key, keys[key])),
-    ]
+    keys = {
+        "driver.version": lock.driver.version,
+        "containerd.version": lock.containerd.version,
+        "kubernetes.version": lock.kubernetes.version,
+    }
+    ends = (
+        line
+        for key in keys.keys() - unused(settings, docker_hosts)
+        for line in support.end_warnings(key, keys[key])
+    )
+    return [*([] if docker_hosts else untried(lock)), *sorted(ends)]
+
+
+def unused(settings: Settings, docker_hosts: bool) -> set[str]:
+    """Keys of the lock whose version a run does not install, of those whose support ends.
+
+    + docker_hosts: they have no Kubernetes
+    """
+    keys = set() if settings.driver.enabled else {"driver.version"}
+    return keys | ({"kubernetes.version"} if docker_hosts else set())
 
 
 def untried(lock: Lock) -> list[str]:

@@ -36,6 +36,6 @@ def test_it_tells_when_the_keys_of_the_host_s_repositories_end(tmp_path: Path) -
         "1798540000",
     ]
     assert file.stat().st_mode & 0o777 == 0o644
-    others = [End("repository_keys.kubernetes", "FINGERPRINT", date(2026, 12, 29))]
-    lines = metrics(others, "lab", "drift")
+    drift_ends = [End("repository_keys.kubernetes", "FINGERPRINT", date(2026, 12, 29))]
+    lines = metrics(drift_ends, "lab", "drift")
     assert lines[:2] == file.read_text().splitlines()[:2], "node-exporter wants one text"

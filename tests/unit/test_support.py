@@ -43,8 +43,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
 
 def warnings(docker_hosts: bool = False, **version_tables: Any) -> str:
-    lock = versions.lock(parse_settings({"versions": version_tables}))
-    return "\n".join(versions.warnings(lock, docker_hosts))
+    settings = parse_settings({"versions": version_tables})
+    return "\n".join(versions.warnings(versions.lock(settings), settings, docker_hosts))
 
 
 @pytest.mark.parametrize("name", _SOURCES)
@@ -76,6 +76,14 @@ def test_of_docker_hosts_kubernetes_is_not_told(clock: Callable[[str], None]) ->
     old = {"kubernetes": {"version": "1.36.6"}}
     assert "support of kubernetes 1.36 ended on 2027-06-28" in warnings(**old)
     assert "kubernetes" not in warnings(docker_hosts=True, **old)
+
+
+def test_of_a_driver_that_somebody_else_installs_nothing_is_told(
+    clock: Callable[[str], None],
+) -> None:
+    clock("2027-12-01")
+    settings = parse_settings({"driver": {"enabled": False}})
+    assert not versions.warnings(versions.lock(settings), settings, docker_hosts=True)
 
 
 @pytest.mark.parametrize(
