@@ -40,6 +40,7 @@ def outdated() -> None:
         charts=charts if host.name == leader.host else {},
         environment=environment(settings, mirrored),
         lock=lock.model_dump(mode="json"),
+        cluster=settings.cluster.name,
         path=os.environ["GPUBOOT_ANSWER"],
     )
 

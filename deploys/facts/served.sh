@@ -1,9 +1,11 @@
 #!/bin/sh
-# What the package and chart repositories of this host serve now. Changes nothing: apt and dnf keep
-# their indexes in a temporary folder. Prints "package NAME VERSION", "chart NAME JSON" as Helm
-# finds it, and "silent NAME" for a repository that did not answer.
+# What the package and chart repositories of this host serve now, and what is installed. Changes
+# nothing: apt and dnf keep their indexes in a temporary folder. Prints "package NAME VERSION",
+# "chart NAME JSON" as Helm finds it, "silent NAME" for a repository that did not answer,
+# "installed NAME VERSION", "release CHART" of Helm's releases, "image REFERENCE" of the cluster's
+# pods, and "repository_key NAME FINGERPRINT END" by a function of repository_keys.sh.
 # Variables: packages (names), next (the next Kubernetes minor), charts (lines "NAME URL"),
-# sources (apt's folder), helm (its program).
+# sources (apt's folder), helm (its program), kubeconfig (the cluster's, where the host has it).
 # shellcheck disable=SC2154
 export LC_ALL=C
 eval "$(cat)"
@@ -49,4 +51,22 @@ echo "$charts" | while read -r chart url; do
     echo "silent $chart"
   fi
 done
+
+# shellcheck disable=SC2086
+if command -v dpkg-query >/dev/null; then
+  dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' $packages 2>/dev/null |
+    grep '^installed '
+else
+  rpm -q --qf 'installed %{NAME} %{VERSION}-%{RELEASE}\n' $packages 2>/dev/null |
+    grep '^installed '
+fi
+configured_keys | tr '\t' ' '
+if [ -r "$kubeconfig" ]; then
+  echo "installed helm $("$helm" version --template '{{ .Version }}' 2>/dev/null)"
+  "$helm" --kubeconfig "$kubeconfig" list -A -o json 2>/dev/null | tr ',' '\n' |
+    sed -n 's/.*"chart":"\([^"]*\)".*/release \1/p'
+  kubectl --kubeconfig "$kubeconfig" --request-timeout=20s get pods -A -o \
+    'jsonpath={range .items[*].spec.containers[*]}{.image}{"\n"}{end}' 2>/dev/null |
+    sort -u | sed 's/^./image &/'
+fi
 echo "asked all"

@@ -25,14 +25,15 @@ def answered(
     charts: Mapping[str, str],
     environment: SecretStr | None,
     lock: Mapping[str, Any],
+    cluster: str,
     path: str,
 ) -> Commands:
-    """Ask what this host's repositories serve, and add the answer as a line of JSON to a file.
+    """Ask what this host has and its repositories serve, and add it as a line of JSON to a file.
 
     + minor: the Kubernetes minor after the locked one
     + charts: chart -> URL of its repository
     + environment: shell commands for proxy and certificate authority; shown nowhere
-    + lock: the version lock, which goes into the answer
+    + lock, cluster: the version lock and the cluster's name, which go into the answer
     + path: file on the control machine
     """
     if not executing():
@@ -43,6 +44,7 @@ def answered(
         _stdin=HiddenInput([exports]),
     )  # fmt: skip
     with Path(path).open("a", encoding="utf-8") as stream:
-        stream.write(json.dumps({"host": host.name, "lock": lock, **asdict(served)}) + "\n")
+        answer = {"host": host.name, "cluster": cluster, "lock": lock, **asdict(served)}
+        stream.write(json.dumps(answer) + "\n")
     host.noop("the repositories were asked")
     yield from ()

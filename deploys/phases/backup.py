@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from deploys.facts.packages import KEYS
 from deploys.operations import etcd_backup, packages
 from deploys.run.context import Context
 from gpuboot.cluster import backup, backup_copy
@@ -21,7 +22,7 @@ def prepared(context: Context) -> None:
     on = settings.enabled
     etcd_backup.scheduled(
         name="Schedule backups of etcd",
-        program=backup.program() if on else "",
+        program=backup.program(KEYS) if on else "",
         contents=backup.files(settings, context.node.name) if on else {},
         secrets=backup_copy.secrets(context.settings) if on else {},
     )

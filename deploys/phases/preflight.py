@@ -24,7 +24,7 @@ from deploys.phases import drains, rehearsal
 from deploys.run import compare, context, existing_cluster, kinds, lock
 from gpuboot.cluster import virtual_address
 from gpuboot.cluster.endpoint import problems as api_checks
-from gpuboot.config import inventory
+from gpuboot.config import inventory, versions
 from gpuboot.config.problems import Problem, render
 from gpuboot.hosts import gpu_choice, kernels, mig, platforms, time_services
 from gpuboot.hosts.platforms import PackageManager
@@ -120,6 +120,8 @@ def _conclude(
         )
     )
     run.verdict = render(problems) if problems else ""
+    if line := repository_keys.summary(run.states):
+        logger.info(line)
     for line in (*warnings, *_no_plan()):
         logger.warning(line)
 
@@ -166,6 +168,7 @@ def _warnings(run: context.Run) -> list[str]:
         *driver_checks.vendor_warnings(run.nodes, run.states, run.settings, run.lock),
         *mig.warnings(run.nodes, run.states, run.settings),
         *inventory.warnings(run.nodes),
+        *versions.warnings(run.lock, run.settings, run.docker_hosts),
         *of_cluster,
     ]
 

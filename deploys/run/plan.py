@@ -8,7 +8,11 @@ from pyinfra.api.state import State
 
 from deploys.lib import changes
 from deploys.run import compare, context
+from gpuboot.config.outdated import lock_ends
 from gpuboot.config.settings import Settings
+from gpuboot.config.support import End
+from gpuboot.config.versions import unused
+from gpuboot.hosts import repository_keys
 from gpuboot.hosts.package_changes import rehearsed_changes
 from gpuboot.plan import Decision, Plan, Step
 from gpuboot.plan.history import durations
@@ -21,7 +25,7 @@ def build(state: State, settings: Settings) -> Plan:
     """
     steps: list[Step] = []
     decisions: list[Step] = []
-    unchanged = compare.left_out()
+    unchanged, run = compare.left_out(), context.current_run()
     hosts = [host for host in state.inventory if host in state.activated_hosts]
     for op_hash in state.get_op_order():  # type: ignore[no-untyped-call]
         changing, conditional, decided = {}, set(), {}
@@ -48,12 +52,17 @@ def build(state: State, settings: Settings) -> Plan:
         steps=steps,
         decisions=decisions,
         unchanged=unchanged,
-        packages={
-            name: rehearsed_changes(rehearsal)
-            for name, rehearsal in context.current_run().rehearsals.items()
-        },
+        packages={name: rehearsed_changes(of_host) for name, of_host in run.rehearsals.items()},
         durations=durations(Path(settings.verify.reports), settings.cluster.name, steps),
+        ends=_ends(run),
     )
+
+
+def _ends(run: context.Run) -> list[End]:
+    """When support of what the run installs ends, and the hosts' keys of package repositories."""
+    keys = (key for state in run.states.values() for key in state.repository_keys)
+    of_versions = lock_ends(run.lock, unused(run.settings, run.docker_hosts))
+    return [*of_versions, *repository_keys.ends(keys)]
 
 
 def title(state: State, op_hash: str) -> tuple[str, str]:

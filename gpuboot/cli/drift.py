@@ -34,11 +34,8 @@ def drift(
     from gpuboot.cli import drift_report as of_plan
     from gpuboot.verify.report.writer import write_atomically
 
-    for path in (junit, metrics):
-        if path and not path.parent.is_dir():
-            runs.stop(
-                f"{path}: there is no folder {path.parent}\n    remedy: make it, then run again"
-            )
+    runs.require_folder(junit)
+    runs.require_folder(metrics)
     options = runs.options(data)
     result = runs.pyinfra(inventory, deploy, options, answer=POINTER, capture_output=True, dry=True)
     if result.code != 0 or not result.answer:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpuboot.cluster import terminating
+from gpuboot.config import support
+from gpuboot.config.support import End
 from gpuboot.plan.model import Change, KeptItem
 from gpuboot.plan.terminal import change_lines, kept_lines
 from gpuboot.verify.report.junit import printable
@@ -51,11 +53,16 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """All differences of a site. + hosts: inventory names of all that were compared"""
+    """All differences of a site.
+
+    + hosts: inventory names of all that were compared
+    + ends: when support of the locked versions and the keys of package repositories end
+    """
 
     cluster: str
     hosts: Sequence[str]
     differences: Sequence[Difference]
+    ends: Sequence[End] = ()
 
     def of(self, host: str) -> list[Difference]:
         """Those of one host."""
@@ -90,7 +97,8 @@ def from_plan(plan: Mapping[str, Any]) -> Drift:
             replace(item, is_blocked=not item.decision or item.operation == terminating.OPERATION)
             for item in differences
         ]
-    return Drift(cluster=plan["cluster"], hosts=plan["hosts"], differences=differences)
+    ends = [support.end_of_json(item) for item in plan["ends"]]
+    return Drift(cluster=plan["cluster"], hosts=plan["hosts"], differences=differences, ends=ends)
 
 
 def _lines(change: Mapping[str, Any]) -> list[str]:
@@ -154,6 +162,7 @@ def metrics(drift: Drift, now: float) -> str:
         "# HELP gpuboot_drift_compared_timestamp_seconds When hosts and settings were compared.",
         "# TYPE gpuboot_drift_compared_timestamp_seconds gauge",
         f"gpuboot_drift_compared_timestamp_seconds{_labels(drift)} {now:.0f}",
+        *support.metrics(drift.ends, drift.cluster, "drift"),
     ]
     return "\n".join(lines) + "\n"
 

@@ -156,6 +156,12 @@ def is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
+def require_folder(path: Path | None) -> None:
+    """End the command where the folder of a file to write is missing. + path: None: no file"""
+    if path and not path.parent.is_dir():
+        stop(f"{path}: there is no folder {path.parent}\n    remedy: make it, then run again")
+
+
 def stop(message: str) -> NoReturn:
     """End the command: it could not tell what was asked of it."""
     typer.echo(message, err=True)

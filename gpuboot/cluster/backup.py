@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from gpuboot.cluster import backup_copy
 from gpuboot.cluster.local_volumes import FORMAT
 from gpuboot.config.settings.backup import Backup as Settings
+from gpuboot.config.support import KEY_END_METRIC
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.proxy import ENVIRONMENT_FILE
 from gpuboot.templates import render
@@ -36,15 +37,21 @@ FILES = (
 METRICS_FOLDER = "/var/lib/node_exporter/textfile_collector"
 METRIC = "gpuboot_etcd_backup_timestamp_seconds"
 COPY_METRIC = "gpuboot_etcd_backup_copy_timestamp_seconds"
-_METRIC_FILES = tuple(f"{METRICS_FOLDER}/{name}.prom" for name in (METRIC, COPY_METRIC))
+_METRIC_FILES = tuple(
+    f"{METRICS_FOLDER}/{name}.prom" for name in (METRIC, KEY_END_METRIC, COPY_METRIC)
+)
 # all that is on a host besides the program and the backups themselves
 TRACES = (*FILES, *backup_copy.SECRETS, *_METRIC_FILES)
 TRACES_OF_COPIES = (FILES[-1], *backup_copy.SECRETS, _METRIC_FILES[-1])
 
 
-def program() -> str:
-    """The program that takes a backup, and copies them: a shell script."""
-    return render("kubernetes/etcd-backup.sh")
+def program(functions: str) -> str:
+    """The program that takes a backup, and copies them: a shell script.
+
+    + functions: those of `deploys/facts/repository_keys.sh`, which it calls
+    """
+    first_line, text = render("kubernetes/etcd-backup.sh").split("\n", 1)
+    return f"{first_line}\n{functions}\n{text}"
 
 
 def files(settings: Settings, node: str) -> dict[str, str]:

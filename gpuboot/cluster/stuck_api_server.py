@@ -10,7 +10,9 @@ from gpuboot.cluster.stuck import CERTAIN_S, UNCERTAIN_S, WHILE_OTHERS_START_S, 
 # of a program that has ended: what no other one can change
 _HAS_ENDED = "it has ended"
 _UNITS = ("kubelet", "containerd")
-_WRONG = re.compile(r"unknown flag|invalid|no such file|permission denied|address already in use")
+_PERMANENT_ERROR = re.compile(
+    r"unknown flag|invalid|no such file|permission denied|address already in use"
+)
 
 
 def of_control_plane(lacks: Iterable[tuple[str, str]], host: str) -> tuple[Stuck, ...]:
@@ -32,7 +34,8 @@ def of_control_plane(lacks: Iterable[tuple[str, str]], host: str) -> tuple[Stuck
 def _lasts_s(part: str, cause: str) -> float:
     if part in _UNITS:  # systemd may be starting it
         return UNCERTAIN_S
-    return WHILE_OTHERS_START_S if _HAS_ENDED in cause and not _WRONG.search(cause) else CERTAIN_S
+    may_recover = _HAS_ENDED in cause and not _PERMANENT_ERROR.search(cause)
+    return WHILE_OTHERS_START_S if may_recover else CERTAIN_S
 
 
 def _of_part(part: str, host: str, has_ended: bool) -> str:

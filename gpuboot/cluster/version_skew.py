@@ -8,15 +8,18 @@ failure when upgrading etcd v3.5 to v3.6".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import date
 from typing import Literal
 
 from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
+from gpuboot.config.support import Source
 from gpuboot.config.versions import parse
 
 Step = Literal["none", "patch", "minor", "refuse"]
 
+SOURCE = Source(date(2026, 10, 27), "k8s.io/kubernetes v1.37.2, and the pages named above")
 # minor releases that a kubelet may be older than an API server
 KUBELET_BEHIND = 3
 # Kubernetes minor -> etcd and CoreDNS of the kubeadm of its first release; patch releases may bring
@@ -25,6 +28,7 @@ BROUGHT = {
     34: ("3.6.4-0", "v1.12.1"),
     35: ("3.6.6-0", "v1.13.1"),
     36: ("3.6.8-0", "v1.14.2"),
+    37: ("3.7.0-0", "v1.14.6"),
 }
 # the first etcd 3.5 whose members may be followed by etcd 3.6
 _ETCD_BEFORE_3_6 = (3, 5, 20)

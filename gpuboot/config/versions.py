@@ -14,27 +14,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from gpuboot.config import support
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Model, Settings, SettingsError, messages
 from gpuboot.config.settings.base import Form
-
-# gpu-operator release -> Kubernetes minors that NVIDIA supports it on
-# (docs.nvidia.com, gpu-operator "Platform Support")
-OPERATOR_KUBERNETES = {"26.7": range(33, 37), "26.3": range(32, 37), "25.10": range(30, 35)}
-# Kubernetes minor -> lowest containerd (containerd's RELEASES.md)
-KUBERNETES_CONTAINERD = {33: (1, 7), 34: (1, 7), 35: (2, 1), 36: (2, 2), 37: (2, 2)}
-# chart or program, beginning of its versions -> the lowest Kubernetes minor: the charts'
-# `kubeVersion` (Chart.yaml), flannel's README ("For Kubernetes v1.17+")
-LOWEST_KUBERNETES = {
-    ("gpu-operator", "26."): 16,
-    ("kube-prometheus-stack", "8"): 25,
-    ("flannel", "0.28."): 17,
-}
-# The first exporter whose XID counter can be told from a window; older ones end at their start
-# with the field in their collectors file.
-LOWEST_EXPORTER = (4, 8, 3)
-_DCGM_MAJOR = 4
-
 
 Version = Annotated[str, Form(r"v?\d+(\.\d+)+([-+~][A-Za-z0-9.+~-]+)?", "a version", "1.36.6", 100)]
 
@@ -144,12 +127,44 @@ def mismatches(lock: Lock, dcgm_on_hosts: bool = False) -> list[Problem]:
     minor = parse(lock.kubernetes.version)[1]
     return [
         *_wrong_minor(lock, minor),
-        *_unsupported_by_operator(lock, minor),
+        *_dropped_by_operator(lock, minor),
         *_too_old_for_others(lock, minor),
-        *_old_containerd(lock, minor),
         *_old_exporter(lock),
         *(_newer_engine(lock) if dcgm_on_hosts else ()),
     ]
+
+
+def warnings(lock: Lock, settings: Settings, docker_hosts: bool = False) -> list[str]:
+    """What nobody upstream has tried or recommends, and whose support ends, a line each.
+
+    + docker_hosts: they have no Kubernetes
+    """
+    keys = {
+        "driver.version": lock.driver.version,
+        "containerd.version": lock.containerd.version,
+        "kubernetes.version": lock.kubernetes.version,
+    }
+    ends = (
+        line
+        for key in keys.keys() - unused(settings, docker_hosts)
+        for line in support.end_warnings(key, keys[key])
+    )
+    return [*([] if docker_hosts else untried(lock)), *sorted(ends)]
+
+
+def unused(settings: Settings, docker_hosts: bool) -> set[str]:
+    """Keys of the lock whose version a run does not install, of those whose support ends.
+
+    + docker_hosts: they have no Kubernetes
+    """
+    keys = set() if settings.driver.enabled else {"driver.version"}
+    return keys | ({"kubernetes.version"} if docker_hosts else set())
+
+
+def untried(lock: Lock) -> list[str]:
+    """Versions of this lock that upstream does not name together, a line each."""
+    minor = parse(lock.kubernetes.version)[1]
+    return [*_unknown_to_operator(lock, minor), *_old_containerd(lock, minor)]
 
 
 def _wrong_minor(lock: Lock, minor: int) -> Iterator[Problem]:
@@ -162,46 +177,78 @@ def _wrong_minor(lock: Lock, minor: int) -> Iterator[Problem]:
         )
 
 
-def _unsupported_by_operator(lock: Lock, minor: int) -> Iterator[Problem]:
+def _operator_range(lock: Lock) -> tuple[str, range | None]:
+    """gpu-operator's release, and the Kubernetes minors it is validated on; None: not known."""
     operator = lock.charts["gpu-operator"].version.lstrip("v")
-    supported = OPERATOR_KUBERNETES.get(operator.rpartition(".")[0])
-    if supported is not None and minor not in supported:
+    row = support.table("operator_kubernetes").rows.get(support.branch(operator, 2))
+    return operator, range(parse(row[0])[1], parse(row[1])[1] + 1) if row else None
+
+
+def _dropped_by_operator(lock: Lock, minor: int) -> Iterator[Problem]:
+    operator, validated = _operator_range(lock)
+    if validated is not None and minor < validated.start:
         yield Problem(
             "",
-            f"gpu-operator {operator} supports Kubernetes 1.{supported.start} to "
-            f"1.{supported.stop - 1}, not {lock.kubernetes.version}",
+            f"gpu-operator {operator} supports Kubernetes 1.{validated.start} to "
+            f"1.{validated.stop - 1}, not {lock.kubernetes.version} "
+            f"({support.table('operator_kubernetes').age()})",
             "choose a Kubernetes version in that range, or another gpu-operator",
+        )
+
+
+def _unknown_to_operator(lock: Lock, minor: int) -> Iterator[str]:
+    operator, validated = _operator_range(lock)
+    source = support.table("operator_kubernetes")
+    if validated is None:
+        yield f"{source.unknown(f'gpu-operator {operator}')}; remedy: look there"
+    elif minor >= validated.stop:
+        yield (
+            f"gpu-operator {operator} supports Kubernetes 1.{validated.start} to "
+            f"1.{validated.stop - 1} by the table of {source.source} ({source.age()}), which does "
+            f"not know {lock.kubernetes.version}; remedy: look there"
         )
 
 
 def _too_old_for_others(lock: Lock, minor: int) -> Iterator[Problem]:
     installed = {name: chart.version for name, chart in lock.charts.items()}
     installed["flannel"] = lock.flannel.version
-    for (name, beginning), lowest in LOWEST_KUBERNETES.items():
+    source = support.table("lowest_kubernetes")
+    for name, rows in source.rows.items():
         version = installed.get(name, "").lstrip("v")
-        if version.startswith(beginning) and minor < lowest:
+        lowest = next((rows[start] for start in rows if version.startswith(start)), None)
+        if lowest is not None and minor < parse(lowest)[1]:
             yield Problem(
                 "",
-                f"{name} {version} needs Kubernetes 1.{lowest} or newer, not "
-                f"{lock.kubernetes.version}",
+                f"{name} {version} needs Kubernetes {lowest} or newer, not "
+                f"{lock.kubernetes.version} ({source.age()})",
                 f"choose a newer Kubernetes, or an earlier {name}",
             )
 
 
-def _old_containerd(lock: Lock, minor: int) -> Iterator[Problem]:
-    lowest = KUBERNETES_CONTAINERD.get(minor, (2, 2))
-    if parse(lock.containerd.version)[:2] < lowest:
-        yield Problem(
-            "",
-            f"Kubernetes 1.{minor} needs containerd {lowest[0]}.{lowest[1]} or newer, "
-            f"not {lock.containerd.version}",
-            "choose a newer containerd (2.3 is the long-term release)",
+def _old_containerd(lock: Lock, minor: int) -> Iterator[str]:
+    source = support.table("kubernetes_containerd")
+    recommended = source.rows.get(f"1.{minor}")
+    if recommended is None:
+        yield f"{source.unknown(f'Kubernetes 1.{minor}')}; remedy: look there"
+    elif parse(lock.containerd.version)[:2] < parse(recommended):
+        yield (
+            f"{source.source} ({source.age()}) recommends containerd {recommended} or newer for "
+            f"Kubernetes 1.{minor}, not {lock.containerd.version}; remedy: choose a newer "
+            "containerd (2.3 is the long-term release)"
         )
+
+
+def lowest_exporter() -> tuple[int, ...]:
+    """The first exporter whose XID counter can be told from a window.
+
+    Older ones end at their start with the field in their collectors file.
+    """
+    return parse(support.table("exporter").rows["lowest"])
 
 
 def _old_exporter(lock: Lock) -> Iterator[Problem]:
     exporter = re.match(r"\d+\.\d+\.\d+-(\d+\.\d+\.\d+)", lock.images.dcgm_exporter)
-    if exporter is not None and parse(exporter[1]) < LOWEST_EXPORTER:
+    if exporter is not None and parse(exporter[1]) < lowest_exporter():
         yield Problem(
             "",
             f"versions.images.dcgm_exporter is exporter {exporter[1]}, which lacks "
@@ -216,13 +263,13 @@ def _newer_engine(lock: Lock) -> Iterator[Problem]:
     NVIDIA's GPU telemetry guide, "Connecting to an Existing DCGM Agent". Packages of DCGM 3 have
     other names.
     """
-    engine = lock.dcgm.version
+    engine, major = lock.dcgm.version, support.table("exporter").rows["dcgm_major"]
     exporter = re.match(r"(\d+\.\d+\.\d+)-\d+\.\d+\.\d+", lock.images.dcgm_exporter)
-    if parse(engine)[0] != _DCGM_MAJOR:
+    if parse(engine)[:1] != parse(major):
         yield Problem(
             "",
-            f"versions.dcgm.version is {engine}, and gpuboot installs DCGM {_DCGM_MAJOR} alone",
-            "leave versions.dcgm out, or name a version of DCGM 4",
+            f"versions.dcgm.version is {engine}, and gpuboot installs DCGM {major} alone",
+            f"leave versions.dcgm out, or name a version of DCGM {major}",
         )
     elif exporter is not None and parse(exporter[1]) < parse(engine):
         yield Problem(

@@ -8,12 +8,15 @@ locking".
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Literal
 
+from gpuboot.config.support import Source
 from gpuboot.hosts.platforms import Platform
 
 Flavour = Literal["open", "proprietary"]
 
+SOURCE = Source(date(2026, 11, 9), "NVIDIA Driver Installation Guide 620")
 # The last driver branch whose Debian packages carry the branch in their names
 _LAST_SUFFIXED_BRANCH = 589
 # The last one whose Debian fabric manager does

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
+from datetime import date
 
+from gpuboot.config.support import Source
 from gpuboot.config.versions import DriverLock
 from gpuboot.hosts.driver_packages import Flavour, branch
+
+SOURCE = Source(date(2026, 11, 9), "NVIDIA Driver Installation Guide 620, and the PCI id database")
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
+from gpuboot.config.support import Source
+
+SOURCE = Source(date(2026, 7, 6), "NVIDIA/DCGM v4.6.0")
 Severity = Literal["critical", "warning", "info"]
 WARNS, FAILS = 10, 20  # dcgm_structs.h, dcgmHealthWatchResults_t
 OK = "DCGM_FR_OK"

@@ -12,7 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 
+from gpuboot.config.support import Source
+
+SOURCE = Source(date(2026, 8, 20), "gpu-operator v26.7.0, and NVIDIA's MIG User Guide")
 Counts = Mapping[str, int]  # MIG profile -> how many of it a GPU can have, or is to have
 _PROFILE = re.compile(r"(\d+)g\.(\d+)gb")
 DISABLED, BALANCED = "all-disabled", "all-balanced"

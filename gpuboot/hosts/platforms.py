@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
+from gpuboot.config.support import Source
 from gpuboot.hosts.node_state import NodeState
 
 PackageManager = Literal["apt", "dnf"]
@@ -101,6 +103,7 @@ class Platform:
         return "apt-get remove" if self.package_manager == "apt" else "dnf remove"
 
 
+SOURCE = Source(date(2026, 8, 21), "NVIDIA/holodeck, NVIDIA/gpu-driver-container, kubernetes.io")
 _OLD_KEY = ("3bf863cc.pub", CUDA_KEY)
 _RPM_KEY = ("D42D0685.pub", CUDA_RPM_KEY)
 PLATFORMS: tuple[Platform, ...] = (

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 from gpuboot.config.settings import Settings
+from gpuboot.config.support import Source
 from gpuboot.hosts import platforms, proxy
 from gpuboot.hosts.platforms import PackageManager, Platform
 
 # what `settings.mirrors.apt.<name>.url` takes the place of
+SOURCE = Source(date(2026, 8, 21), "each publisher's installation guide")
 UPSTREAM = {
     "docker": "https://download.docker.com/linux",
     "kubernetes": "https://pkgs.k8s.io",

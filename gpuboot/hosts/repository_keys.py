@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from gpuboot.config.support import KEY_PREFIX, End
 from gpuboot.hosts.fact_output import Fields
 
 
@@ -26,3 +29,16 @@ def parse(values: Fields) -> tuple[RepositoryKey, ...]:
         RepositoryKey(name, fingerprint, int(end))
         for name, fingerprint, end in values.words("repository_key", 3)
     )
+
+
+def ends(keys: Iterable[RepositoryKey]) -> list[End]:
+    """When each of some keys ends, by repository, each once."""
+    unique_keys = sorted(set(keys), key=lambda key: (key.repository, key.fingerprint))
+    return [
+        End(
+            f"{KEY_PREFIX}{key.repository}",
+            key.fingerprint,
+            datetime.fromtimestamp(key.end, UTC).date() if key.end else None,
+        )
+        for key in unique_keys
+    ]

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gpuboot.config.support import End
+
 HIDDEN = "(hidden)"
 # variable that names the file for the plan as JSON, for the command that started pyinfra
 POINTER = "GPUBOOT_PLAN_POINTER"
@@ -161,6 +163,7 @@ class Plan:
     + durations: phases that have been timed; the others' durations are not known
     + packages: inventory name -> packages that this run's own remove, downgrade, or change though
       they are held, as the package manager rehearsed all of it before
+    + ends: when support of the locked versions and the keys of package repositories end
     """
 
     cluster: str
@@ -170,6 +173,7 @@ class Plan:
     unchanged: int = 0
     durations: Mapping[str, Duration] = field(default_factory=dict)
     packages: Mapping[str, Sequence[Item]] = field(default_factory=dict)
+    ends: Sequence[End] = ()
 
     @property
     def phases(self) -> list[str]:
@@ -205,6 +209,7 @@ class Plan:
             "packages": [
                 {"host": host, **items_json(items)} for host, items in self.packages.items()
             ],
+            "ends": [end.to_json() for end in self.ends],
             "unchanged_operations": self.unchanged,
             "last_time": {
                 name: duration and duration.to_json() for name, duration in known_durations.items()

@@ -92,7 +92,10 @@ def _identity(subject: Subject) -> Iterator[Finding]:
         yield f"its architecture is {subject.state.arch}", "use x86_64 or aarch64 machines"
     if platforms.find(subject.state) is None:
         supported = ", ".join(platform.name for platform in platforms.PLATFORMS)
-        yield f"runs {subject.state.os_name or 'an unknown system'}", f"install one of: {supported}"
+        yield (
+            f"runs {subject.state.os_name or 'an unknown system'}",
+            (f"install one of: {supported} ({platforms.SOURCE.age()})"),
+        )
 
 
 def _size(subject: Subject) -> Iterator[Finding]:

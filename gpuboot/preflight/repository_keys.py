@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable, Mapping
 
 from gpuboot.config.inventory import Node
+from gpuboot.config.support import KEY_PREFIX
+from gpuboot.hosts import repository_keys
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.repository_keys import RepositoryKey
 from gpuboot.hosts.repository_state import NEAR_END_S, day
@@ -30,6 +32,13 @@ def warnings(
         "again; a mirror with key_sha256 needs that of its new key"
         for key, names in hosts.items()
     ]
+
+
+def summary(states: Mapping[str, NodeState]) -> str:
+    """When each key that a host has ends, on one line; "" where none is known."""
+    ends = repository_keys.ends(key for state in states.values() for key in state.repository_keys)
+    names = [f"{end.key.removeprefix(KEY_PREFIX)} {end.day or 'never'}" for end in ends]
+    return f"keys of package repositories end: {', '.join(dict.fromkeys(names))}" if names else ""
 
 
 def _ends(end: int, present: float) -> str:

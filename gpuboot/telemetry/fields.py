@@ -10,9 +10,13 @@ dcgm_fields.cpp of DCGM 4.6.0. Types: dcgm-exporter 4.8.3 and its default CSV.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 from typing import Literal
 
+from gpuboot.config.support import Source
+
+SOURCE = Source(date(2026, 8, 19), "NVIDIA/DCGM v4.6.0, go-dcgm v1.4611.0, dcgm-exporter 4.8.3")
 Kind = Literal["gauge", "counter", "label"]
 Tier = Literal["upstream", "gpuboot", "opt-in"]
 Level = Literal["gpu", "slice", "once"]

@@ -43,6 +43,20 @@ metric() {
       "$1" "$3" "$1" "$1" "$node" "$2" >"$part" &&
     chmod 644 "$part" && mv "$part" "$metrics/$1.prom"
 }
+# when the keys of this host's package repositories end, so that a site hears of it that nobody runs;
+# configured_keys is a function of repository_keys.sh
+tell_key_ends() {
+  name=gpuboot_repository_key_end_timestamp_seconds
+  part=$metrics/.$name.$$
+  configured_keys | awk -v "name=$name" -v "node=$node" '
+    BEGIN {
+      print "# HELP " name " When the key of a package repository ends."
+      print "# TYPE " name " gauge"
+    }
+    $4 > 0 {
+      printf "%s{node=\"%s\",repository=\"%s\",fingerprint=\"%s\"} %s\n", name, node, $2, $3, $4
+    }' >"$part" && chmod 644 "$part" && mv "$part" "$metrics/$name.prom"
+}
 # a program of etcd's image, which has no shell; not within etcd's pod, which sees no other folder
 etcd_program() {
   if ctr -n k8s.io containers info "$container" >/dev/null 2>&1; then # of one that was killed
@@ -101,6 +115,7 @@ take() { # REASON
   metric gpuboot_etcd_backup_timestamp_seconds "$(taken "$name")" \
     "When the newest good backup of etcd on this node was taken." ||
     echo "gpuboot-etcd-backup: Prometheus is not told: nothing can be written in $metrics" >&2
+  tell_key_ends || echo "gpuboot-etcd-backup: Prometheus is not told when keys end" >&2
   settle gpuboot-etcd-backup.service
   # on its own: what waits for a backup does not wait for a network. A start would wait for the next
   # try of one that has failed.

@@ -27,6 +27,7 @@ from typing import Any
 
 import yaml
 
+from deploys.facts.packages import KEYS
 from deploys.operations.virtual_address import CONFIG, UNIT_FILE
 from deploys.phases import base
 from deploys.phases.drivers import NOUVEAU
@@ -108,7 +109,7 @@ _files = {
     "/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU,
     "/etc/gpuboot/kubeadm.yaml": _config.text,
     **backup.files(_settings.backup, _nodes[0].name),
-    backup.PROGRAM: backup.program(),
+    backup.PROGRAM: backup.program(KEYS),
 }
 if _virtual:
     _files |= {CONFIG: virtual_site.keepalived(_settings.cluster, _nodes), UNIT_FILE: unit_file()}

@@ -56,6 +56,8 @@ OTHER_METRICS = {
     "gpuboot_dcgm_health_timestamp_seconds",
     "gpuboot_dcgm_diag",
     "gpuboot_dcgm_diag_timestamp_seconds",
+    "gpuboot_support_end_timestamp_seconds",
+    "gpuboot_repository_key_end_timestamp_seconds",
 }
 # Of applications: docs/applications.md's own, vLLM's (vllm/v1/metrics/loggers.py; a counter's
 # series is named with `_total`) and Triton's (core, src/metrics.cc). Where nobody exports them, the

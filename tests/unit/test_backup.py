@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from deploys.facts.packages import KEYS
 from deploys.operations.etcd_backup import before
 from gpuboot.cluster import backup, backup_copy
 from gpuboot.cluster.backup import Backup, Backups
@@ -81,7 +82,7 @@ class Machine:
         path.chmod(0o755)
 
     def run(self, reason: str = "timer", **broken: str) -> subprocess.CompletedProcess[str]:
-        script = backup.program().replace("/etc/", f"{self.root}/etc/")
+        script = backup.program(KEYS).replace("/etc/", f"{self.root}/etc/")
         script = script.replace("PATH=", f"PATH={self.root}/bin:")
         environment = {**os.environ, "CALLS": str(self.calls), "DIGEST": str(self.root / "digest")}
         environment |= dict.fromkeys(FAULTS, "") | broken

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date
 from xml.etree import ElementTree
 
 import pytest
 
 from gpuboot.cli.drift_report import Drift, from_plan, junit, metrics, text
+from gpuboot.config.support import End
 from gpuboot.plan import Change, Decision, Effect, Plan, Step
 
 HOSTS = ("cp1", "gpu1", "gpu2")
@@ -90,4 +92,20 @@ def test_metrics_have_every_host_and_when_it_was_compared(drift: Drift) -> None:
         'gpuboot_drift_operations{cluster="lab",host="gpu1"} 2',
         'gpuboot_drift_operations{cluster="lab",host="gpu2"} 0',
         'gpuboot_drift_compared_timestamp_seconds{cluster="lab"} 1763800000',
+    ]
+
+
+def test_metrics_tell_when_support_and_keys_end() -> None:
+    ends = [
+        End("kubernetes.version", "1.36.6", date(2027, 6, 28)),
+        End("repository_keys.kubernetes", "DE15", date(2026, 12, 29)),
+        End("repository_keys.docker", "9DC8", None),
+    ]
+    drift = from_plan(Plan(cluster="lab", hosts=HOSTS, ends=ends).to_json())
+    lines = [line for line in metrics(drift, 0).splitlines() if "_end_" in line and line[0] != "#"]
+    assert lines == [
+        'gpuboot_support_end_timestamp_seconds{cluster="lab",command="drift",'
+        'key="kubernetes.version",version="1.36.6"} 1814140800',
+        'gpuboot_repository_key_end_timestamp_seconds{cluster="lab",command="drift",'
+        'repository="kubernetes",fingerprint="DE15"} 1798502400',
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -37,7 +38,7 @@ def test_a_newer_patch_and_a_newer_minor_are_told_apart(locked: Lock) -> None:
     served = ("1.35.3-1.1", "1.35.4-1.1", "1.35.9-1.1", "1.36.6-1.1")
     outdated_row = row(locked, "kubernetes.version", *served)
     assert (outdated_row.patch, outdated_row.newest) == ("1.35.9", "1.36.6")
-    assert "needs containerd 2.2" in outdated_row.verdict
+    assert "recommends containerd 2.2 or newer for Kubernetes 1.36" in outdated_row.verdict
 
 
 def test_the_packager_s_revision_of_the_locked_version_is_not_newer(locked: Lock) -> None:
@@ -64,8 +65,12 @@ def test_what_nobody_lists_is_unknown(locked: Lock) -> None:
 
 
 def answer(locked: Lock, **fields: object) -> dict[str, object]:
-    none: dict[str, object] = {"packages": {}, "charts": {}, "silent": []}
-    return {"host": "cp1", "lock": locked.model_dump(mode="json"), **none, **fields}
+    none: dict[str, object] = {
+        name: {} if name in ("packages", "charts") else []
+        for name in ("packages", "charts", "silent", "installed", "releases", "images", "keys")
+    }
+    document = locked.model_dump(mode="json")
+    return {"host": "cp1", "cluster": "lab", "lock": document, **none, **fields}
 
 
 def test_what_hosts_answered_is_put_together(locked: Lock) -> None:
@@ -84,6 +89,34 @@ def test_what_hosts_answered_is_put_together(locked: Lock) -> None:
     assert outdated.silent([leader, node], locked) == ["cp1: docker"]
 
 
+def test_what_runs_is_beside_what_is_locked_with_the_end_of_what_ends_first(locked: Lock) -> None:
+    answers = [
+        answer(
+            locked,
+            installed=[["kubelet", "1.34.2-1.1"], ["helm", "v4.3.0"]],
+            releases=[["gpu-operator", "v26.3.1"], ["somebody", "1.0"]],
+            images=[["flannel", "v0.28.10"], ["dcgm-exporter", "4.5.3-4.8.2"], ["app", "1"]],
+        ),
+        answer(locked, installed=[["kubelet", "1.35.4-1.1"], ["nvidia-open", "580.178.04-1"]]),
+    ]
+    by_key = {item.key: item for item in rows(locked, {}, outdated.installed(answers))}
+    kubernetes = by_key["kubernetes.version"]
+    assert (kubernetes.installed, kubernetes.end) == (("1.34.2", "1.35.4"), "2026-10-27")
+    assert by_key["driver.version"].end == "2028-06-30", "of what runs, not of what is locked"
+    assert by_key["containerd.version"].end == "2026-07-03", "nothing tells what runs"
+    assert by_key["charts.gpu-operator.version"].installed == ("v26.3.1",)
+    assert by_key["images.dcgm_exporter"].installed == ("4.5.3-4.8.2",)
+    assert by_key["flannel.version"].installed == ("v0.28.10",)
+    assert by_key["helm.version"].installed == ("v4.3.0",)
+
+
+def test_a_step_says_what_it_changes(locked: Lock) -> None:
+    assert row(locked, "driver.version", "595.112.07").changes == ()
+    (text,) = row(locked, "driver.version", "595.112.07", "620.70.06").changes
+    assert text == "615 has open kernel modules alone"
+    assert not row(locked, "driver.version", "595.91.07").changes
+
+
 @pytest.mark.parametrize(("served", "code"), [("1.35.4-1.1", 0), ("1.35.9-1.1", 1)])
 def test_the_command_tells_by_its_exit_code(
     locked: Lock, monkeypatch: pytest.MonkeyPatch, served: str, code: int
@@ -98,6 +131,51 @@ def test_the_command_tells_by_its_exit_code(
     as_json = CliRunner().invoke(app, ["outdated", "inventories/example.py", "--json"])
     rows = {row["key"]: row for row in json.loads(as_json.output)}
     assert rows["driver.version"]["unknown"]
+
+
+def test_the_command_tells_when_keys_and_support_end(
+    locked: Lock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    keys = [
+        {"repository": "kubernetes", "fingerprint": "DE15", "end": 1798540000},
+        {"repository": "docker", "fingerprint": "9DC8", "end": 0},
+    ]
+    line = json.dumps(answer(locked, packages={"kubelet": ["1.35.9-1.1"]}, keys=keys))
+    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: runs.PyinfraResult(0, line, ""))
+    file = tmp_path / "outdated.prom"
+    arguments = ["outdated", "inventories/example.py", "--metrics", str(file)]
+    text = CliRunner().invoke(app, arguments).output
+    assert "2027-02-28" in text
+    assert "repository_keys.kubernetes (DE15) ends: 2026-12-29" in text
+    assert "repository_keys.docker (9DC8) ends: never" in text
+    lines = [line for line in file.read_text().splitlines() if line[0] != "#"]
+    labels = 'cluster="lab",command="outdated"'
+    assert lines[0] == (
+        'gpuboot_version_newer{cluster="lab",key="kubernetes.version",locked="1.35.4",'
+        'newest="1.35.9"} 1'
+    )
+    assert (
+        f'gpuboot_support_end_timestamp_seconds{{{labels},key="driver.version",'
+        'version="595.91.07"} 1806451200' in lines
+    )
+    assert lines[-1] == (
+        f'gpuboot_repository_key_end_timestamp_seconds{{{labels},repository="kubernetes",'
+        'fingerprint="DE15"} 1798502400'
+    )
+    by_key = {
+        row["key"]: row
+        for row in json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)
+    }
+    assert by_key["kubernetes.version"]["end"] == "2027-02-28"
+    assert by_key["repository_keys.kubernetes"]["end"] == "2026-12-29"
+
+
+def test_a_metrics_file_needs_its_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: pytest.fail("hosts were asked"))
+    path = tmp_path / "missing" / "outdated.prom"
+    result = CliRunner().invoke(app, ["outdated", "inventories/example.py", "--metrics", str(path)])
+    assert result.exit_code == runs.COULD_NOT_TELL
+    assert "there is no folder" in result.output
 
 
 def test_the_command_could_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:

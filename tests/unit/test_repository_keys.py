@@ -10,7 +10,7 @@ from deploys.facts.packages import KEYS
 from gpuboot.hosts import node_state
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.repository_keys import RepositoryKey, parse
-from gpuboot.preflight.repository_keys import warnings
+from gpuboot.preflight.repository_keys import summary, warnings
 from tests.unit import apt_host
 from tests.unit.apt_host import Key
 from tests.unit.test_node_state import ANSWER
@@ -46,6 +46,14 @@ def test_it_is_part_of_a_hosts_state() -> None:
 
 def test_a_key_that_never_ends_is_not_told_of() -> None:
     assert key_warnings(replace(KUBERNETES, end=0), END) == []
+
+
+def test_each_is_listed_once_with_its_end() -> None:
+    docker = RepositoryKey("docker", "9DC8")
+    state = replace(CLEAN, repository_keys=(KUBERNETES, docker))
+    text = "keys of package repositories end: docker never, kubernetes 2026-12-29"
+    assert summary({"cp1": state, "gpu1": state}) == text
+    assert summary({"cp1": CLEAN}) == ""
 
 
 @pytest.mark.skipif(not apt_host.HAS_APT, reason=apt_host.REASON)

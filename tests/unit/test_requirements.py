@@ -47,6 +47,8 @@ SOURCES = {
     "gpu_operator": Requirement.GPU_OPERATOR,
     "node_time": Requirement.NODE_EXPORTER,
     "node_boot": Requirement.NODE_EXPORTER,
+    "gpuboot_support": Requirement.TIMER_METRICS,
+    "gpuboot_repository": Requirement.TIMER_METRICS,
     "gpuboot_nvswitch": Requirement.NVSWITCH_ERRORS,
 }
 # rule -> what it reads as well, and does without

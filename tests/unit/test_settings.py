@@ -39,11 +39,10 @@ def test_another_minor_release_is_one_line() -> None:
         ({"gpu_operator": {"enabled": False}}, "exporter.kind"),
         ({"mirrors": {"images": {"nvcr.io": "mirror/nvcr"}}}, "mirrors.images.nvcr.io"),
         ({"versions": {"kubernetes": {"version": "1.37.2", "minor": "1.36"}}}, "minor"),
-        ({"versions": {"containerd": {"version": "1.7.34"}}}, "containerd 2.2 or newer"),
         ({"versions": {"kubernetez": {}, "driver": {"vers": "1"}}}, "versions.kubernetez"),
         (
-            {"versions": {"kubernetes": {"version": "1.37.2"}}},
-            "supports Kubernetes 1.33 to 1.36, not 1.37.2",
+            {"versions": {"kubernetes": {"version": "1.32.9"}}},
+            "supports Kubernetes 1.33 to 1.37, not 1.32.9",
         ),
         (
             {"versions": {"kubernetes": {"version": "1.24.9"}}},

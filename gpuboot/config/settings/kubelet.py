@@ -12,6 +12,7 @@ from importlib import resources
 from typing import Any
 
 from gpuboot.config.problems import Problem
+from gpuboot.config.support import Source
 
 # Go's time.ParseDuration
 _DURATION = re.compile(r"0|([-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))+")
@@ -54,6 +55,11 @@ def problems(fields: Mapping[str, Any], minor: str) -> list[Problem]:
             cause = f"cluster.kubelet.{name}: Kubernetes {minor} has no such kubelet field"
             problems.append(Problem("", cause, remedy))
     return problems
+
+
+def source() -> Source:
+    """Where the table of fields was read, and when."""
+    return Source(_table()["as_of"], _table()["source"])
 
 
 @cache

@@ -20,6 +20,7 @@ from gpuboot.monitoring.rules import (
     alerts_repair,
     alerts_scrapes,
     alerts_services,
+    alerts_support,
     alerts_workload,
     alerts_xid,
 )
@@ -48,6 +49,7 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
             *alerts_repair.ALERTS,
             *alerts_backup.alerts(settings),
             *alerts_services.ALERTS,
+            *alerts_support.ALERTS,
         ],
     }
 

@@ -25,12 +25,17 @@ class Requirement(Flag):
         auto()
     )  # a timer on nodes with NVSwitches, and node-exporter reads what it says
     NODE_EXPORTER = auto()  # node_*: hosts tell their time, names and load
+    # `gpuboot drift` or `outdated` run by a timer, and node-exporter reads what they say
+    TIMER_METRICS = auto()
     POD_LABELS = auto()  # series of a GPU carry the namespace and pod that hold it
 
 
 IN_CLUSTER = ~Requirement.NONE
 ON_DOCKER_HOSTS = (
-    Requirement.DCGM_ON_HOSTS | Requirement.NODE_EXPORTER | Requirement.NVSWITCH_ERRORS
+    Requirement.DCGM_ON_HOSTS
+    | Requirement.NODE_EXPORTER
+    | Requirement.NVSWITCH_ERRORS
+    | Requirement.TIMER_METRICS
 )
 
 
@@ -44,6 +49,10 @@ def available_sources(site: Requirement, settings: Settings) -> Requirement:
     node_exporter = settings.monitoring.values.get("nodeExporter", {}).get("enabled", True)
     if not node_exporter:
         site &= ~(Requirement.NODE_EXPORTER | Requirement.NVSWITCH_ERRORS)
+    # Docker hosts' node-exporter reads files where DCGM's timers write some
+    reads_files = settings.dcgm == "host" or Requirement.KUBERNETES in site
+    if not (node_exporter and reads_files):
+        site &= ~Requirement.TIMER_METRICS
     if not (settings.backup.enabled and node_exporter):
         site &= ~Requirement.ETCD_BACKUPS
     if not (settings.dcgm == "host" and node_exporter):

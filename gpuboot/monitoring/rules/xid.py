@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import get_args
+from typing import Any, get_args
 
 from gpuboot.config.settings.alerting import XidClass
+from gpuboot.config.support import Source
 
 CLASSES: tuple[XidClass, ...] = get_args(XidClass)
 # The GPU cannot go on without help.
@@ -47,14 +48,24 @@ class Xid:
 
 
 @cache
+def _data() -> dict[str, Any]:
+    return tomllib.loads(
+        resources.files("gpuboot.monitoring.rules").joinpath("xid.toml").read_text("utf-8")
+    )
+
+
+def source() -> Source:
+    """Where the table was read, and when."""
+    return Source(_data()["as_of"], _data()["source"])
+
+
+@cache
 def table() -> Mapping[int, Xid]:
     """Every code with a class, by code, in ascending order.
 
     Raises ValueError when the table names a class that does not exist.
     """
-    data = tomllib.loads(
-        resources.files("gpuboot.monitoring.rules").joinpath("xid.toml").read_text("utf-8")
-    )
+    data = _data()
     notes = data["notes"]
     xids = {}
     for code, (kind, meaning) in sorted(data["codes"].items(), key=lambda item: int(item[0])):

@@ -13,9 +13,12 @@ hold for the network of its machines only, so a network is part of each.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 
+from gpuboot.config.support import Source
 from gpuboot.verify.deep.nccl_log import Network
 
+SOURCE = Source(date(2026, 5, 19), "Azure/azurehpc-health-checks, oracle-quickstart/oci-hpc")
 _AZURE = "Azure/azurehpc-health-checks conf/{}.conf"
 
 
