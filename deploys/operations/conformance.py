@@ -13,8 +13,13 @@ from deploys.lib.parent import end_requested
 from deploys.lib.recording import say
 from gpuboot.cluster.api import ClusterError
 from gpuboot.conformance import runner
-from gpuboot.conformance.manifests import Request
+from gpuboot.conformance.manifests import NAMESPACE, Request
 from gpuboot.conformance.runner import Outcome
+
+_REMEDY = (
+    "see kube-apiserver on the leader (`crictl ps -a`); when it answers, `kubectl delete namespace "
+    f"{NAMESPACE}` removes the suite and its rights, if they are left"
+)
 
 
 @operation(compared=False)
@@ -32,7 +37,7 @@ def conforming(leader: str, request: Request, path: str, parent: int) -> Command
             with cluster_clients(inventory.get_host(leader)) as clients:
                 outcome = runner.run(clients, request, say, stopped)
         except ClusterError as error:
-            outcome = Outcome(error=f"{error}\n    remedy: run `gpuboot verify` to see its state")
+            outcome = Outcome(error=f"{error}\n    remedy: {_REMEDY}")
     if Path(path).parent.exists():  # it is gone with a command that was killed
         Path(path).write_text(outcome.to_json(), encoding="utf-8")
     host.noop("the suite was run")

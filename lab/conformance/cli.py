@@ -59,6 +59,7 @@ def conformance(
     variant = Variant(after, control_planes, flannel_backend)
     parts = [part for part in PARTS.values() if only in ("", part.name)]
     folder = out or variants.ROOT / "reports" / f"conformance-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    folder = folder.resolve()  # the suite has another working folder
     folder.mkdir(parents=True, exist_ok=True)
     say = progress()
     with _taken_down(name, keep, say):
