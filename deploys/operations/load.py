@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import gevent
-from gevent.event import Event
 from gevent.pool import Pool
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import host, inventory
@@ -18,6 +13,7 @@ from pyinfra.context import host, inventory
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing
 from deploys.lib.operation import operation
+from deploys.lib.parent import end_requested
 from deploys.lib.recording import say
 from deploys.lib.remote import run
 from gpuboot.cluster.api import ClusterError
@@ -50,7 +46,7 @@ def loaded(
     """
     if not executing():
         return
-    with _stop(parent) as stopped:
+    with end_requested(parent) as stopped:
         outcome = _load(settings, leader, nodes, request, stopped)
     if Path(path).parent.exists():  # it is gone with a command that was killed
         Path(path).write_text(outcome.to_json(), encoding="utf-8")
@@ -78,19 +74,6 @@ def _load(
     except ClusterError as error:
         return replace(empty_outcome, error=str(error))
     return replace(outcome, simulated=_simulated(driver_texts))
-
-
-@contextmanager
-def _stop(parent: int) -> Iterator[Callable[[], bool]]:
-    """Whether it is to end: by a signal, or with the command that began it."""
-    stop_requested = Event()
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    watchers = [gevent.signal_handler(number, stop_requested.set) for number in signals]
-    try:
-        yield lambda: bool(stop_requested.is_set()) or os.getppid() != parent
-    finally:
-        for watcher in watchers:
-            watcher.cancel()
 
 
 def _driver_texts(nodes: Sequence[Node]) -> dict[str, str]:

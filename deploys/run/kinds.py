@@ -14,7 +14,7 @@ from deploys.run import time_notes
 TELLING = (
     "site.py", "host_layers.py", "standalone.py", "verify.py", "query.py", "check.py",
     "read_hosts.py", "remove.py", "restore.py", "outdated.py", "diagnose.py", "load.py",
-    "remediate.py",
+    "remediate.py", "conformance.py",
 )  # fmt: skip
 # they show a plan before they run, and what happens while they do
 PLANNED = (
@@ -36,7 +36,7 @@ limited: list[str] = []  # those, by inventory name
 def remains() -> str:
     """What a run leaves that a signal ends, as one line."""
     retry_hint = "run it again"
-    if set(time_notes.deploy.split()) & {"verify.py", "load.py"}:
+    if set(time_notes.deploy.split()) & {"verify.py", "load.py", "conformance.py"}:
         return f"interrupted: its pods end by themselves within a minute; {retry_hint}"
     is_prepared = bool(ctx_state.isset())  # type: ignore[no-untyped-call]
     executing = is_prepared and state.current_stage >= StateStage.Execute

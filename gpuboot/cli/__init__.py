@@ -8,6 +8,7 @@ from gpuboot.cli import autoscaling, docs, mirror
 from gpuboot.cli.bundle import bundle
 from gpuboot.cli.capacity import capacity
 from gpuboot.cli.check import check
+from gpuboot.cli.conformance import conformance
 from gpuboot.cli.cost import cost
 from gpuboot.cli.diagnose import diagnose
 from gpuboot.cli.drift import drift
@@ -38,6 +39,7 @@ app.command()(query)
 app.command()(cost)
 app.command()(profile)
 app.command()(load)
+app.command()(conformance)
 app.command()(capacity)
 app.command()(verify)
 app.command()(diagnose)

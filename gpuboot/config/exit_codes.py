@@ -78,6 +78,7 @@ DEPLOYS: Mapping[str, Row] = {
     "outdated.py": _ANSWER,
     "diagnose.py": _ANSWER,
     "load.py": _ANSWER,
+    "conformance.py": _ANSWER,
     "remediate.py": _ANSWER,
 }
 
@@ -95,6 +96,7 @@ COMMANDS: Mapping[str, Row] = {
     "cost": Row("a report that adds up", "", "no report"),
     "profile": Row("the class of every GPU is known", "", "of at least one it is not"),
     "load": Row("done", "a GPU or its program failed", "no GPU was loaded, or could not tell"),
+    "conformance": Row("every spec passed", "a spec failed", "no result, or could not tell"),
     "capacity": Row("enough for the lead time", "GPUs have to be ordered"),
     "verify": Row(
         "proven, or answering (level `quick`)",

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.build.golang import module_version
-from lab.build.images import SYMLINK, Source
+from lab.build.images import SYMLINK
+from lab.build.libraries import Source
 
 Programs = Mapping[str, Path]  # what `lab.build.programs.build_all` returned
 

@@ -11,7 +11,8 @@ from lab.build import image_table_nvidia as nvidia
 from lab.build import software
 from lab.build.golang import module_version
 from lab.build.image_parts import NOBODY_UID, Programs, built_from, shell
-from lab.build.images import SYMLINK, Image, Source, write_images
+from lab.build.images import SYMLINK, Image, write_images
+from lab.build.libraries import Source
 from lab.build.progress import Progress
 from lab.build.software_kubernetes import EARLIER, KUBERNETES, KubernetesRelease
 from lab.build.store import digest, folder, stored
@@ -80,19 +81,20 @@ def images_dirs(programs: Programs, progress: Progress) -> list[Path]:
 
     Linking or copying them to the mirror's document root is all that a registry needs.
     """
-    folders = [_images_dir("images", table(programs), progress)]
+    folders = [images_dir("images", table(programs), progress)]
     if earlier_images := earlier(programs):
-        folders.append(_images_dir("images-earlier", earlier_images, progress))
+        folders.append(images_dir("images-earlier", earlier_images, progress))
     return folders
 
 
 def simulated_images_dir(programs: Programs, progress: Progress) -> Path:
     """The folder of the store with those of NVIDIA's registry alone, as `images_dirs` for all."""
-    return _images_dir("images-simulated", nvidia.images(programs), progress)
+    return images_dir("images-simulated", nvidia.images(programs), progress)
 
 
-def _images_dir(name: str, images: Sequence[Image], progress: Progress) -> Path:
-    key = digest(*(part for image in images for part in _identity(image)), SOURCE)
+def images_dir(name: str, images: Sequence[Image], progress: Progress) -> Path:
+    """The folder of the store with these images; made if missing. + name: how its name begins"""
+    key = digest(*(part for image in images for part in _identity(image)), *SOURCES)
 
     def make(out: Path) -> None:
         progress(f"images: writing {len(images)}")
@@ -101,7 +103,7 @@ def _images_dir(name: str, images: Sequence[Image], progress: Progress) -> Path:
     return stored(f"{name}-{key}", make)
 
 
-SOURCE = Path(__file__).parent / "images.py"
+SOURCES = tuple(Path(__file__).parent / name for name in ("images.py", "libraries.py"))
 
 
 def _identity(image: Image) -> list[str | bytes | Path]:
@@ -112,7 +114,8 @@ def _identity(image: Image) -> list[str | bytes | Path]:
         in_store = isinstance(source, Path) and source.is_relative_to(store)
         files += [path, str(source) if in_store else source]
     metadata = (image.name, image.entrypoint, image.origin, image.env, image.user, image.workdir)
-    return [repr((*metadata, image.libs)), *files]
+    added = (image.command, sorted(image.modes.items()))
+    return [repr((*metadata, image.libs, *added)), *files]
 
 
 def _control_plane(programs: Programs, version: str, kube: Path, origin: str) -> list[Image]:

@@ -81,7 +81,7 @@ def _volumes(programs: Programs) -> list[Image]:
         # of the provisioner's helper pods, which make and remove a volume's folder
         Image(
             f"docker.io/library/busybox:{busybox}",
-            {**shell(programs), **links("date", "mv")},
+            {**shell(programs), **links("base64", "date", "mv")},
             ("sh",),
             "real, Debian's package busybox-static, with links for some of its commands",
         ),

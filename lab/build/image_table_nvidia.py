@@ -7,7 +7,8 @@ from pathlib import Path
 from lab.build import software
 from lab.build.golang import module_version
 from lab.build.image_parts import Programs, built_from, python, shell
-from lab.build.images import SYMLINK, Image, Source
+from lab.build.images import SYMLINK, Image
+from lab.build.libraries import Source
 from lab.gpusim.builds import GO_MODULE, SOURCES
 
 DCGM_EXPORTER = "4.6.1-4.8.4-distroless"

@@ -12,14 +12,13 @@ import io
 import json
 import os
 import posixpath
-import re
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab.build.libraries import Source, libraries
 from lab.state import LabError
 
 SYMLINK = "-> "
@@ -27,10 +26,6 @@ LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
 CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-LIBRARIES = "/usr/lib/x86_64-linux-gnu"
-LOADER = "/usr/lib64/ld-linux-x86-64.so.2"
-# What the libraries need that the container runtime mounts into a GPU container.
-GLIBC = ("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1")
 
 _EPOCH = 1767225600  # 2026-01-01T00:00:00Z: one fixed time in every layer
 _MERGED = ("bin", "sbin", "lib", "lib64")  # links into /usr, as on every current distribution
@@ -43,8 +38,6 @@ _BASE: Mapping[str, Path | bytes | str] = {
     "/tmp/": "",
 }
 
-Source = Path | bytes | str
-
 
 @dataclass(frozen=True)
 class Image:
@@ -54,7 +47,8 @@ class Image:
     to a source file (`Path`), literal content, a symbolic link (`"-> target"`), or, where the path
     ends in "/", an empty folder. `libs`: add the C library and whatever else the programs are
     linked with. `origin` is one of the image's labels: where the content comes from, and whether
-    it is a stand-in or simulated.
+    it is a stand-in or simulated. `command`: arguments of the entrypoint, which a pod's take the
+    place of. `modes`: those of paths that are not as usual.
     """
 
     name: str
@@ -65,6 +59,8 @@ class Image:
     user: str = ""
     workdir: str = ""
     libs: bool = False
+    command: tuple[str, ...] = ()
+    modes: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def registry(self) -> str:
@@ -95,19 +91,22 @@ class Blob:
         return {"mediaType": media_type, "digest": self.digest, "size": self.size}
 
 
+Layers = dict[str, Blob]  # by content
+
+
 def write_images(images: Iterable[Image], v2root: Path) -> dict[str, str]:
     """Write all `images` below `v2root`; image name -> manifest digest.
 
     A layer that several images have in common is written once and linked.
     """
-    layers: dict[tuple[tuple[str, Source], ...], Blob] = {}
+    layers: Layers = {}
     return {image.name: write_image(image, v2root, layers) for image in images}
 
 
 def write_image(
     image: Image,
     v2root: Path,
-    layers: dict[tuple[tuple[str, Source], ...], Blob] | None = None,
+    layers: Layers | None = None,
 ) -> str:
     """Write one image below `v2root` and return its manifest's digest.
 
@@ -119,11 +118,11 @@ def write_image(
     blobs = folder / "blobs"
     blobs.mkdir(parents=True, exist_ok=True)
     content = layer_content(image)
-    content_key = tuple(sorted(content.items()))
+    content_key = repr((sorted(content.items()), sorted(image.modes.items())))
     if content_key in layers:
         layer = _link(layers[content_key], blobs)
     else:
-        layer = layers[content_key] = _write_layer(content, blobs)
+        layer = layers[content_key] = _write_layer(content, image.modes, blobs)
     config = _write_json(config_of(image, layer.digest), blobs)
     manifest = {
         "schemaVersion": 2,
@@ -150,6 +149,8 @@ def config_of(image: Image, diff_id: str) -> dict[str, object]:
     }
     if image.user:
         run["User"] = image.user
+    if image.command:
+        run["Cmd"] = list(image.command)
     return {
         "created": "2026-01-01T00:00:00Z",
         "architecture": "amd64",
@@ -173,76 +174,11 @@ def normal(path: str) -> str:
     return f"/usr/{top}/{remainder}" if top in _MERGED and remainder else path
 
 
-def libraries(sources: Iterable[Source]) -> dict[str, Path]:
-    """The shared libraries that the programs among `sources` need, by their path in an image.
-
-    A program below an unpacked root file system gets the libraries of that root, others get the
-    host's. The C library always comes along: programs that the container runtime brings into a
-    container, such as nvidia-smi, are linked with it. Raises `LabError` when one is missing, or two
-    roots would be mixed.
-    """
-    programs = [source for source in sources if isinstance(source, Path) and is_dynamic(source)]
-    roots = {root_of(program) for program in programs} or {Path("/")}
-    if len(roots) > 1:
-        raise LabError(f"one image cannot have libraries of {len(roots)} systems: {roots}")
-    by_path: dict[str, Path] = {}
-    for root in roots:
-        folders = library_folders(root)
-        for name in GLIBC:
-            by_path[f"{LIBRARIES}/{name}"] = _find_first(folders, name)
-        by_path[LOADER] = _find_first(folders, "ld-linux-x86-64.so.2")
-        for program in programs:
-            for library in linked_with(program, root):
-                by_path[f"{LIBRARIES}/{library.name}"] = library
-    return by_path
-
-
-def is_dynamic(path: Path) -> bool:
-    """Whether a file is an ELF program or library that asks for a dynamic loader or libraries."""
-    with path.open("rb") as stream:
-        if stream.read(4) != b"\x7fELF":
-            return False
-    result = subprocess.run(["readelf", "--dynamic", "--wide", str(path)], capture_output=True)
-    return b"(NEEDED)" in result.stdout
-
-
-def root_of(program: Path) -> Path:
-    """The root file system that a program lies in: the nearest folder above with a C library."""
-    for folder in program.parents:  # /usr has one too where /lib is a link, and is no root
-        if folder.name != "usr" and (folder / "lib/x86_64-linux-gnu/libc.so.6").exists():
-            return folder
-    raise LabError(f"no C library for {program}: the lab's host has to be Debian-like, on amd64")
-
-
-def library_folders(root: Path) -> list[Path]:
-    """Where a Debian root file system keeps its libraries."""
-    return [root / "lib/x86_64-linux-gnu", root / "usr/lib/x86_64-linux-gnu"]
-
-
-def linked_with(program: Path, root: Path) -> list[Path]:
-    """The libraries that the loader of `root` would load for a program."""
-    loader, *_ = [_find_first(library_folders(root), "ld-linux-x86-64.so.2")]
-    search = ":".join(str(folder) for folder in library_folders(root))
-    command = [str(loader), "--library-path", search, "--list", str(program)]
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0 or "not found" in result.stdout:
-        raise LabError(f"{program} lacks libraries:\n{result.stdout}{result.stderr}")
-    paths = re.findall(r"=> (/\S+) \(", result.stdout)
-    return [Path(path) for path in paths]
-
-
-def _find_first(folders: Iterable[Path], name: str) -> Path:
-    for folder in folders:
-        if (folder / name).exists():
-            return folder / name
-    raise LabError(f"there is no library {name}")
-
-
-def _write_layer(content: Mapping[str, Source], blobs: Path) -> Blob:
+def _write_layer(content: Mapping[str, Source], modes: Mapping[str, int], blobs: Path) -> Blob:
     part = blobs / f".part-{os.getpid()}"
     with part.open("wb") as stream, tarfile.open(fileobj=stream, mode="w") as archive:
         for path in sorted({*_folders(content), *content}):
-            _add(archive, path, content.get(path, ""))
+            _add(archive, path, content.get(path, ""), modes.get(path))
     with part.open("rb") as layer_file:
         digest = f"sha256:{hashlib.file_digest(layer_file, 'sha256').hexdigest()}"
     size = part.stat().st_size
@@ -261,11 +197,12 @@ def _folders(content: Mapping[str, Source]) -> set[str]:
     return folders
 
 
-def _add(archive: tarfile.TarFile, path: str, source: Source) -> None:
+def _add(archive: tarfile.TarFile, path: str, source: Source, mode: int | None) -> None:
     entry = tarfile.TarInfo(path.strip("/"))
     entry.mtime = _EPOCH
     if path.endswith("/"):
-        entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if path == "/tmp/" else 0o755
+        usual = 0o1777 if path == "/tmp/" else 0o755
+        entry.type, entry.mode = tarfile.DIRTYPE, usual if mode is None else mode
         archive.addfile(entry)
     elif isinstance(source, str) and source.startswith(SYMLINK):
         entry.type, entry.linkname = tarfile.SYMTYPE, source.removeprefix(SYMLINK)
@@ -276,7 +213,8 @@ def _add(archive: tarfile.TarFile, path: str, source: Source) -> None:
             raise LabError(f"{source}, which is to be {path} in an image, is no file")
         with source.open("rb") as stream:
             entry.size = os.fstat(stream.fileno()).st_size
-            entry.mode = 0o755 if os.access(source, os.X_OK) or "/lib" in path else 0o644
+            usual = 0o755 if os.access(source, os.X_OK) or "/lib" in path else 0o644
+            entry.mode = usual if mode is None else mode
             archive.addfile(entry, stream)
     else:
         data = source.encode() if isinstance(source, str) else source

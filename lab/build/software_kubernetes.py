@@ -72,14 +72,19 @@ def kubernetes(
     + program: the name of each in the store
     + module: folder of its go.mod
     """
-    major, minor, _ = version.removeprefix("v").split(".")
-    stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     packages = {name: f"{KUBERNETES}/cmd/{name}" for name in PROGRAMS if name != "kube"}
     packages["kube"] = "./kube"
     return go_recipe(
         recipe,
         {program(name): package for name, package in packages.items()},
-        variables={f"k8s.io/component-base/version.{key}": text for key, text in stamp.items()},
+        variables=version_variables(version),
         module=module,
         seconds=seconds,
     )
+
+
+def version_variables(version: str) -> dict[str, str]:
+    """What Kubernetes' own build sets at link time, by variable. + version: with its v"""
+    major, minor, _ = version.removeprefix("v").split(".")
+    stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    return {f"k8s.io/component-base/version.{key}": text for key, text in stamp.items()}

@@ -7,24 +7,14 @@ import json
 import shutil
 import subprocess
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lab.build.images import (
-    GLIBC,
-    LAYER_TYPE,
-    LOADER,
-    Image,
-    Source,
-    is_dynamic,
-    libraries,
-    normal,
-    root_of,
-    write_image,
-    write_images,
-)
+from lab.build.images import LAYER_TYPE, Image, normal, write_image, write_images
+from lab.build.libraries import GLIBC, LOADER, Source, is_dynamic, libraries, root_of
 from lab.state import LabError
 
 
@@ -181,3 +171,18 @@ def test_usr_is_no_system_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "lib").symlink_to("usr/lib")
     programs = [tmp_path / "usr/bin/python3", tmp_path / "bin/sh", tmp_path / "opt/x/bin/program"]
     assert {root_of(program) for program in programs} == {tmp_path}
+
+
+def test_arguments_and_unusual_modes_are_in_the_image(tmp_path: Path, program: Path) -> None:
+    usual = _image(program)
+    image = replace(usual, command=("pause",), modes={"/usr/bin/app": 0o4755})
+    for name, variant in (("usual", usual), ("image", image)):
+        write_image(variant, tmp_path / name)
+    manifest = _read(tmp_path / "image", image, "manifests/v1")
+    config = _read(tmp_path / "image", image, f"blobs/{manifest['config']['digest']}")
+    assert config["config"]["Cmd"] == ["pause"]
+    (layer,) = manifest["layers"]
+    blobs = tmp_path / "image/registry.example/team/app/blobs"
+    with tarfile.open(blobs / layer["digest"]) as archive:
+        assert archive.getmember("usr/bin/app").mode == 0o4755
+    assert layer != _read(tmp_path / "usual", usual, "manifests/v1")["layers"][0]

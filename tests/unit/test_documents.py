@@ -20,6 +20,7 @@ from gpuboot.cli import app as gpuboot
 from gpuboot.config.settings import parse_settings
 from lab.cli import app as lab
 from lab.cli import main
+from lab.conformance.cli import app as conformance
 from tests import tools
 from tests.documents import ROOT, Command, commands, pages, settings, split
 from tests.programs_of_others import OTHER_PROGRAMS, check_other, placeholder
@@ -30,6 +31,7 @@ FILTERS = {"grep", "head", "tail", "sort", "wc"}  # behind a pipe, or found by t
 PROGRAMS = MAIN_PROGRAMS | SCRIPTS | {name.split()[0] for name in OTHER_PROGRAMS}
 
 GPUBOOT: Any = typer.main.get_command(gpuboot)
+CONFORMANCE: Any = typer.main.get_command(conformance)
 # program -> its commands, and the one that is meant without any
 TYPERS: dict[str, tuple[Any, str]] = {
     "scripts/lab": (typer.main.get_command(lab), "up"),
@@ -95,6 +97,9 @@ def check_typer(words: list[str], program: str) -> None:
 
 def check_script(words: list[str], script: str) -> None:
     text = (ROOT / script).read_text()
+    if words[:1] == ["--conformance"]:  # the options behind it are those of another program
+        parsed(CONFORMANCE, script, words[1:])
+        words = words[:1]
     for word in words:
         assert f"= {word} ]" in text or f"  {word}) " in text, f"{script} knows no {word}"
 
@@ -178,6 +183,7 @@ def test_the_lab_s_help_names_the_options_of_its_kinds(capsys: pytest.CaptureFix
         "gpuboot query pods NAME -n NAMESPACE",
         "scripts/lab --doker",
         "scripts/test --quick",
+        "scripts/test --conformance --serial",
         "kubectl drain NODE --ignore-daemonset",
         "kubectl drian NODE",
         "cp inventories/examples.py inventories/prod.py",

@@ -14,7 +14,8 @@ FINDER = "found_in("  # its caller imports every module of the packages that it 
 # of gpuboot/, from the ground up: each package imports itself and those before it
 PACKAGE_ORDER = (
     "config", "plan", "templates", "hosts", "telemetry", "cluster", "monitoring", "preflight",
-    "mirror", "verify", "diagnose", "repair", "usage", "query", "docker", "site", "docs", "cli",
+    "mirror", "verify", "conformance", "diagnose", "repair", "usage", "query", "docker", "site",
+    "docs", "cli",
 )  # fmt: skip
 MOST_LINES = 300  # of a file: more is two subjects
 MOST_FUNCTION_LINES = 40  # more does not fit on a screen

@@ -1,0 +1,1 @@
+"""What suites that others wrote say of a cluster."""

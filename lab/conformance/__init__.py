@@ -1,0 +1,1 @@
+"""Kubernetes' conformance suite against a lab: `scripts/test --conformance`."""

@@ -1,0 +1,7 @@
+"""`python -m lab.conformance`: see `scripts/test --conformance`."""
+
+import sys
+
+from lab.conformance.cli import main
+
+sys.exit(main(sys.argv[1:]))
