@@ -57,14 +57,14 @@ def conformance(
     )
     if not result.answer:
         runs.stop(result.output.rstrip() or "pyinfra told nothing")
-    raise typer.Exit(_tell(result, out or _folder()))
+    raise typer.Exit(_report(result, out or _folder()))
 
 
 def _folder() -> Path:
     return Path("reports") / f"conformance-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
-def _tell(result: runs.PyinfraResult, folder: Path) -> int:
+def _report(result: runs.PyinfraResult, folder: Path) -> int:
     """Write the suite's files, print what failed and one line; the exit code."""
     from gpuboot.conformance.results import ResultsError, parse_junit, results_of
     from gpuboot.conformance.runner import from_json

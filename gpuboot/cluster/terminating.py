@@ -27,10 +27,10 @@ def _reason(item: Json) -> str:
         for condition in (item.get("status") or {}).get("conditions") or ()
         if condition.get("status") == "True"
     ]
-    own = [*(item["metadata"].get("finalizers") or ())]
-    own += [name for name in item["spec"].get("finalizers") or () if name != "kubernetes"]
-    if own:
-        messages.append(f"finalizers of its own: {', '.join(own)}")
+    finalizers = [*(item["metadata"].get("finalizers") or ())]
+    finalizers += [name for name in item["spec"].get("finalizers") or () if name != "kubernetes"]
+    if finalizers:
+        messages.append(f"finalizers of its own: {', '.join(finalizers)}")
     return "; ".join(messages) or "its content is being deleted"
 
 

@@ -80,12 +80,12 @@ def _questions(cluster: Cluster, namespace: str) -> Iterable[Callable[[], list[A
         path = f"{_APPS}/namespaces/{namespace}/{plural}"
         return workloads(kind, path, {}) if namespace else []
 
-    refused = {"fieldSelector": "reason=FailedCreate"}
+    refusals_only = {"fieldSelector": "reason=FailedCreate"}
     return (
         exporters,
         partial(of_stack, "StatefulSet", "statefulsets"),
         partial(of_stack, "Deployment", "deployments"),
-        lambda: list(cluster.json("/api/v1/events", refused)["items"]),
+        lambda: list(cluster.json("/api/v1/events", refusals_only)["items"]),
     )
 
 
@@ -107,8 +107,8 @@ def _blocked(source: Source, items: list[Workload], issues: tuple[PodIssue, ...]
     if not items:
         return Blocked(f"there is no {_OWNERS[source]}", _RERUN)
     for item in items:
-        own = tuple(issue for issue in issues if belongs(issue, item))
-        if _lacks(item) and (own or item.refusal):
-            for reason in of_workload(item, ClusterState(pod_issues=own)):
+        item_issues = tuple(issue for issue in issues if belongs(issue, item))
+        if _lacks(item) and (item_issues or item.refusal):
+            for reason in of_workload(item, ClusterState(pod_issues=item_issues)):
                 return Blocked(str(reason), f"{reason.remedy}; then verify again")
     return None

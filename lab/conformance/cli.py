@@ -36,7 +36,7 @@ _Flannel = Annotated[str, typer.Option("--flannel-backend", help="vxlan, host-gw
 _Inside = Annotated[
     bool, typer.Option("--inside", help="From a pod, by `gpuboot conformance`, in one part.")
 ]
-_Keep = Annotated[bool, typer.Option("--keep", help="Leave the lab running.")]
+_KeepLab = Annotated[bool, typer.Option("--keep", help="Leave the lab running.")]
 _Out = Annotated[Path | None, typer.Option(help="Folder for JUnit files and logs.")]
 
 
@@ -49,7 +49,7 @@ def conformance(
     control_planes: _ControlPlanes = 1,
     flannel_backend: _Flannel = "",
     inside: _Inside = False,
-    keep: _Keep = False,
+    keep_lab: _KeepLab = False,
     name: Annotated[str, typer.Option(help="The lab's name.")] = "conformance",
     out: _Out = None,
 ) -> None:
@@ -62,7 +62,7 @@ def conformance(
     folder = folder.resolve()  # the suite has another working folder
     folder.mkdir(parents=True, exist_ok=True)
     say = progress()
-    with _taken_down(name, keep, say):
+    with _taken_down(name, keep_lab, say):
         lab, programs = variants.prepare(name, variant, say)
         started = time.monotonic()
         if inside:
@@ -75,13 +75,13 @@ def conformance(
 
 
 @contextmanager
-def _taken_down(name: str, keep: bool, say: Progress) -> Iterator[None]:
+def _taken_down(name: str, keep_lab: bool, say: Progress) -> Iterator[None]:
     """Take the lab down at the end, also when a signal ends this."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
-        if not keep and name in {lab.name for lab in state.labs()}:
+        if not keep_lab and name in {lab.name for lab in state.labs()}:
             variants.run([sys.executable, "-m", "lab", "down", "--name", name], os.environ, say)
 
 

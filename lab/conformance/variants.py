@@ -99,7 +99,7 @@ def serve_images(lab: Lab, folder: Path) -> None:
     """Add a folder of images to what the lab's mirror serves."""
     part = Part(folder, "v2")
     parts = docroot.parts_of(lab)
-    docroot.install(lab, [*(other for other in parts if other != part), part])
+    docroot.install(lab, [*(entry for entry in parts if entry != part), part])
 
 
 def run(command: Sequence[str], variables: Mapping[str, str], progress: Progress) -> None:

@@ -15,8 +15,8 @@ NAMES = terminating([STUCK, {"metadata": {"name": "ml"}, "spec": {}}])
 def test_what_a_namespace_waits_for_is_in_the_clusters_words() -> None:
     assert list(NAMES) == ["stuck"]
     assert "finalizers remaining: example.com/hold in 1 resource instances" in NAMES["stuck"]
-    own = {"name": "held", "deletionTimestamp": "2026-09-21T13:00:00Z", "finalizers": ["a/b"]}
-    assert terminating([{"metadata": own, "spec": {"finalizers": ["kubernetes"]}}]) == {
+    metadata = {"name": "held", "deletionTimestamp": "2026-09-21T13:00:00Z", "finalizers": ["a/b"]}
+    assert terminating([{"metadata": metadata, "spec": {"finalizers": ["kubernetes"]}}]) == {
         "held": "finalizers of its own: a/b"
     }
 
@@ -32,7 +32,7 @@ def test_drift_does_not_say_that_a_run_puts_it_right() -> None:
     release = Change(subject="Helm release gpu-operator", new="v26.7.0")
     file = Decision(what="file x", why="y")
     step = Step(phase="GPU Operator", name="Deploy gpu-operator", hosts={"cp1": [release]})
-    kept = [
+    decided_steps = [
         Step(phase="Kubernetes", name="Compare the rights of everybody", hosts={"cp1": [file]}),
         Step(phase="Kubernetes", name=OPERATION, hosts={"cp1": decisions(NAMES, ["stuck"])}),
     ]
@@ -41,8 +41,8 @@ def test_drift_does_not_say_that_a_run_puts_it_right() -> None:
         plan = Plan(cluster="lab", hosts=("cp1",), steps=[step], decisions=[*decided])
         return [item.remedy for item in from_plan(plan.to_json()).differences]
 
-    assert remedies(kept[0]) == [REMEDY, DECISION]
-    assert remedies(*kept) == [TERMINATING, DECISION, TERMINATING]
+    assert remedies(decided_steps[0]) == [REMEDY, DECISION]
+    assert remedies(*decided_steps) == [TERMINATING, DECISION, TERMINATING]
 
 
 def test_the_namespaces_of_a_run() -> None:
