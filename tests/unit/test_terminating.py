@@ -32,7 +32,7 @@ def test_drift_does_not_say_that_a_run_puts_it_right() -> None:
     release = Change(subject="Helm release gpu-operator", new="v26.7.0")
     file = Decision(what="file x", why="y")
     step = Step(phase="GPU Operator", name="Deploy gpu-operator", hosts={"cp1": [release]})
-    kept = [
+    decisions_made = [
         Step(phase="Kubernetes", name="Compare the rights of everybody", hosts={"cp1": [file]}),
         Step(phase="Kubernetes", name=OPERATION, hosts={"cp1": decisions(NAMES, ["stuck"])}),
     ]
@@ -41,8 +41,8 @@ def test_drift_does_not_say_that_a_run_puts_it_right() -> None:
         plan = Plan(cluster="lab", hosts=("cp1",), steps=[step], decisions=[*decided])
         return [item.remedy for item in from_plan(plan.to_json()).differences]
 
-    assert remedies(kept[0]) == [REMEDY, DECISION]
-    assert remedies(*kept) == [TERMINATING, DECISION, TERMINATING]
+    assert remedies(decisions_made[0]) == [REMEDY, DECISION]
+    assert remedies(*decisions_made) == [TERMINATING, DECISION, TERMINATING]
 
 
 def test_the_namespaces_of_a_run() -> None:
