@@ -18,12 +18,13 @@ from deploys.facts.framed import Framed
 # Linux allows 131,072 (MAX_ARG_STRLEN). A control plane is asked for 70,000 in one command.
 _LONGEST = 100_000
 _MARK = "##gpuboot-fact##"
-# in memory where there is such a place: releases' values may hold secrets
-_LANE = """\
-lane=$(mktemp -p /run gpuboot.XXXXXX 2>/dev/null || mktemp) || exit 1
-trap 'rm -f "$lane"' EXIT
-{"""
 _JOIN = 'wait; cat "$lane"'
+# in memory where there is such a place: releases' values may hold secrets. Where an API server does
+# not answer one of them, api.sh says so beside it, and no other asks again
+_SILENCE = """\
+lane=$(mktemp -p /run gpuboot.XXXXXX 2>/dev/null || mktemp) || exit 1
+trap 'rm -f "$lane" "$lane.silence"' EXIT
+export GPUBOOT_SILENCE="$lane.silence\""""
 
 
 @dataclass(frozen=True)
@@ -102,9 +103,11 @@ class Batch(Framed[list[Any]]):
                 f"( {reading.fact().bare_command(reading.arguments).strip()}\n)"
                 f"; printf '\\n{_MARK}%s %s\\n' {number} $?"
             )
-        if not host_lane or not of_cluster:
-            return "\n".join([*host_lane, *of_cluster])
-        return "\n".join([_LANE, *of_cluster, '} >"$lane" &', *host_lane, _JOIN])
+        if not of_cluster:
+            return "\n".join(host_lane)
+        if not host_lane:
+            return "\n".join([_SILENCE, *of_cluster])
+        return "\n".join([_SILENCE, "{", *of_cluster, '} >"$lane" &', *host_lane, _JOIN])
 
     @override
     def process(self, output: list[str]) -> list[Any]:

@@ -4,7 +4,8 @@
 status=$(curl -q -sSg --noproxy '*' --connect-timeout 3 --max-time 15 \
   --cacert "$work/certificate-authority" --cert "$work/client-certificate" \
   --key "$work/client-key" -X PATCH -H 'Content-Type: application/merge-patch+json' -d '{}' \
-  -o "$work/answer" -w '%{http_code}' "$server$1?dryRun=All" 2>"$work/said") || refuse "$(cat "$work/said")"
+  -o "$work/answer" -w '%{http_code}' "$server$1?dryRun=All" 2>"$work/said") ||
+  refuse "$(cat "$work/said")"
 put status "$status"
 printf 'answer\t'
 gzip -1c <"$work/answer" | base64 -w 0

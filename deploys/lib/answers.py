@@ -8,6 +8,7 @@ again in one command, up to the next operation that is known to change something
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from pyinfra.context import ctx_host, state
 
 from deploys.facts.batch import Batch, Request, Unanswered, parts
 from deploys.lib.current_host import current_host
+from gpuboot.cluster.api import ClusterError
 from gpuboot.cluster.drain_rehearsal import PlannedDrain
 
 T = TypeVar("T")
@@ -30,6 +32,7 @@ T = TypeVar("T")
 AnswerSource = Callable[[Sequence[tuple[Host, Request]]], list[Any]]
 
 _MAX_AT_ONCE = 32
+_CURL = re.compile(r"curl: \(\d+\)")
 # seconds that answers hold while nothing has changed: a person may think about a plan for longer
 _FRESH_S = 60.0
 
@@ -234,6 +237,8 @@ def _cached_answer(target: Host, host_answers: HostAnswers, request: Request) ->
         host_answers.cache.clear()
     if not isinstance(answer := host_answers.answer(request), Unanswered):
         return answer
+    if not state.is_executing and _is_api_silence(request, answer):
+        raise ClusterError(str(answer))  # it was asked a moment ago
     before = host_answers.forgotten, _cluster.forgotten
     answers = fetch_answers(target, _upcoming_requests(target, host_answers, request))
     if isinstance(answers[request], Unanswered):  # asked alone, it says itself what is wrong
@@ -242,6 +247,11 @@ def _cached_answer(target: Host, host_answers: HostAnswers, request: Request) ->
     if before == (host_answers.forgotten, _cluster.forgotten):
         host_answers.add(answers)
     return answers[request]
+
+
+def _is_api_silence(request: Request, answer: Unanswered) -> bool:
+    """Whether a fact has no answer because the API server gave none, as curl tells."""
+    return bool(request.fact.of_cluster and _CURL.search(str(answer)))
 
 
 def _upcoming_requests(target: Host, host_answers: HostAnswers, request: Request) -> list[Request]:

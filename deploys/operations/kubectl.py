@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,6 +26,8 @@ from gpuboot.cluster.release_objects import drifted
 from gpuboot.plan import Change
 
 MANAGER = "gpuboot"  # in whose name manifests are applied
+ENFORCE = "pod-security.kubernetes.io/enforce"
+_RETRIED = "gpuboot.io/retried"
 CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 
 
@@ -144,6 +147,21 @@ def namespace(namespace: str, labels: Mapping[str, str] | None = None) -> Comman
             KUBECTL, "label --overwrite namespace", QuoteString(namespace),
             *[QuoteString(f"{key}={value}") for key, value in missing.items()],
         )  # fmt: skip
+    if ENFORCE in missing and (existing or {}).get(ENFORCE):
+        yield _retried(namespace)
+
+
+def _retried(namespace: str) -> StringCommand:
+    """Has controllers try at once to make pods that were refused: by themselves they may wait.
+
+    They try again at growing distances, up to a quarter of an hour, or when their object changes.
+    """
+    of_namespace = f"{KUBECTL} -n {shlex.quote(namespace)}"
+    return StringCommand(
+        f"owners=$({of_namespace} get daemonsets,replicasets,statefulsets -o name); "
+        f'[ -z "$owners" ] || {{ {of_namespace} annotate --overwrite $owners {_RETRIED}=yes && '
+        f"{of_namespace} annotate $owners {_RETRIED}-; }} || true"
+    )
 
 
 @operation()

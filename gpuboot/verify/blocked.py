@@ -15,12 +15,12 @@ from gpuboot.cluster.stuck import UNCERTAIN_S, belongs, of_workload
 from gpuboot.verify.concurrently import concurrently
 
 Source = Literal["exporter", "prometheus", "alertmanager", "grafana"]
-Json = Mapping[str, Any]
-
 EXPORTER_LABELS = (
     "app=nvidia-dcgm-exporter",  # the GPU Operator's
     "app.kubernetes.io/name=dcgm-exporter",  # the chart's own
 )
+# whose StatefulSets' names prometheus-operator begins so
+_OF_OPERATOR: tuple[Source, ...] = ("prometheus", "alertmanager")
 _APPS = "/apis/apps/v1"
 _RERUN = "run deploys/site.py, which installs it again"
 _OWNERS: Mapping[Source, str] = {
@@ -48,7 +48,7 @@ def read(cluster: Cluster, namespace: str, grafana: str) -> dict[Source, Blocked
     sets, statefulsets, deployments, events = concurrently(_questions(cluster, namespace))
     owners: dict[Source, list[Workload]] = {"exporter": sets}
     if namespace:
-        for source in ("prometheus", "alertmanager"):  # as prometheus-operator calls them
+        for source in _OF_OPERATOR:
             owners[source] = [item for item in statefulsets if item.name.startswith(f"{source}-")]
     if grafana:
         owners["grafana"] = [item for item in deployments if item.name == grafana]
@@ -80,12 +80,12 @@ def _questions(cluster: Cluster, namespace: str) -> Iterable[Callable[[], list[A
         path = f"{_APPS}/namespaces/{namespace}/{plural}"
         return workloads(kind, path, {}) if namespace else []
 
-    refusals_only = {"fieldSelector": "reason=FailedCreate"}
+    query = {"fieldSelector": "reason=FailedCreate"}
     return (
         exporters,
         partial(of_stack, "StatefulSet", "statefulsets"),
         partial(of_stack, "Deployment", "deployments"),
-        lambda: list(cluster.json("/api/v1/events", refusals_only)["items"]),
+        lambda: list(cluster.json("/api/v1/events", query)["items"]),
     )
 
 

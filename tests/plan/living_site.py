@@ -9,7 +9,8 @@ another worker, a bare machine. $PLAN_VIRTUAL: the virtual address that the site
 $PLAN_BEGUN: an earlier run has begun the upgrade of gpu1, and did not end it. $PLAN_SECOND: there
 is a second worker, gpu2, which is as the first. $PLAN_KUBERNETES: the release that it runs, where
 that is not the lock's. $PLAN_BUDGET: how many healthy pods a budget has and needs, and how many it
-counts; it is of a Deployment with a pod on each worker.
+counts; it is of a Deployment with a pod on each worker. $PLAN_SILENT: the API server does not
+answer.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from gpuboot.hosts.repositories import repository
 from gpuboot.site.load import load
 from gpuboot.templates import render
 from tests.noise import framed_lines
-from tests.plan import living_objects, virtual_site
+from tests.plan import living_objects, silent_api, virtual_site
 from tests.plan.living_cluster import LivingCluster
 from tests.plan.living_pods import pods_of_nodes
 
@@ -286,6 +287,7 @@ def _living_host(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]
     machine = answer(noise[_site["_FACT"]]).lines
     responses = {
         **({fails: failure} if fails and name == "@fake/cp1" else {}),
+        **(silent_api.ANSWERS if os.environ.get("PLAN_SILENT") else {}),
         **{key: noise[key] for key in list(noise)[:2]},
         _site["_FACT"]: framed_lines([*machine, *packages]),
         **{key: framed_lines(lines) for key, lines in _site["REHEARSED"].items()},

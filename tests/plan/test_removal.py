@@ -15,12 +15,12 @@ INVENTORY = """
 import json
 from pathlib import Path
 
-from tests.noise import own
+from tests.noise import framed_lines
 from tests.plan.living_site import control_plane, workers
 
 _responses = control_plane[0][0][1]["fake_responses"]
 _lines = json.loads(Path(__file__).with_name("answers.json").read_text())
-control_plane[0][0][1]["fake_responses"] = {"spec.nodeName%3D": own(_lines), **_responses}
+control_plane[0][0][1]["fake_responses"] = {"spec.nodeName%3D": framed_lines(_lines), **_responses}
 """
 
 

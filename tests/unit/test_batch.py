@@ -17,8 +17,11 @@ from deploys.facts.batch import Batch, Request, Unanswered, parts
 from deploys.facts.files import Files, FileState
 from deploys.facts.framed import Framed
 from deploys.facts.kernel import Kernel
+from deploys.facts.kubeadm import Cluster, PodIssues
+from deploys.facts.objects import Managed
 from deploys.facts.text import OneLine
 from gpuboot.hosts.fact_output import answer
+from tests.cluster_answers import served
 
 
 class EchoFact(OneLine):
@@ -175,3 +178,20 @@ def test_the_longest_batch_fits_into_the_one_argument_that_a_shell_gets() -> Non
         result = subprocess.run(["sh", "-c", command], capture_output=True, check=True)
         answered += result.stdout.count(b"it's")
     assert answered == 250
+
+
+def test_an_api_server_that_does_not_answer_is_asked_once(tmp_path: Path) -> None:
+    with served(tmp_path, {}) as host:
+        pass
+    kubeconfig = str(host.kubeconfig)
+    facts = (
+        request(Cluster, kubeconfig=kubeconfig),
+        request(PodIssues, kubeconfig=kubeconfig),
+        request(Managed, kubeconfig=kubeconfig),
+    )
+    batch = Batch()
+    result = host.run(str(batch.command(facts)))
+    cluster, _, managed = batch.process(result.stdout.splitlines())
+    assert cluster.error == managed.error
+    assert "curl: (7)" in cluster.error
+    assert host.log.read_text().count("/urls") == 1
