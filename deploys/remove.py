@@ -18,11 +18,12 @@ from deploys.lib.connections import reach
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.remote import RemoteError, read_fact
 from deploys.operations import removal as operations
-from deploys.operations.kubeadm import SOCKET, reset_commands
+from deploys.operations.kubeadm import reset_commands
 from deploys.run import kinds
 from deploys.run.context import begin, read_leader
 from gpuboot.cluster import removal
 from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.config.problems import Problem, render
 from gpuboot.monitoring.charts import remade_claims
 

@@ -18,13 +18,12 @@ from deploys.lib.remote import read_fact
 from deploys.operations import restore as operations
 from deploys.operations import restored_volumes
 from deploys.operations import rollout as waits
-from deploys.operations.kubeadm import SOCKET
 from deploys.phases.rollout import rollout
 from deploys.run import report
 from deploys.run.context import begin, cluster_leader, current
 from deploys.verify import verify
 from gpuboot.cluster import restore
-from gpuboot.cluster.kubeadm import configuration
+from gpuboot.cluster.kubeadm import SOCKET, configuration
 from gpuboot.config.problems import Problem, render
 
 settings, lock, _ = begin()

@@ -12,7 +12,7 @@ from deploys.facts.kubeadm import Cluster
 from deploys.lib import remote
 from deploys.lib.kubectl import ADMIN_CONF
 from gpuboot.cluster.cluster_state import ClusterState
-from gpuboot.cluster.kubeadm import CRI_SOCKET
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.cluster.readiness import Progress
 from gpuboot.cluster.stuck_api_server import of_control_plane
 
@@ -28,8 +28,7 @@ def explained(look: Progress, lacks: list[tuple[str, str]], leader: Host) -> Pro
 
 def lacks(target: Host) -> list[tuple[str, str]]:
     """What keeps the API server of a control-plane host from running: part and reason."""
-    socket = CRI_SOCKET.removeprefix("unix://")
-    return remote.read_fact(target, ApiServerLacks, socket=socket)
+    return remote.read_fact(target, ApiServerLacks, socket=SOCKET)
 
 
 def looked(leader: Host, look: Callable[[ClusterState], Progress]) -> Progress:

@@ -15,17 +15,16 @@ from deploys.lib.commands import failure, report_failure
 from deploys.lib.connections import unreachable
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from gpuboot.cluster.etcd_members import Member, parse
-from gpuboot.cluster.kubeadm import CRI_SOCKET
+from gpuboot.cluster.kubeadm import CRICTL
 from gpuboot.cluster.readiness import Progress
 from gpuboot.cluster.stuck import Stuck
 from gpuboot.cluster.stuck_api_server import of_control_plane
 
 _ETCD_S = 120
 _PKI = "/etc/kubernetes/pki/etcd"
-_CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
 # By the container, not by kubectl exec: the API server may be away just then.
 _ETCDCTL = (
-    f'{_CRICTL} exec "$({_CRICTL} ps -q --state running --name "^etcd$" | head -n 1)" etcdctl'
+    f'{CRICTL} exec "$({CRICTL} ps -q --state running --name "^etcd$" | head -n 1)" etcdctl'
     " --endpoints=https://127.0.0.1:2379 --command-timeout=15s"
     f" --cacert={_PKI}/ca.crt --cert={_PKI}/server.crt --key={_PKI}/server.key"
 )

@@ -22,8 +22,8 @@ from deploys.lib.connections import reach, unreachable
 from deploys.lib.current_host import current_host
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.privilege import prepare_askpass
-from deploys.operations.kubeadm import SOCKET
 from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.redaction import known_secrets, masker

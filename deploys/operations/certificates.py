@@ -16,12 +16,11 @@ from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.operation import operation
 from deploys.operations import etcd_backup, files
-from deploys.operations.kubeadm import SOCKET
 from deploys.operations.kubeadm_changes import CONTROL_PLANE
 from gpuboot.cluster import certificates
 from gpuboot.cluster.certificates import Certificate
 from gpuboot.cluster.cluster_state import KubeadmState
-from gpuboot.cluster.kubeadm import CRI_SOCKET
+from gpuboot.cluster.kubeadm import CRI_SOCKET, SOCKET
 from gpuboot.plan import Change
 
 # processes read their certificates when they start; an API server and its clients after etcd

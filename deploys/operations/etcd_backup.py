@@ -19,9 +19,9 @@ from deploys.lib.answers import foresee, read
 from deploys.lib.commands import Commands, failure, shell_failure, warn
 from deploys.lib.operation import operation
 from deploys.operations import files, units
-from deploys.operations.kubeadm import SOCKET
 from gpuboot.cluster import backup_copy
 from gpuboot.cluster.backup import PROGRAM, TIMER, TRACES, TRACES_OF_COPIES, of_cluster
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.plan import Change
 
 _REMEDY = (

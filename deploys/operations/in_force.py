@@ -17,8 +17,8 @@ from deploys.lib.answers import read
 from deploys.lib.commands import Commands
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
-from deploys.operations.kubeadm import SOCKET
 from gpuboot.cluster import kubelet_in_force, terminating
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.hosts.boot import ConfigLine
 from gpuboot.plan import Decision
 from gpuboot.verify.alert_path import parse_silences

@@ -21,7 +21,6 @@ from deploys.operations import api_endpoint, kernel, units, virtual_address
 from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm_steps import (
     CLEAN_NETWORK,
-    CRICTL,
     RESET,
     begin,
     cni_first,
@@ -33,12 +32,11 @@ from deploys.operations.kubeadm_steps import (
 )
 from gpuboot.cluster.backup import METRICS_FOLDER
 from gpuboot.cluster.cluster_state import KubeadmState, Step, stage
-from gpuboot.cluster.kubeadm import CRI_SOCKET
+from gpuboot.cluster.kubeadm import CRICTL, SOCKET
 from gpuboot.cluster.manifests import DIGEST
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.plan import Change, Effect
 
-SOCKET = CRI_SOCKET.removeprefix("unix://")
 KUBELET = "kubelet.service"
 CONFIG = "/etc/gpuboot/kubeadm.yaml"
 _CTR_PULL = f"ctr -a {SOCKET} -n k8s.io images pull --hosts-dir /etc/containerd/certs.d"

@@ -17,8 +17,9 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
 from deploys.operations import etcd_backup
-from deploys.operations.kubeadm import CONFIG, KUBELET_FILE, SOCKET, note, note_kubelet
+from deploys.operations.kubeadm import CONFIG, KUBELET_FILE, note, note_kubelet
 from gpuboot.cluster.cluster_state import ClusterState, KubeadmState, immutable_changes
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.cluster.kubelet_in_force import FLAGS_FILE, stray_flags, without_stray_flags
 from gpuboot.cluster.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect

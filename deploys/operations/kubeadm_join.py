@@ -27,7 +27,7 @@ from deploys.lib.join_credentials import bootstrap_token, uploaded_certificates
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
-from deploys.operations.kubeadm import SOCKET, note_kubelet
+from deploys.operations.kubeadm import note_kubelet
 from deploys.operations.kubeadm_steps import (
     begin,
     cni_first,
@@ -40,6 +40,7 @@ from deploys.operations.kubeadm_steps import (
 )
 from gpuboot.cluster.cluster_state import belongs_elsewhere, stage
 from gpuboot.cluster.etcd_members import join_refused
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.cluster.readiness import Progress
 from gpuboot.config.inventory import Node
 from gpuboot.hosts.remains import RESET_BY_HAND

@@ -16,10 +16,9 @@ from deploys.lib.commands import Commands, fail, shell_failure, warn
 from deploys.operations import files
 from gpuboot.cluster.cluster_state import KubeadmState, Step
 from gpuboot.cluster.flannel import CNI_CONFIG, CNI_FILE
-from gpuboot.cluster.kubeadm import CRI_SOCKET
+from gpuboot.cluster.kubeadm import CRI_SOCKET, CRICTL
 from gpuboot.hosts.remains import TAKEN_OUT
 
-CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
 # etcd's data go where etcd is kubeadm's own: by itself `kubeadm reset` empties /var/lib/etcd of any
 # host, of a worker with somebody's etcd as well (kubernetes/kubernetes#133437). A restore that was
 # killed has its manifest.

@@ -31,7 +31,7 @@ from deploys.lib.package_downloads import ready
 from deploys.lib.waiting import wait_until
 from deploys.operations import etcd_backup
 from deploys.operations import packages as package_operations
-from deploys.operations.kubeadm import SOCKET, note, note_kubelet
+from deploys.operations.kubeadm import note, note_kubelet
 from deploys.operations.kubeadm_changes import (
     CONTROL_PLANE,
     ignored,
@@ -39,6 +39,7 @@ from deploys.operations.kubeadm_changes import (
 from deploys.operations.kubeadm_steps import marker
 from gpuboot.cluster import version_skew
 from gpuboot.cluster.cluster_state import ClusterState, KubeadmState
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.cluster.readiness import Progress
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.plan import Change

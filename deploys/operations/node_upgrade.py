@@ -29,7 +29,6 @@ from deploys.lib.package_downloads import ready
 from deploys.lib.remote import RemoteError
 from deploys.lib.turns import turn_of
 from deploys.operations import containerd, driver, kubelet_upgrade, units
-from deploys.operations.kubeadm import SOCKET
 from deploys.operations.kubeadm_changes import clock, wait_until_ready
 from deploys.operations.kubeadm_upgrade import too_early
 from deploys.operations.kubelet_upgrade import KubeletPart
@@ -37,6 +36,7 @@ from deploys.operations.node_parts import Parts, difference, installed, missing
 from deploys.operations.node_upgrade_costs import record
 from gpuboot.cluster import node_upgrade as rules
 from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.hosts.platforms import PackageManager
 
 _STEP = "node-upgrade"

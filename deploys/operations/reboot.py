@@ -21,7 +21,7 @@ from deploys.lib import privilege
 from deploys.lib.commands import failure
 from deploys.lib.shell import run_command
 from deploys.lib.spans import waiting
-from deploys.operations.kubeadm_steps import CRICTL
+from gpuboot.cluster.kubeadm import CRICTL
 from gpuboot.hosts import reboots
 
 POLL_S = 1.0

@@ -21,9 +21,10 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError
 from deploys.operations import etcd_backup
-from deploys.operations.kubeadm import SOCKET, reset_commands
+from deploys.operations.kubeadm import reset_commands
 from gpuboot.cluster import etcd_members, removal
 from gpuboot.cluster.drain import NodePods as Leaving
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.plan import Change, Effect
 
 

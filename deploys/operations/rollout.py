@@ -19,8 +19,8 @@ from deploys.lib.crash_loops import CrashLoops, remedy
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import remedy_of, unfinished, wait_until
-from deploys.operations.kubeadm import SOCKET
 from gpuboot.cluster import readiness
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.cluster.readiness import Part, Progress, all_of
 from gpuboot.plan import Change
 

@@ -16,8 +16,8 @@ from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import etcd_backup
-from deploys.operations.kubeadm import SOCKET
 from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.cluster.readiness import Progress
 from gpuboot.cluster.static_pods import FOLDER, changed, is_running, overrides
 from gpuboot.plan import Change, Effect

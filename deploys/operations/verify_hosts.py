@@ -20,7 +20,7 @@ from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 from deploys.facts.outside_name import OutsideName
 from deploys.lib import answers
-from deploys.operations.kubeadm import SOCKET
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import DriverLock, Lock

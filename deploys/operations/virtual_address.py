@@ -21,7 +21,7 @@ from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import files, units
 from deploys.operations import packages as package_operations
-from gpuboot.cluster.kubeadm import API_PORT, CRI_SOCKET
+from gpuboot.cluster.kubeadm import API_PORT, SOCKET
 from gpuboot.cluster.readiness import Progress
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.plan import Change, Effect
@@ -31,7 +31,6 @@ UNIT = "keepalived.service"
 UNIT_FILE = f"/etc/systemd/system/{UNIT}.d/gpuboot.conf"
 _PACKAGES = {"keepalived": ""}  # the distribution's
 _CHECK = "keepalived --config-test --use-file"
-_SOCKET = CRI_SOCKET.removeprefix("unix://")
 _ANSWERS_S = 60
 _HELD_S = 30
 # a configuration that is not ours stays
@@ -94,7 +93,7 @@ def absent() -> Commands:
 @operation()
 def answers(address: str) -> Commands:
     """Wait until an API server answers at the virtual address, on a host that is about to join."""
-    state = read(Kubeadm, socket=_SOCKET)
+    state = read(Kubeadm, socket=SOCKET)
     if "kubelet.conf" in state.files and not state.started:
         host.noop("this host is a node of the cluster")
         return

@@ -12,12 +12,12 @@ from deploys.facts.kubeadm import Cluster, Kubeadm, RequestedDeprecatedApis
 from deploys.facts.kubectl import SecretDigests
 from deploys.lib import answers
 from deploys.lib.kubectl import ADMIN_CONF
-from deploys.operations.kubeadm import SOCKET
 from deploys.phases.dcgm_exporter import NAMESPACE
 from deploys.run.context import Run
 from gpuboot.cluster import deprecated_apis, version_skew
 from gpuboot.cluster.cluster_state import ClusterState, stage
 from gpuboot.cluster.endpoint import growth_refused
+from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.config.problems import Problem
 from gpuboot.preflight import existing_cluster as cluster
 

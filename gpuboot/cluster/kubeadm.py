@@ -16,7 +16,9 @@ from gpuboot.config.settings import Cluster, Settings
 from gpuboot.config.versions import Lock
 from gpuboot.templates import render
 
-CRI_SOCKET = "unix:///run/containerd/containerd.sock"
+SOCKET = "/run/containerd/containerd.sock"
+CRI_SOCKET = f"unix://{SOCKET}"
+CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
 API_PORT = 6443
 
 
