@@ -13,13 +13,13 @@ import gevent
 from pyinfra import logger
 from pyinfra.context import host, inventory
 
-from deploys.lib import ending, gate, node_sharing
+from deploys.lib import ending, gate, node_sharing, run_record
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.operation import operation
+from deploys.lib.report_folder import folder as report_folder
 from deploys.operations import verify_deep
 from deploys.operations.verify_hosts import Discovery, Site, read_host, read_site, say
-from deploys.run import report as run_report
 from gpuboot.cluster import node_upgrade
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.inventory import Node
@@ -104,7 +104,7 @@ def verify(
                 scope.test_alert,
             )
             if settings.verify.level == "deep":
-                folder = run_report.folder(settings)
+                folder = report_folder(settings)
                 result = verify_deep.with_deep_tests(
                     clients, result, settings, nodes, folder, scope.resume
                 )
@@ -197,7 +197,7 @@ def publish(
     + seconds: duration of it all; read_s: of reading the hosts
     + scope: nodes that it was limited to
     """
-    failed = run_report.failures()
+    failed = run_record.failures()
     by_node = {node.name: failed[node.host] for node in nodes if node.host in failed}
     report = build(
         settings.cluster.name,
@@ -216,10 +216,10 @@ def publish(
     )
     show(report)
     with ending.writing(Path(settings.verify.reports)):
-        folder = run_report.folder(settings)
+        folder = report_folder(settings)
         write(report, folder, _note_history(report, settings))
         print(f"report: {folder}/verify.html", file=sys.stderr, flush=True)
-    run_report.proved(host, report.durations)
+    run_record.proved(host, report.durations)
     return report
 
 

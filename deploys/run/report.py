@@ -21,9 +21,9 @@ from typing import Any
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
-from deploys.lib import changes, ending, spans
+from deploys.lib import changes, ending, run_record, spans
+from deploys.lib.report_folder import folder
 from deploys.run import compare, time_notes
-from deploys.run.folder import folder as folder
 from deploys.run.messages import message
 from deploys.run.plan import title
 from deploys.run.time_notes import Operation
@@ -54,31 +54,15 @@ def watch(state: State, settings: Settings) -> None:
     global _recorder
     if compare.collecting() or (_recorder is not None and _recorder.state is state):
         return
-    _recorder = Recorder(state, settings)
+    run_record.record = _recorder = Recorder(state, settings)
     state.add_callback_handler(_recorder)  # type: ignore[no-untyped-call]
     atexit.register(_recorder.close)
-
-
-def proved(host: Host, parts: Mapping[str, float]) -> None:
-    """The operation that runs on this host has shown its own report: nobody need tell it again.
-
-    + parts: of the proof, with their seconds
-    """
-    if _recorder is not None and host.executing_op_hash:
-        _recorder.proof, _recorder.proof_parts = host.executing_op_hash, parts
 
 
 def close() -> None:
     """As `Recorder.close`, of this run's."""
     if _recorder is not None:
         _recorder.close()
-
-
-def failures() -> dict[str, Failure]:
-    """Inventory name of each host that has failed in this run -> what failed there first."""
-    if _recorder is None:
-        return {}
-    return {name: errors[0] for name in _recorder.failed if (errors := _recorder.errors(name))}
 
 
 @dataclass
@@ -235,6 +219,14 @@ class Recorder(BaseStateCallback):
             },
             "versions": self.versions,
         }
+
+    def proved(self, operation: str, parts: Mapping[str, float]) -> None:
+        """As `deploys.lib.run_record.Record` has it."""
+        self.proof, self.proof_parts = operation, parts
+
+    def failures(self) -> dict[str, Failure]:
+        """As `deploys.lib.run_record.Record` has it."""
+        return {name: errors[0] for name in self.failed if (errors := self.errors(name))}
 
     def errors(self, host: str) -> list[Failure]:
         """What failed on a host, in order; a lost connection comes first."""

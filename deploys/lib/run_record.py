@@ -1,0 +1,41 @@
+"""What an operation says to the record of its run, and asks of it; nothing where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from pyinfra.api.host import Host
+
+from gpuboot.verify.report.run_failures import Failure
+
+
+class Record(Protocol):
+    """The record of a run (`deploys.run.report.Recorder`)."""
+
+    def proved(self, operation: str, parts: Mapping[str, float]) -> None:
+        """Note that an operation has shown its own report.
+
+        + operation: its hash
+        + parts: of the proof, with their seconds
+        """
+
+    def failures(self) -> dict[str, Failure]:
+        """Inventory name of each host that has failed -> what failed there first."""
+
+
+record: Record | None = None  # of this run
+
+
+def proved(host: Host, parts: Mapping[str, float]) -> None:
+    """The operation that runs on this host has shown its own report: nobody need tell it again.
+
+    + parts: of the proof, with their seconds
+    """
+    if record is not None and host.executing_op_hash:
+        record.proved(host.executing_op_hash, parts)
+
+
+def failures() -> dict[str, Failure]:
+    """Inventory name of each host that has failed in this run -> what failed there first."""
+    return {} if record is None else record.failures()
