@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,8 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from gpuboot.hosts.fact_output import Fields
+
+_LARGEST = 262144  # bytes of a file that are read
 
 
 @dataclass(frozen=True)
@@ -75,3 +78,27 @@ class Folder(Framed[tuple[str, ...]]):
     @override
     def process(self, output: list[str]) -> tuple[str, ...]:
         return tuple(output)
+
+
+class FileTexts(Framed[dict[str, str]]):
+    """Texts of those of some files that exist; not for files that hold secrets."""
+
+    of_plan = True
+
+    default = dict
+
+    @override
+    def command(self, paths: Iterable[str]) -> str:
+        names = " ".join(shlex.quote(path) for path in paths)
+        return (
+            f'for f in {names}; do if test -f "$f"; then '
+            f'echo "$f $(head -c {_LARGEST} "$f" | base64 -w 0)"; fi; done'
+        )
+
+    @override
+    def process(self, output: list[str]) -> dict[str, str]:
+        texts = {}
+        for line in output:
+            path, _, text = line.rpartition(" ")
+            texts[path] = b64decode(text).decode(errors="replace")
+        return texts

@@ -9,9 +9,11 @@ from typing import Any, ClassVar, TypeVar
 
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
+from typing_extensions import override
 
 from deploys.lib.shell import warn_of_noise
 from gpuboot.hosts.fact_output import FactOutputError, answer, framed
+from gpuboot.plan.model import HIDDEN
 
 T = TypeVar("T")
 
@@ -62,6 +64,16 @@ class Framed(FactBase[T]):
     def value(self, lines: list[str]) -> T:
         """What the command's own lines say. Raises `FactProcessError`."""
         return _value(self, inspect.unwrap(type(self).process), lines)
+
+
+class HiddenInput(list[str]):
+    """Standard input of a fact. With -v pyinfra logs the arguments of facts, this one as well."""
+
+    @override
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    __str__ = __repr__
 
 
 def _in_frame(command: Callable[..., str]) -> Callable[..., str]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from gzip import decompress
 from typing import Any
 
 from typing_extensions import override
@@ -13,6 +16,7 @@ from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
 from gpuboot.cluster.helm import Release, parse_released, parse_releases, release_path
 from gpuboot.cluster.managed_objects import Key
+from gpuboot.hosts.fact_output import Fields
 
 
 class HelmVersion(OneLine):
@@ -107,3 +111,56 @@ class FileDigest(OneLine):
     @override
     def command(self, path: str) -> str:
         return f"! test -e {shlex.quote(path)} || sha256sum {shlex.quote(path)} | cut -c 1-64"
+
+
+@dataclass(frozen=True)
+class Manifests:
+    """What a release has deployed and what it would deploy, as YAML; Secrets are left out.
+
+    + error: why that cannot be rendered; "" when it can, or when the chart is not on the host
+    """
+
+    old: str = ""
+    new: str = ""
+    error: str = ""
+
+
+# drops the documents of a YAML stream that are Secrets
+_NO_SECRETS = (
+    'awk \'function flush() { if (text != "" && !secret) printf "%s", text; '
+    'text = ""; secret = 0 } /^---/ { flush() } /^kind: *"?Secret"?/ { secret = 1 } '
+    '{ text = text $0 "\\n" } END { flush() }\''
+)
+
+
+class HelmManifests(Framed[Manifests]):
+    """A release's manifest and the one that other values would make of it. Values by `_stdin`,
+    as `HiddenInput`.
+
+    One that cannot be rendered is "": it is shown, not relied on.
+    """
+
+    of_plan = True
+
+    default = Manifests
+
+    @override
+    def command(self, helm: str, release: str, namespace: str, archive: str) -> str:
+        """`helm`: the command with its kubeconfig; `archive`: path of the chart."""
+        name, space = shlex.quote(release), shlex.quote(namespace)
+        pack = f"{_NO_SECRETS} | gzip -c | base64 -w 0"
+        return (
+            f"if test -f {shlex.quote(archive)}; then said=$(mktemp); "
+            f'echo "old $({helm} get manifest {name} -n {space} 2>/dev/null | {pack})"; '
+            f'echo "new $({helm} template {name} {shlex.quote(archive)} -n {space} --is-upgrade '
+            f'--no-hooks --dry-run=server --values - 2>"$said" | {pack})"; '
+            'echo "error $(tr "\\n" " " <"$said" | cut -c 1-400 | base64 -w 0)"; rm -f "$said"; fi'
+        )
+
+    @override
+    def process(self, output: list[str]) -> Manifests:
+        values = Fields(output, separator=" ", last=None)
+        error = b64decode(values.first("error")).decode(errors="replace").strip()
+        error = error[max(error.find("Error: "), 0) :]  # warnings come before it
+        old, new = (decompress(b64decode(values.first(key))).decode() for key in ("old", "new"))
+        return Manifests(old, new, "" if new else error)

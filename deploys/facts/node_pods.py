@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import shlex
+from base64 import b64decode
 from collections.abc import Sequence
 
 from typing_extensions import override
 
 from deploys.facts import api
 from deploys.facts.framed import Framed
-from gpuboot.cluster import drain
+from deploys.lib.kubectl import ADMIN_CONF
+from gpuboot.cluster import drain, gpu_pods
 from gpuboot.hosts.fact_output import Fields
 
 
@@ -42,3 +46,31 @@ class PodsOfNodes(Framed[dict[str, drain.NodePods]]):
     @override
     def process(self, output: list[str]) -> dict[str, drain.NodePods]:
         return drain.parse_pods(output, Fields(output).all("node"))
+
+
+class GpuPods(Framed[tuple[str, ...] | None]):
+    """Pods of a node that hold GPUs, as namespace/name; None: no answer.
+
+    Read it on the leader.
+    """
+
+    of_cluster = True
+
+    @staticmethod
+    @override
+    def default() -> tuple[str, ...] | None:
+        return None
+
+    @override
+    def command(self, node: str) -> str:
+        return (
+            f"if [ -r {ADMIN_CONF} ] && command -v kubectl >/dev/null; then "
+            f"kubectl --kubeconfig {ADMIN_CONF} get pods -A --request-timeout=20s "
+            f"--field-selector spec.nodeName={shlex.quote(node)} "
+            "-o json 2>/dev/null | base64 -w 0; echo; fi"
+        )
+
+    @override
+    def process(self, output: list[str]) -> tuple[str, ...] | None:
+        text = b64decode("".join(output)).decode()
+        return tuple(gpu_pods.holding(json.loads(text)["items"])) if text.strip() else None

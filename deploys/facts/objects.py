@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing_extensions import override
 
 from deploys.facts import api
 from deploys.facts.framed import Framed
-from deploys.lib.kubectl import apply_as
+from deploys.lib.kubectl import ADMIN_CONF, apply_as
 from gpuboot.cluster import kubeadm_objects, volumes
 from gpuboot.cluster.kubeadm_objects import KubeadmObjects
 from gpuboot.cluster.managed_objects import (
@@ -53,7 +54,7 @@ class Managed(Framed[ManagedObjects]):
 class Applied(Framed[list[dict[str, Any]]]):
     """What the API server would make of objects that are applied; it keeps nothing of it.
 
-    Objects as one document by `_stdin`, as `deploys.facts.details.HiddenInput`. Nothing where it
+    Objects as one document by `_stdin`, as `deploys.facts.framed.HiddenInput`. Nothing where it
     refuses one of them.
     """
 
@@ -163,3 +164,40 @@ class Present(Framed[ManagedObjects]):
     @override
     def process(self, output: list[str]) -> ManagedObjects:
         return parse_present(output)
+
+
+class LiveObjects(Framed[list[dict[str, Any]]]):
+    """Objects of the cluster as they are now; those that do not exist are missing.
+
+    Nothing as well where the API server does not answer: they are shown, not relied on.
+    """
+
+    of_plan = True
+
+    default = list
+
+    @override
+    def command(self, references: Sequence[tuple[str, str, str, str]]) -> str:
+        """`references`: API version, kind, namespace ("" for none) and name of each."""
+        items = [
+            {
+                "apiVersion": version,
+                "kind": kind,
+                "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+            }
+            for version, kind, namespace, name in references
+            if kind != "Secret"
+        ]
+        manifest = shlex.quote(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        return (
+            f"if [ -r {ADMIN_CONF} ] && command -v kubectl >/dev/null; then printf %s {manifest} | "
+            f"kubectl --kubeconfig {ADMIN_CONF} get -f - --ignore-not-found --request-timeout=20s "
+            "-o json 2>/dev/null | base64 -w 0; echo; fi"
+        )
+
+    @override
+    def process(self, output: list[str]) -> list[dict[str, Any]]:
+        text = b64decode("".join(output)).decode()
+        document = json.loads(text) if text.strip() else {}
+        items = document.get("items", [document] if document else [])
+        return [item for item in items if item.get("kind") != "Secret"]

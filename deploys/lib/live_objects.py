@@ -7,7 +7,7 @@ from typing import Any
 
 from pyinfra.context import host
 
-from deploys.facts.details import LiveObjects
+from deploys.facts.objects import LiveObjects
 from deploys.lib import changes
 from deploys.lib.answers import read
 from gpuboot.plan import Change, Item

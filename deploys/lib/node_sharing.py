@@ -15,8 +15,8 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import host as current_host
 
-from deploys.facts.details import GpuPods
 from deploys.facts.kubeadm import Cluster, PodIssues
+from deploys.facts.node_pods import GpuPods
 from deploys.lib import answers, node_service, planned_drains
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL

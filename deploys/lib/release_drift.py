@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 
-from deploys.facts.details import HiddenInput
+from deploys.facts.framed import HiddenInput
 from deploys.facts.objects import Applied
 from deploys.lib import changes
 from deploys.lib.answers import read

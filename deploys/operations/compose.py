@@ -9,7 +9,7 @@ from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.context import host
 
 from deploys.facts.compose import Compose, ComposeState
-from deploys.facts.details import FileTexts
+from deploys.facts.files import FileTexts
 from deploys.lib import changes
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, fail

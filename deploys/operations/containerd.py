@@ -8,7 +8,7 @@ from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 
 from deploys.facts.containerd import Cdi, Containerd, ContainerdState
-from deploys.facts.details import FileTexts
+from deploys.facts.files import FileTexts
 from deploys.lib import changes
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, fail, inform, shell_message, warn

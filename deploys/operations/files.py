@@ -10,8 +10,7 @@ from pydantic import SecretStr
 from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
 from pyinfra.context import host
 
-from deploys.facts.details import FileTexts
-from deploys.facts.files import Files, FileState
+from deploys.facts.files import Files, FileState, FileTexts
 from deploys.lib import changes
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands

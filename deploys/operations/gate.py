@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 
-from deploys.facts.details import GpuPods
 from deploys.facts.files import Files
 from deploys.facts.kubeadm import Cluster
+from deploys.facts.node_pods import GpuPods
 from deploys.facts.units import Units
 from deploys.lib import changes
 from deploys.lib.answers import foresee, read

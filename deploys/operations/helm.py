@@ -11,8 +11,8 @@ from pydantic import SecretStr
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.context import host
 
-from deploys.facts.details import HelmManifests, HiddenInput
-from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
+from deploys.facts.framed import HiddenInput
+from deploys.facts.helm import FileDigest, HelmManifests, HelmRelease, HelmVersion
 from deploys.facts.objects import Managed
 from deploys.lib import changes
 from deploys.lib.answers import foresee, read

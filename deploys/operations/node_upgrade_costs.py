@@ -7,7 +7,7 @@ from typing import Any
 
 from pyinfra.context import host
 
-from deploys.facts.details import GpuPods
+from deploys.facts.node_pods import GpuPods
 from deploys.lib import changes, planned_drains, planned_packages
 from deploys.lib.commands import executing
 from deploys.lib.remote import read_fact

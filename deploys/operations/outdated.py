@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import SecretStr
 from pyinfra.context import host
 
-from deploys.facts.details import HiddenInput
+from deploys.facts.framed import HiddenInput
 from deploys.facts.served import ServedVersions
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing

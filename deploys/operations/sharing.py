@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.context import host
 
-from deploys.facts.details import GpuPods
 from deploys.facts.kubeadm import Cluster
+from deploys.facts.node_pods import GpuPods
 from deploys.lib import changes, planned_drains
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing

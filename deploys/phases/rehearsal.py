@@ -10,7 +10,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.api.host import Host
 
-from deploys.facts.details import HiddenInput
+from deploys.facts.framed import HiddenInput
 from deploys.facts.rehearsal import AptRehearsal
 from deploys.lib.current_host import current_host
 from deploys.lib.planned_packages import PlannedPackages

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from deploys.facts.details import GpuPods
 from deploys.facts.kubeadm import PodIssues
+from deploys.facts.node_pods import GpuPods
 from deploys.lib import changes, node_sharing, waiting
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.node_sharing import Turn
