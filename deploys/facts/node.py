@@ -6,16 +6,20 @@ from importlib import resources
 
 from typing_extensions import override
 
+from deploys.facts import packages, remains, secure_boot
 from deploys.facts.framed import Framed
 from gpuboot.hosts.node_state import NodeState, parse
 
 _FOLDER = resources.files("deploys.facts")
 # each defines functions that node.sh calls
 _FUNCTIONS = (
-    "boot", "dkms", "folders", "module_loading", "networks", "packet_filter", "proxies", "remains",
-    "repository_keys", "secure_boot", "software", "vendor_stack",
+    "boot", "dkms", "folders", "module_loading", "networks", "packet_filter", "proxies", "software",
+    "vendor_stack",
 )  # fmt: skip
-SCRIPT = "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node"))
+_FUNCTIONS_OF_OTHERS = remains.FUNCTIONS + packages.KEYS + secure_boot.FUNCTION
+SCRIPT = _FUNCTIONS_OF_OTHERS + "".join(
+    _FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node")
+)
 
 
 class NodeFact(Framed[NodeState]):
