@@ -33,7 +33,7 @@ from deploys.operations.kubeadm_changes import clock, wait_until_ready
 from deploys.operations.kubeadm_upgrade import too_early
 from deploys.operations.kubelet_upgrade import KubeletPart
 from deploys.operations.node_parts import Parts, difference, installed, missing
-from deploys.operations.node_upgrade_costs import record
+from deploys.operations.node_upgrade_costs import move_of_pods, record
 from gpuboot.cluster import node_upgrade as rules
 from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.cluster.kubeadm import SOCKET
@@ -146,7 +146,9 @@ class _Upgrade:
 def _upgrade(upgrade: _Upgrade, moving: Moving | None) -> Commands:
     if upgrade.differences and upgrade.member:
         upgrade.labels = node_sharing.of_stay(upgrade.node, upgrade.leader, upgrade.shares)
-    moved = _moved(moving, upgrade.differences, bool(upgrade.labels)) if upgrade.member else {}
+    moved = (
+        move_of_pods(moving, upgrade.differences, bool(upgrade.labels)) if upgrade.member else {}
+    )
     with _failures(upgrade):
         if problem := _refusal(upgrade):
             yield fail(*problem)
@@ -180,18 +182,6 @@ def _proves(upgrade: _Upgrade) -> bool:
     """Whether the proof is this phase's: one whose GPUs have to be divided otherwise waits."""
     shares = upgrade.shares
     return shares is None or not node_sharing.pending(upgrade.node, upgrade.leader, shares.offer)
-
-
-def _moved(
-    moving: Moving | None, differences: rules.Difference, shares: bool = False
-) -> dict[str, Any]:
-    """How pods are moved away: arguments of `drain`; nothing: they stay.
-
-    + shares: its GPUs come to be shared otherwise
-    """
-    if moving is None or moving.drain == "never":
-        return {}
-    return moving.moved() if shares or differences.drained(moving.drain) else {}
 
 
 def _refusal(upgrade: _Upgrade) -> tuple[str, str] | None:

@@ -10,12 +10,25 @@ from pyinfra.context import host
 from deploys.facts.node_pods import GpuPods
 from deploys.lib import changes, planned_drains, planned_packages
 from deploys.lib.commands import executing
+from deploys.lib.drain import Moving
 from deploys.lib.remote import read_fact
 from deploys.operations.kubeadm_changes import KUBELET
 from deploys.operations.node_parts import Parts, missing
 from gpuboot.cluster.node_upgrade import Difference
 from gpuboot.hosts.package_changes import package_changes
 from gpuboot.plan import Change, Effect, Item
+
+
+def move_of_pods(
+    moving: Moving | None, differences: Difference, shares: bool = False
+) -> dict[str, Any]:
+    """How pods are moved away: arguments of `drain`; nothing: they stay.
+
+    + shares: its GPUs come to be shared otherwise
+    """
+    if moving is None or moving.drain == "never":
+        return {}
+    return moving.moved() if shares or differences.drained(moving.drain) else {}
 
 
 def record(

@@ -8,8 +8,9 @@ import pytest
 
 from deploys.lib import api_silence, commands, etcd, remote, waiting
 from deploys.lib.drain import Moving
-from deploys.operations import kubeadm_upgrade, kubelet_upgrade, node_upgrade
+from deploys.operations import kubeadm_upgrade, kubelet_upgrade
 from deploys.operations.kubelet_upgrade import KubeletPart
+from deploys.operations.node_upgrade_costs import move_of_pods
 from deploys.phases import kubernetes
 from deploys.run.context import Context
 from gpuboot.cluster import version_skew
@@ -86,7 +87,7 @@ def test_when_pods_are_moved(
     part = KubeletPart("1.36.3", {"kubelet": "1.36.3-*"})
     state = KubeadmState(packages={"kubelet": running} if running else {})
     minor = kubelet_upgrade.is_minor(part, "gpu1", "cp1", state)
-    is_moved = node_upgrade._moved(Moving(drain, timeout_s=60), Difference(minor=minor))
+    is_moved = move_of_pods(Moving(drain, timeout_s=60), Difference(minor=minor))
     expected = {"timeout_s": 60, "empty_dirs": True, "unmanaged": False}
     assert is_moved == (expected if moved else {})
 
