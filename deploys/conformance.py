@@ -12,7 +12,7 @@ import os
 from pyinfra.api.deploy import deploy
 from pyinfra.context import host
 
-from deploys.operations import conformance as operations
+from deploys.parts.conformance import operations as operations
 from deploys.run.context import begin, read_leader
 from gpuboot.cluster import storage
 from gpuboot.conformance.manifests import Request

@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from deploys.lib.recording import first, record
+from deploys.parts.diagnose.recorder import first, record
 from deploys.run.collect import denied_root
 from deploys.run.context import begin, read_leader
 from gpuboot.diagnose import UNTIL

@@ -7,7 +7,7 @@ For machines that are made ready before their cluster, or images of them; and fo
 
 from pyinfra.context import state
 
-from deploys.lib.operation import phase
+from deploys.engine.operation import phase
 from deploys.phases.base import base
 from deploys.phases.dcgm import dcgm
 from deploys.phases.drivers import drivers

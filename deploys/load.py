@@ -13,7 +13,7 @@ from pyinfra.api.deploy import deploy
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
-from deploys.operations import load as operations
+from deploys.parts.load import operations as operations
 from deploys.run.context import begin, read_leader
 from gpuboot.config.problems import render
 from gpuboot.verify.levels import Scope

@@ -11,7 +11,7 @@ import os
 from pyinfra.api.deploy import deploy
 from pyinfra.context import host
 
-from deploys.operations import outdated as operations
+from deploys.parts.outdated import operations as operations
 from deploys.run.context import begin, cluster_leader
 from gpuboot.config.outdated import PACKAGES, next_minor
 from gpuboot.hosts.downloads import environment

@@ -11,7 +11,7 @@ import os
 from pyinfra.api.deploy import deploy
 from pyinfra.context import host
 
-from deploys.operations import query as operations
+from deploys.parts.query import operations as operations
 from deploys.run.context import begin, read_leader
 from gpuboot.query.questions import from_json
 

@@ -10,9 +10,10 @@ from gevent.pool import Pool
 from pyinfra.api.host import Host
 from pyinfra.context import state
 
-from deploys.lib import connections, findings
-from deploys.lib.current_host import current_host
-from deploys.lib.shell import run_command
+from deploys.engine import connections
+from deploys.engine import start_problems as findings
+from deploys.engine.current_host import current_host
+from deploys.engine.shell import run_command
 from deploys.run.collect import collect
 from gpuboot.hosts.reading import HostReading, Reading
 

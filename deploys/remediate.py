@@ -12,7 +12,7 @@ from functools import partial
 from pyinfra.api.deploy import deploy
 from pyinfra.context import host, state
 
-from deploys.operations import remediate as operations
+from deploys.parts.repair import operations as operations
 from deploys.run.collect import denied_root
 from deploys.run.context import begin, read_leader
 from deploys.run.lock import hold

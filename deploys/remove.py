@@ -11,15 +11,15 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host, inventory
 
-from deploys.facts.kubeadm import Kubeadm
-from deploys.facts.node_pods import NodePods
-from deploys.lib import etcd
-from deploys.lib.connections import reach
-from deploys.lib.kubectl import ADMIN_CONF
-from deploys.lib.remote import RemoteError, read_fact
-from deploys.operations import removal as operations
-from deploys.operations.kubeadm import reset_commands
-from deploys.run import kinds
+from deploys.engine.connections import reach
+from deploys.engine.remote import RemoteError, read_fact
+from deploys.parts.cluster.fact import Kubeadm
+from deploys.parts.cluster.kubectl import ADMIN_CONF
+from deploys.parts.cluster.pods_fact import NodePods
+from deploys.parts.etcd import members as etcd
+from deploys.parts.kubeadm import removal_operations as operations
+from deploys.parts.kubeadm.operations import reset_commands
+from deploys.run import deploy_kinds as kinds
 from deploys.run.context import begin, read_leader
 from gpuboot.cluster import removal
 from gpuboot.cluster.cluster_state import KubeadmState

@@ -10,15 +10,13 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
-from deploys.operations import (
-    dcgm,
-    etcd_backup,
-    gate,
-    kubeadm,
-    nvswitches,
-    virtual_address,
-    volumes,
-)
+from deploys.parts.api_endpoint import virtual_address_operations as virtual_address
+from deploys.parts.dcgm import operations as dcgm
+from deploys.parts.driver import nvswitch_operations as nvswitches
+from deploys.parts.etcd import operations as etcd_backup
+from deploys.parts.gate import operations as gate
+from deploys.parts.kubeadm import operations as kubeadm
+from deploys.parts.storage import deleted_volume_operations as volumes
 from deploys.run.context import begin, cluster_leader
 from gpuboot.cluster.backup import METRICS_FOLDER
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host, inventory, state
 
-from deploys.facts.backup import EtcdBackups, EtcdNow
-from deploys.facts.kubeadm import Kubeadm
-from deploys.lib.connections import reach
-from deploys.lib.remote import read_fact
-from deploys.operations import restore as operations
-from deploys.operations import restored_volumes
-from deploys.operations import rollout as waits
+from deploys.engine.connections import reach
+from deploys.engine.remote import read_fact
+from deploys.parts.cluster.fact import Kubeadm
+from deploys.parts.etcd.fact import EtcdBackups, EtcdNow
+from deploys.parts.restore import operations as operations
+from deploys.parts.restore import volume_operations as restored_volumes
+from deploys.parts.rollout import operations as waits
 from deploys.phases.rollout import rollout
 from deploys.run import report
 from deploys.run.context import begin, cluster_leader, current

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host, state
 
-from deploys.lib.operation import phase
-from deploys.lib.privilege import become_arguments
-from deploys.operations import verify as verify_cluster
-from deploys.operations import verify_docker
-from deploys.operations.verify_hosts import Discovery
+from deploys.engine.operation import phase
+from deploys.engine.privilege import become_arguments
+from deploys.parts.verify import docker_operations as verify_docker
+from deploys.parts.verify import operations as verify_cluster
+from deploys.parts.verify.verify_hosts import Discovery
 from deploys.run import report
 from deploys.run.context import begin, read
 from gpuboot.config.inventory import Node

@@ -1,7 +1,7 @@
 """Data of every inventory: how to reach hosts. Settings of a site stand in its own file here,
 named like its inventory (`inventories/prod.py` -> `group_data/prod.py`), as `gpuboot = {...}`."""
 
-from deploys.lib.ssh import fast_transport
+from deploys.engine.ssh import fast_transport
 from gpuboot.hosts.environment import WITHOUT_PROXIES
 
 _sudo = True

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from deploys.facts.framed import Framed
+from deploys.engine.framed import Framed
 from gpuboot.cluster import cluster_answers as api
 from gpuboot.cluster import managed_objects
 from tests.unit.ssh_server import HOST, Api, api_server
@@ -66,7 +66,7 @@ def cluster(record: str = "", **answers: Any) -> dict[str, Any]:
 
 
 def packed(answers: Mapping[str, Any]) -> list[str]:
-    """What `cluster.sh` prints of these answers; None: there is nothing behind a path."""
+    """What `answers.sh` prints of these answers; None: there is nothing behind a path."""
     text = "".join(
         f"{json.dumps(MISSING if body is None else body)}\n\n{404 if body is None else 200} \x1e\n"
         for body in answers.values()
@@ -84,7 +84,7 @@ def managed(*objects: Json) -> dict[str, Any]:
 
 
 def packed_managed(*objects: Json) -> list[str]:
-    """What `managed.sh` prints of these objects, where there are no Secrets."""
+    """What `managed_objects.sh` prints of these objects, where there are no Secrets."""
     return ["secrets\t200", *packed(managed(*objects))]
 
 
@@ -104,7 +104,7 @@ def revision(
 
 
 def releases(revisions: Mapping[str, str | None], managed: bool = True) -> list[str]:
-    """What `helm.sh` prints; + found: path -> `revision`, None where there is no release"""
+    """What Helm's `fact.sh` prints; + found: path -> `revision`, None where there is no release"""
     lines = [f"asked\t{path}" for path in revisions]
     for number, text in enumerate(revisions.values()):
         mark = [f"managed\t{number}"] if managed and text else []

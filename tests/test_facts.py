@@ -1,4 +1,4 @@
-"""One test per fixture below tests/facts/<module>.<Fact>/.
+"""One test per fixture below tests/facts/<part>.<module>.<Fact>/.
 
 Fixtures hold a fact's own command and lines. pyinfra sees both in the frame of every fact, with and
 without other output beside it.
@@ -41,5 +41,5 @@ def _in_frames(tests: Any) -> type[TestCase]:
 
 for _folder in sorted(Path(__file__).with_name("facts").glob("*.*/")):
     globals()[f"Test_{_folder.name.replace('.', '_')}"] = _in_frames(
-        make_fact_tests("deploys.facts", _folder.name, _folder)
+        make_fact_tests("deploys.parts", _folder.name, _folder)
     )

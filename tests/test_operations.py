@@ -1,4 +1,4 @@
-"""One test per fixture below tests/operations/<module>.<operation>/.
+"""One test per fixture below tests/operations/<part>.<module>.<operation>/.
 
 A fixture may have `changes`: what the operation records for the plan of a run.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 from pyinfra_testing.operations import make_operation_tests
 
-from deploys.lib import changes
+from deploys.engine import changes
 
 
 def _recording(tests: type[Any]) -> type[Any]:
@@ -29,5 +29,5 @@ def _recording(tests: type[Any]) -> type[Any]:
 
 for _folder in sorted(Path(__file__).with_name("operations").glob("*.*/")):
     globals()[f"Test_{_folder.name.replace('.', '_')}"] = _recording(
-        make_operation_tests("deploys.operations", _folder.name, _folder)
+        make_operation_tests("deploys.parts", _folder.name, _folder)
     )

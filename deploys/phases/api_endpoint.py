@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deploys.operations import api_endpoint
-from deploys.operations import virtual_address as operations
+from deploys.parts.api_endpoint import operations as api_endpoint
+from deploys.parts.api_endpoint import virtual_address_operations as operations
 from deploys.run.context import Context
 from gpuboot.cluster import endpoint as api
 from gpuboot.cluster import virtual_address

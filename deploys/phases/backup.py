@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from deploys.facts.packages import KEYS
-from deploys.operations import etcd_backup, packages
+from deploys.parts.etcd import operations as etcd_backup
+from deploys.parts.packages import operations as packages
+from deploys.parts.packages.fact import KEYS
 from deploys.run.context import Context
 from gpuboot.cluster import backup, backup_copy
 

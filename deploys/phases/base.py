@@ -7,9 +7,13 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from deploys.facts.docker_filter import CHAIN, program
-from deploys.lib.operation import phase
-from deploys.operations import docker_filter, files, kernel, network_manager, packages
+from deploys.engine.operation import phase
+from deploys.parts.docker import filter_operations as docker_filter
+from deploys.parts.docker.filter_fact import CHAIN, program
+from deploys.parts.files import operations as files
+from deploys.parts.kernel import network_manager_operations as network_manager
+from deploys.parts.kernel import operations as kernel
+from deploys.parts.packages import operations as packages
 from deploys.run.context import Context, current
 from gpuboot.hosts import prerequisites, sysctls, time_services
 from gpuboot.hosts import proxy as proxies

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from deploys.operations import certificates
+from deploys.parts.kubeadm import certificate_operations as certificates
 from deploys.run.context import Context
 from gpuboot.cluster.kubeadm import init_config
 from gpuboot.config.inventory import led

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyinfra.api.exceptions import DeployError
 
-from deploys.lib.operation import phase
-from deploys.operations import compose as operations
-from deploys.phases import parts
+from deploys.engine.operation import phase
+from deploys.parts.compose import operations as operations
+from deploys.phases import node_software as parts
 from deploys.run.context import current
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import SettingsError

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from deploys.lib.operation import loop, phase
-from deploys.operations import kubeadm_upgrade
-from deploys.phases import parts, runtime
+from deploys.engine.operation import loop, phase
+from deploys.parts.kubeadm import upgrade_operations as kubeadm_upgrade
+from deploys.phases import node_software as parts
+from deploys.phases import runtime
 from deploys.phases.kubernetes import control_planes
 from deploys.run.context import current
 from gpuboot.cluster.kubeadm import packages

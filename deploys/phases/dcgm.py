@@ -6,10 +6,12 @@ and never older. So an engine comes before the exporters, and is upgraded after 
 
 from __future__ import annotations
 
-from deploys.lib.operation import phase
-from deploys.operations import dcgm as operations
-from deploys.operations import packages, rollout
-from deploys.phases import dcgm_exporter, gpu_operator, parts
+from deploys.engine.operation import phase
+from deploys.parts.dcgm import operations as operations
+from deploys.parts.packages import operations as packages
+from deploys.parts.rollout import operations as rollout
+from deploys.phases import dcgm_exporter, gpu_operator
+from deploys.phases import node_software as parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.cluster.backup import METRICS_FOLDER

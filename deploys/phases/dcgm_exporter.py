@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from deploys.lib.operation import phase
-from deploys.operations import absent, kubectl, secrets
+from deploys.engine.operation import phase
+from deploys.parts.cluster import operations as kubectl
+from deploys.parts.cluster import secret_operations as secrets
+from deploys.parts.switched_off import operations as absent
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot.cluster.readiness import Part, workloads_ready

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from deploys.lib.operation import phase
-from deploys.operations import containerd, docker, files, mig, packages, units
+from deploys.engine.operation import phase
+from deploys.parts.containerd import operations as containerd
+from deploys.parts.docker import operations as docker
+from deploys.parts.files import operations as files
+from deploys.parts.mig import operations as mig
+from deploys.parts.packages import operations as packages
+from deploys.parts.units import operations as units
 from deploys.phases import base as cluster_base
 from deploys.phases.repositories import add_repository
 from deploys.phases.runtime import install_toolkit, keep_secrets

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from deploys.lib.operation import phase
-from deploys.operations import packages
-from deploys.phases import parts
+from deploys.engine.operation import phase
+from deploys.parts.packages import operations as packages
+from deploys.phases import node_software as parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import current
 from gpuboot.cluster.kubeadm import packages as kubernetes_packages

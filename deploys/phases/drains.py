@@ -8,12 +8,12 @@ from typing import Any
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
-from deploys.facts.helm import HelmRelease
-from deploys.facts.node_pods import PodsOfNodes
-from deploys.lib import answers, planned_drains
-from deploys.lib.kubectl import ADMIN_CONF
-from deploys.lib.spans import span
-from deploys.run import compare, context
+from deploys.engine import answers, compare, planned_drains
+from deploys.engine.spans import span
+from deploys.parts.cluster.kubectl import ADMIN_CONF
+from deploys.parts.cluster.pods_fact import PodsOfNodes
+from deploys.parts.helm.fact import HelmRelease
+from deploys.run import context
 from gpuboot.cluster import drain_rehearsal as rules
 from gpuboot.cluster.drain import NodePods
 from gpuboot.config.problems import Problem

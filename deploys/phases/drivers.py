@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from deploys.lib.operation import phase
-from deploys.operations import (
-    dnf,
-    driver,
-    files,
-    gpu_exclusion,
-    kernel,
-    nvswitches,
-    packages,
-    secure_boot,
-    units,
-)
-from deploys.phases import parts
+from deploys.engine.operation import phase
+from deploys.parts.driver import nvswitch_operations as nvswitches
+from deploys.parts.driver import operations as driver
+from deploys.parts.files import operations as files
+from deploys.parts.gpu_exclusion import operations as gpu_exclusion
+from deploys.parts.kernel import operations as kernel
+from deploys.parts.packages import dnf_operations as dnf
+from deploys.parts.packages import operations as packages
+from deploys.parts.secure_boot import operations as secure_boot
+from deploys.parts.units import operations as units
+from deploys.phases import node_software as parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.cluster.backup import METRICS_FOLDER

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from deploys.lib.operation import phase
-from deploys.operations import gate as operations
+from deploys.engine.operation import phase
+from deploys.parts.gate import operations as operations
 from deploys.run.context import Context, current
 from gpuboot.cluster import gate as parts
 from gpuboot.verify.workload_pods import gate_pod

@@ -6,10 +6,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from deploys.lib import planned_drains
-from deploys.lib.node_sharing import Turn
-from deploys.lib.operation import phase
-from deploys.operations import kubectl, sharing, verify
+from deploys.engine import planned_drains
+from deploys.engine.operation import phase
+from deploys.parts.cluster import operations as kubectl
+from deploys.parts.nodes import sharing_operations as sharing
+from deploys.parts.nodes.node_sharing import Turn
+from deploys.parts.verify import operations as verify
 from deploys.phases.helm import deploy_chart
 from deploys.phases.kubernetes import moving
 from deploys.run.context import Context, current

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from deploys.lib.operation import phase
-from deploys.operations import helm as operations
+from deploys.engine.operation import phase
+from deploys.parts.helm import operations as operations
 from deploys.run.context import current
 from gpuboot.hosts import platforms
 from gpuboot.hosts.downloads import environment, helm_url

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from deploys.lib.kubectl import ADMIN_CONF
-from deploys.operations import in_force
+from deploys.parts.cluster.kubectl import ADMIN_CONF
+from deploys.parts.in_force import operations as in_force
 from deploys.run.context import Context
 from gpuboot.cluster import kubelet_in_force, terminating
 from gpuboot.cluster.in_force import SILENCES

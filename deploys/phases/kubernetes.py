@@ -5,18 +5,26 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from deploys.lib.drain import Moving
-from deploys.lib.operation import phase
-from deploys.operations import (
-    files,
-    kubeadm,
-    kubeadm_changes,
-    kubeadm_join,
-    kubeadm_objects,
-    kubectl,
-    rollout,
-    static_pods,
+from deploys.engine.operation import phase
+from deploys.parts.cluster import operations as kubectl
+from deploys.parts.cluster.node_drain import Moving
+from deploys.parts.files import operations as files
+from deploys.parts.kubeadm import (
+    change_operations as kubeadm_changes,
 )
+from deploys.parts.kubeadm import (
+    join_operations as kubeadm_join,
+)
+from deploys.parts.kubeadm import (
+    operations as kubeadm,
+)
+from deploys.parts.kubeadm import (
+    own_object_operations as kubeadm_objects,
+)
+from deploys.parts.kubeadm import (
+    static_pod_operations as static_pods,
+)
+from deploys.parts.rollout import operations as rollout
 from deploys.phases import api_endpoint, backup, certificates, in_force
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current, members

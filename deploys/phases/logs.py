@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from deploys.lib.operation import phase
-from deploys.operations import kubectl, secrets
+from deploys.engine.operation import phase
+from deploys.parts.cluster import operations as kubectl
+from deploys.parts.cluster import secret_operations as secrets
 from deploys.phases.helm import deploy_release, fetch_chart
 from deploys.run.context import Context, current
 from gpuboot.cluster.readiness import Part, workloads_ready

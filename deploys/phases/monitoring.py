@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from pyinfra.api.operation import OperationMeta
 
-from deploys.lib.operation import phase
-from deploys.operations import kubectl, objects, rollout, rules, secrets, storage
+from deploys.engine.operation import phase
+from deploys.parts.cluster import (
+    object_operations as objects,
+)
+from deploys.parts.cluster import (
+    operations as kubectl,
+)
+from deploys.parts.cluster import (
+    secret_operations as secrets,
+)
+from deploys.parts.monitoring import operations as rules
+from deploys.parts.rollout import operations as rollout
+from deploys.parts.storage import operations as storage
 from deploys.phases import kubernetes
 from deploys.phases.helm import deploy_release, early_resources, fetch_chart
 from deploys.run.context import Context, current

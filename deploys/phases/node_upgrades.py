@@ -5,14 +5,16 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 
-from deploys.lib import planned_drains
-from deploys.lib.node_service import Proof
-from deploys.lib.node_sharing import Sharing
-from deploys.lib.operation import loop, phase
-from deploys.operations import node_upgrade, verify
-from deploys.operations.kubelet_upgrade import KubeletPart
-from deploys.operations.node_parts import DriverPart, Parts
-from deploys.phases import drivers, gpu_operator, parts, runtime
+from deploys.engine import planned_drains
+from deploys.engine.operation import loop, phase
+from deploys.parts.kubeadm.kubelet_upgrade import KubeletPart
+from deploys.parts.nodes import operations as node_upgrade
+from deploys.parts.nodes.node_parts import DriverPart, Parts
+from deploys.parts.nodes.node_service import Proof
+from deploys.parts.nodes.node_sharing import Sharing
+from deploys.parts.verify import operations as verify
+from deploys.phases import drivers, gpu_operator, runtime
+from deploys.phases import node_software as parts
 from deploys.phases.kubernetes import control_planes, moving
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current

@@ -13,15 +13,18 @@ from pyinfra.api.exceptions import DeployError
 from pyinfra.api.host import Host
 from pyinfra.context import state
 
-from deploys.facts import apt, dnf
-from deploys.facts.connectivity import UnreachableEndpoints
-from deploys.facts.framed import Framed
-from deploys.facts.neighbour import AddressOwner
-from deploys.lib import answers
-from deploys.lib.connections import unreachable, unreachable_problem
-from deploys.lib.findings import note, refusal
+from deploys.engine import answers, compare
+from deploys.engine.connections import unreachable, unreachable_problem
+from deploys.engine.framed import Framed
+from deploys.engine.start_problems import note, refusal
+from deploys.parts.api_endpoint.neighbour_fact import AddressOwner
+from deploys.parts.node.connectivity_fact import UnreachableEndpoints
+from deploys.parts.packages import apt_fact as apt
+from deploys.parts.packages import dnf_fact as dnf
 from deploys.phases import drains, rehearsal
-from deploys.run import compare, context, existing_cluster, kinds, lock
+from deploys.run import context, lock
+from deploys.run import deploy_kinds as kinds
+from deploys.run import live_cluster as existing_cluster
 from gpuboot.cluster import virtual_address
 from gpuboot.cluster.endpoint import problems as api_checks
 from gpuboot.config import inventory, versions

@@ -10,13 +10,14 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.api.host import Host
 
-from deploys.facts.framed import HiddenInput
-from deploys.facts.rehearsal import AptRehearsal
-from deploys.lib.current_host import current_host
-from deploys.lib.planned_packages import PlannedPackages
-from deploys.lib.spans import span
+from deploys.engine import compare
+from deploys.engine.current_host import current_host
+from deploys.engine.framed import HiddenInput
+from deploys.engine.planned_packages import PlannedPackages
+from deploys.engine.spans import span
+from deploys.parts.packages.rehearsal_fact import AptRehearsal
 from deploys.phases.base import apt_conf
-from deploys.run import compare, context
+from deploys.run import context
 from gpuboot.config.problems import Problem
 from gpuboot.hosts import platforms, proxy, rehearsal
 from gpuboot.hosts.rehearsal import Rehearsal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploys.operations import repositories
+from deploys.parts.packages import repository_operations as repositories
 from deploys.run.context import Context
 from gpuboot.hosts import proxy
 from gpuboot.hosts.repositories import repository

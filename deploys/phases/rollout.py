@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from deploys.lib.operation import phase
-from deploys.operations import containerd
-from deploys.operations import rollout as operations
+from deploys.engine.operation import phase
+from deploys.parts.containerd import operations as containerd
+from deploys.parts.rollout import operations as operations
 from deploys.phases import dcgm_exporter, gpu_operator, kubernetes, logs, monitoring, storage
 from deploys.run.context import Context, current
 from gpuboot.cluster.storage import NAMESPACE

@@ -7,9 +7,13 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from deploys.lib.operation import phase
-from deploys.operations import containerd, files, packages, toolkit, units
-from deploys.phases import parts
+from deploys.engine.operation import phase
+from deploys.parts.containerd import operations as containerd
+from deploys.parts.files import operations as files
+from deploys.parts.packages import operations as packages
+from deploys.parts.toolkit import operations as toolkit
+from deploys.parts.units import operations as units
+from deploys.phases import node_software as parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.hosts import proxy as proxies

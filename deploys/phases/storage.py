@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from deploys.lib.operation import phase
-from deploys.operations import kubectl, volumes
-from deploys.operations import storage as operations
+from deploys.engine.operation import phase
+from deploys.parts.cluster import operations as kubectl
+from deploys.parts.storage import deleted_volume_operations as volumes
+from deploys.parts.storage import operations as operations
 from deploys.run.context import Context, current
 from gpuboot.cluster.readiness import Part, workloads_ready
 from gpuboot.cluster.storage import NAMESPACE, PROVISIONER, local_path

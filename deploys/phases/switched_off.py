@@ -5,8 +5,11 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
-from deploys.lib.operation import phase
-from deploys.operations import absent, objects, secrets, storage
+from deploys.engine.operation import phase
+from deploys.parts.cluster import object_operations as objects
+from deploys.parts.cluster import secret_operations as secrets
+from deploys.parts.storage import operations as storage
+from deploys.parts.switched_off import operations as absent
 from deploys.phases import dcgm_exporter
 from deploys.run.context import Context, current
 from gpuboot.cluster.storage import STORAGE_CLASS, local_path

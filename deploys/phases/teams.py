@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from deploys.lib.operation import phase
-from deploys.operations import kubectl, objects
+from deploys.engine.operation import phase
+from deploys.parts.cluster import object_operations as objects
+from deploys.parts.cluster import operations as kubectl
 from deploys.run.context import current
 from gpuboot.cluster import teams as rules
 

@@ -15,13 +15,13 @@ from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.context import state as run_state
 
-from deploys.facts.mig import MigProfiles
-from deploys.facts.node import NodeFact
-from deploys.lib import connections, privilege
-from deploys.lib.current_host import current_host
-from deploys.lib.shell import run_command
-from deploys.lib.spans import span
-from deploys.run import kinds
+from deploys.engine import connections, privilege
+from deploys.engine.current_host import current_host
+from deploys.engine.shell import run_command
+from deploys.engine.spans import span
+from deploys.parts.mig.fact import MigProfiles
+from deploys.parts.node.fact import NodeFact
+from deploys.run import deploy_kinds as kinds
 from gpuboot.config.problems import Problem
 from gpuboot.hosts.clock import skew
 from gpuboot.hosts.driver_mig import DriverProfiles

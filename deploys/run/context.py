@@ -11,9 +11,9 @@ from pyinfra.api.inventory import Inventory
 from pyinfra.context import host
 from pyinfra.context import state as run_state
 
-from deploys.lib.connections import unreachable, unreachable_problem
-from deploys.lib.findings import refusal
-from deploys.lib.kubectl import ADMIN_CONF
+from deploys.engine.connections import unreachable, unreachable_problem
+from deploys.engine.start_problems import refusal
+from deploys.parts.cluster.kubectl import ADMIN_CONF
 from deploys.run import topology
 from deploys.run.collect import collect, with_mig_profiles
 from gpuboot.cluster import endpoint

@@ -27,11 +27,11 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 from pyinfra_cli.exceptions import CliError
 
-from deploys.lib import open_command
-from deploys.lib.connections import reach
-from deploys.lib.findings import refusal
-from deploys.lib.open_command import CONNECTION_ERRORS, OpenCommand
-from deploys.run import compare, context
+from deploys.engine import compare, open_command
+from deploys.engine.connections import reach
+from deploys.engine.open_command import CONNECTION_ERRORS, OpenCommand
+from deploys.engine.start_problems import refusal
+from deploys.run import context
 from gpuboot.config.problems import Problem
 from gpuboot.hosts import run_lock
 from gpuboot.hosts.node_state import NodeState

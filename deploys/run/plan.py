@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pyinfra.api.state import State
 
-from deploys.lib import changes
-from deploys.run import compare, context
+from deploys.engine import changes, compare
+from deploys.run import context
 from gpuboot.config.outdated import lock_ends
 from gpuboot.config.settings import Settings
 from gpuboot.config.support import End

@@ -21,12 +21,12 @@ from typing import Any
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
-from deploys.lib import changes, ending, run_record, spans
-from deploys.lib.report_folder import folder
-from deploys.run import compare, time_notes
-from deploys.run.messages import message
+from deploys.engine import changes, compare, run_record, spans, time_notes
+from deploys.engine import run_ending as ending
+from deploys.engine.failure_messages import message
+from deploys.engine.report_folder import folder
+from deploys.engine.time_notes import Operation
 from deploys.run.plan import title
-from deploys.run.time_notes import Operation
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings
 from gpuboot.plan.model import items_json
@@ -221,11 +221,11 @@ class Recorder(BaseStateCallback):
         }
 
     def proved(self, operation: str, parts: Mapping[str, float]) -> None:
-        """As `deploys.lib.run_record.Record` has it."""
+        """As `deploys.engine.run_record.Record` has it."""
         self.proof, self.proof_parts = operation, parts
 
     def failures(self) -> dict[str, Failure]:
-        """As `deploys.lib.run_record.Record` has it."""
+        """As `deploys.engine.run_record.Record` has it."""
         return {name: errors[0] for name in self.failed if (errors := self.errors(name))}
 
     def errors(self, host: str) -> list[Failure]:

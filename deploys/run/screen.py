@@ -26,8 +26,8 @@ from pyinfra import logger
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
-from deploys.lib import changes
-from deploys.run import compare, report
+from deploys.engine import changes, compare
+from deploys.run import report
 from deploys.run.plan import build, title
 from gpuboot.plan import POINTER, Change
 from gpuboot.plan.terminal import change_lines, show

@@ -30,12 +30,14 @@ from pyinfra.context import config, ctx_state
 from pyinfra.context import state as run_state
 from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
-from deploys.lib import ending
-from deploys.lib.connections import unreachable, unreachable_problem
-from deploys.lib.findings import refusal
-from deploys.lib.spans import span
-from deploys.run import kinds, report, screen, time_notes, unanswered
-from deploys.run.connect_spans import Connections, UnreachableHosts
+from deploys.engine import run_ending as ending
+from deploys.engine import time_notes, unanswered
+from deploys.engine.connect_spans import Connections, UnreachableHosts
+from deploys.engine.connections import unreachable, unreachable_problem
+from deploys.engine.spans import span
+from deploys.engine.start_problems import refusal
+from deploys.run import deploy_kinds as kinds
+from deploys.run import report, screen
 from gpuboot.config import inventory_files
 from gpuboot.config.problems import Problem, render
 

@@ -1,4 +1,4 @@
-"""What an API server answered to several questions at once (`deploys/facts/api.sh`)."""
+"""What an API server answered to several questions at once (`deploys/parts/cluster/api.sh`)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Answers:
 def parse_answers(
     lines: Iterable[str], paths: Sequence[str], optional: Collection[str] = ()
 ) -> Answers:
-    """What `deploys/facts/cluster.sh` printed.
+    """What `deploys/parts/cluster/answers.sh` printed.
 
     + paths: what it was asked, in that order
     + optional: those of them that there may be nothing behind

@@ -48,7 +48,7 @@ TRACES_OF_COPIES = (FILES[-1], *backup_copy.SECRETS, _METRIC_FILES[-1])
 def program(functions: str) -> str:
     """The program that takes a backup, and copies them: a shell script.
 
-    + functions: those of `deploys/facts/repository_keys.sh`, which it calls
+    + functions: those of `deploys/parts/packages/repository_keys.sh`, which it calls
     """
     first_line, text = render("kubernetes/etcd-backup.sh").split("\n", 1)
     return f"{first_line}\n{functions}\n{text}"
@@ -144,7 +144,7 @@ class Backups:
 
 
 def parse(lines: Iterable[str]) -> Backups:
-    """What `deploys/facts/backup.py` printed. Raises `FactOutputError`, or ValueError."""
+    """What `deploys/parts/etcd/fact.py` printed. Raises `FactOutputError`, or ValueError."""
     values = Fields(lines)
     entries = sorted(
         (parse_about(*row) for row in values.rows("backup")),

@@ -184,7 +184,7 @@ class ClusterState:
 
 
 def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
-    """What `deploys/facts/kubeadm.sh` printed. Raises `FactOutputError`."""
+    """What `deploys/parts/cluster/fact.sh` printed. Raises `FactOutputError`."""
     values = Fields(lines)
     certificate = values.text("ca")
     leftovers = remains.parse(values)

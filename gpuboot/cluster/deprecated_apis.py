@@ -41,7 +41,7 @@ class DeprecatedApis:
 
 
 def parse_deprecated(lines: Iterable[str]) -> DeprecatedApis:
-    """What `deploys/facts/deprecated_apis.sh` printed. Raises `FactOutputError`."""
+    """What `deploys/parts/cluster/deprecated_apis.sh` printed. Raises `FactOutputError`."""
     values = Fields(lines)
     if error := values.first("error"):
         return DeprecatedApis(error)

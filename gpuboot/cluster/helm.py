@@ -58,7 +58,7 @@ def release_path(release: str, namespace: str) -> str:
 
 
 def parse_releases(lines: Iterable[str]) -> dict[str, Release]:
-    """What `deploys/facts/helm.sh` printed, by `release_path`. Raises `FactOutputError`."""
+    """What `deploys/parts/helm/fact.sh` printed, by `release_path`. Raises `FactOutputError`."""
     values = Fields(lines)
     paths = values.all("asked")
     if error := values.first("error"):
@@ -78,7 +78,7 @@ def parse_releases(lines: Iterable[str]) -> dict[str, Release]:
 
 
 def parse_released(lines: Iterable[str]) -> dict[str, tuple[Key, ...] | None]:
-    """What `deploys/facts/helm.sh` printed of names: the objects of each release, by its path.
+    """What `deploys/parts/helm/fact.sh` printed of names: the objects of each release, by its path.
 
     None where there is no release; one whose Secrets cannot be read is left out, and an empty
     namespace is that of the release. Raises `FactOutputError`.

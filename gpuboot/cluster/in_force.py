@@ -37,7 +37,7 @@ class InForce:
 
 
 def parse(lines: Iterable[str]) -> InForce:
-    """What `deploys/facts/in_force.sh` printed. Raises `FactOutputError`, ValueError."""
+    """What `deploys/parts/in_force/fact.sh` printed. Raises `FactOutputError`, ValueError."""
     output_lines = list(lines)
     values = Fields(output_lines)
     answers = parse_answers(output_lines, list(PATHS), list(ROLES))

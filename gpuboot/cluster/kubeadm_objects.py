@@ -141,7 +141,7 @@ def paths() -> list[str]:
 
 
 def parse(lines: Iterable[str]) -> KubeadmObjects:
-    """What `deploys/facts/kubeadm_objects.sh` printed. Raises `FactOutputError`."""
+    """What `deploys/parts/cluster/kubeadm_objects.sh` printed. Raises `FactOutputError`."""
     values = Fields(lines)
     error, objects = parse_objects(values)
     if error:

@@ -2,7 +2,7 @@
 
 It tells that itself (/configz): kubeadm's file, files of `--config-dir`, and flags over both. Flags
 come from kubeadm's own file, and from files of the administrator's and drop-ins of its unit, which
-`deploys/facts/boot.sh` reads.
+`deploys/parts/node/boot.sh` reads.
 Source: kubernetes.io, Set Kubelet Parameters Via A Configuration File.
 """
 

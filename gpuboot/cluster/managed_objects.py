@@ -122,13 +122,13 @@ def path(item: Key) -> str:
 
 
 def parse_present(lines: Iterable[str]) -> ManagedObjects:
-    """What `deploys/facts/cluster.sh` printed of objects. Raises `FactOutputError`."""
+    """What `deploys/parts/cluster/answers.sh` printed of objects. Raises `FactOutputError`."""
     error, objects = parse_objects(Fields(lines))
     return ManagedObjects(error, objects)
 
 
 def parse_managed(lines: Iterable[str]) -> ManagedObjects:
-    """What `deploys/facts/managed.sh` printed. Raises `FactOutputError`."""
+    """What `deploys/parts/cluster/managed_objects.sh` printed. Raises `FactOutputError`."""
     output_lines = list(lines)
     values = Fields(output_lines)
     custom = [path for kind, path in PATHS.items() if KINDS[kind].version.startswith(_CUSTOM)]

@@ -1,6 +1,6 @@
 """Another driver, toolkit, containerd or kubelet on a node of a living cluster: what it disturbs.
 
-Pure judgements; `deploys.operations.node_upgrade` acts on them.
+Pure judgements; `deploys.parts.nodes.operations` acts on them.
 """
 
 from __future__ import annotations

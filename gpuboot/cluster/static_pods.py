@@ -36,7 +36,7 @@ class StaticPods:
 
 
 def parse(lines: Iterable[str]) -> StaticPods:
-    """What `deploys/facts/static_pods.sh` printed. Raises `FactOutputError`."""
+    """What `deploys/parts/kubeadm/static_pods_fact.sh` printed. Raises `FactOutputError`."""
     values = Fields(lines)
     texts = {
         key: {name: b64decode(text).decode() for name, text in values.pairs(key).items()}

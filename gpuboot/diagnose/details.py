@@ -1,4 +1,4 @@
-"""What `deploys/facts/diagnose.sh` says of a host, beside the other facts about it."""
+"""What `deploys/parts/diagnose/fact.sh` says of a host, beside the other facts about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host's own files do at its next boot to what a run sets; read by deploys/facts/boot.sh."""
+"""What a host's own files do at its next boot to what a run sets (deploys/parts/node/boot.sh)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BootState:
 
 
 def parse(values: Fields) -> BootState:
-    """What `deploys/facts/boot.sh` printed, be it among other lines."""
+    """What `deploys/parts/node/boot.sh` printed, be it among other lines."""
     return BootState(
         hosts_template=values.first("hosts_template"),
         hosts_owner=values.first("hosts_owner"),

@@ -45,7 +45,7 @@ class DkmsModule:
 
 
 def parse(values: Fields) -> DkmsState:
-    """What `deploys/facts/dkms.sh` printed, and dpkg's list, be it among other lines."""
+    """What `deploys/parts/node/dkms.sh` printed, and dpkg's list, be it among other lines."""
     return DkmsState(
         status=tuple(values.all("dkms")),
         log=values.first("dkms_log"),

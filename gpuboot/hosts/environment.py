@@ -27,7 +27,7 @@ class ProxyVariable:
 
 
 def parse(values: Fields) -> tuple[ProxyVariable, ...]:
-    """What `deploys/facts/proxies.sh` printed, be it among other lines."""
+    """What `deploys/parts/node/proxies.sh` printed, be it among other lines."""
     return tuple(ProxyVariable(*words) for words in values.words("proxy_variable", 3))
 
 

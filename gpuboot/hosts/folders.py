@@ -35,7 +35,7 @@ class Folders:
 
 
 def parse(values: Fields) -> Folders:
-    """What `deploys/facts/folders.sh` printed, be it among other lines."""
+    """What `deploys/parts/node/folders.sh` printed, be it among other lines."""
     ftype = values.pairs("xfs")
     folders = {}
     for path, size, free, inodes, inodes_free, kind, options, mount in values.words("folder", 8):

@@ -43,7 +43,7 @@ class ModuleLoading:
 
 
 def parse(values: Fields) -> ModuleLoading:
-    """What `deploys/facts/module_loading.sh` printed, be it among other lines."""
+    """What `deploys/parts/node/module_loading.sh` printed, be it among other lines."""
     return ModuleLoading(
         directives=tuple(values.all("modprobe")),
         lines=tuple(values.all("modprobe_file")),

@@ -1,4 +1,4 @@
-"""The state of a machine: the typed answer of the compound fact (`deploys/facts/node.sh`)."""
+"""The state of a machine: the typed answer of the compound fact (`deploys/parts/node/fact.sh`)."""
 
 from __future__ import annotations
 

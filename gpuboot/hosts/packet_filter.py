@@ -8,7 +8,7 @@ from gpuboot.hosts.packet_rules import PacketFilter
 
 
 def parse(values: Fields) -> PacketFilter:
-    """What `deploys/facts/packet_filter.sh` printed, be it among other lines."""
+    """What `deploys/parts/node/packet_filter.sh` printed, be it among other lines."""
     sets: dict[str, list[str]] = {}
     for line in values.all("filter_set"):
         name, _, member = line.partition(" ")

@@ -1,7 +1,8 @@
 """What a package manager would do with a run's packages, as it said before anything was installed.
 
-Read by `deploys/facts/rehearsal.py`, from `apt-get -s install` with the packages, versions and
-options of the run (apt 2.4 to 3.0, apt-pkg/algorithms.cc and apt-private/private-output.cc).
+Read by `deploys/parts/packages/rehearsal_fact.py`, from `apt-get -s install` with the packages,
+versions and options of the run (apt 2.4 to 3.0, apt-pkg/algorithms.cc and
+apt-private/private-output.cc).
 """
 
 from __future__ import annotations

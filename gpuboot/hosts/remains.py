@@ -94,7 +94,7 @@ class Remains:
 
 
 def parse(values: Fields) -> Remains:
-    """What the functions of `deploys/facts/remains.sh` printed. Raises ValueError."""
+    """What the functions of `deploys/parts/node/remains.sh` printed. Raises ValueError."""
     return Remains(
         is_gpuboot_node="noted" in values,
         etcd_data=_etcd_data(values.first("etcd_data")),

@@ -24,7 +24,7 @@ class RepositoryKey:
 
 
 def parse(values: Fields) -> tuple[RepositoryKey, ...]:
-    """What `deploys/facts/repository_keys.sh` printed, be it among other lines."""
+    """What `deploys/parts/packages/repository_keys.sh` printed, be it among other lines."""
     return tuple(
         RepositoryKey(name, fingerprint, int(end))
         for name, fingerprint, end in values.words("repository_key", 3)

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from gpuboot.hosts.apt_sources import Entry, Part
 from gpuboot.hosts.fact_output import Fields
 
-NEAR_END_S = 30 * 86400  # deploys/facts/repository.sh has the same: then a later key is asked for
+NEAR_END_S = (
+    30 * 86400
+)  # deploys/parts/packages/fact.sh has the same: then a later key is asked for
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class RepositoryState:
 
 
 def parse(values: Fields) -> RepositoryState:
-    """What `deploys/facts/repository.sh` printed."""
+    """What `deploys/parts/packages/fact.sh` printed."""
     return RepositoryState(
         text="".join(f"{line}\n" for line in values.raw("text")),
         key_sha256=values.first("sha256"),

@@ -50,7 +50,7 @@ class SecureBootState:
 
 
 def parse(values: Fields) -> SecureBootState:
-    """What `deploys/facts/secure_boot.sh` printed, be it among other lines."""
+    """What `deploys/parts/secure_boot/fact.sh` printed, be it among other lines."""
     return SecureBootState(
         enforced="secure_boot" in values,
         enforcer=values.first("secure_boot") or SECURE_BOOT,

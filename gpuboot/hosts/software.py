@@ -25,7 +25,7 @@ class Software:
 
 
 def parse(values: Fields) -> Software:
-    """What `deploys/facts/software.sh` printed, be it among other lines."""
+    """What `deploys/parts/node/software.sh` printed, be it among other lines."""
     shadows: dict[str, str] = {}
     for name, path in values.words("shadow", 2):
         shadows.setdefault(name, path)

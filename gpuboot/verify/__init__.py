@@ -2,7 +2,8 @@
 
 How evidence flows, in the order of a run (`runner.verify`; Docker hosts: `gpuboot.docker.runner`):
 
-1. Hosts: `deploys/facts/nvidia.sh` -> `gpu_state` (with `mig_devices`) -> `devices.Host`.
+1. Hosts: `deploys/parts/driver/nvidia_fact.sh` -> `gpu_state` (with `mig_devices`) ->
+   `devices.Host`.
 2. The lock (`lease`) and a namespace (`session`); the cluster's objects (`kube_objects`) and
    kubelets that report (`heartbeat`) -> `KubeNode`, `GpuPod`.
 3. `workload` runs vectorAdd on each free GPU -> `WorkloadResult`; `service_probe` tries DNS and a

@@ -56,7 +56,7 @@ class DcgmAnswer:
 
 
 def parse(values: Fields) -> tuple[DcgmAnswer, ...]:
-    """The answers in what `deploys/facts/nvidia.sh` printed; without those that are not whole."""
+    """The answers in what `deploys/parts/driver/nvidia_fact.sh` printed that are whole."""
     clock = values.first("dcgm_clock")
     answers = [_answer(check, values.rows(f"dcgm_{check}"), clock) for check in CHECKS]
     return tuple(answer for answer in answers if answer is not None)

@@ -1,4 +1,4 @@
-"""What the fact `deploys/facts/nvidia.sh` says, and the evidence of a host made from it."""
+"""What the fact `deploys/parts/driver/nvidia_fact.sh` says, and a host's evidence made from it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Steps of a restore of etcd on one control-plane node; deploys/operations/restore.py calls them.
+# Steps of a restore of etcd on one control-plane node; deploys/parts/restore/operations.py calls them.
 # Each may be repeated: a restore that was killed is begun again.
 set -eu
 export LC_ALL=C

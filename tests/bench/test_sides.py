@@ -15,7 +15,8 @@ from jinja2 import Environment
 from jinja2.nativetypes import NativeEnvironment
 
 from bench import sides
-from deploys.operations import kernel, kubeadm
+from deploys.parts.kernel import operations as kernel
+from deploys.parts.kubeadm import operations as kubeadm
 from deploys.phases import base, drivers
 from deploys.run.context import Context
 from gpuboot.cluster.endpoint import decided

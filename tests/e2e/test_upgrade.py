@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deploys.lib.cordon import CORDON_MARK
+from deploys.parts.cluster.cordon import CORDON_MARK
 from lab.settings import home
 from tests.e2e.conftest import Lab, assert_refused, fresh_lab
 

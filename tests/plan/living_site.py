@@ -28,8 +28,8 @@ from typing import Any
 
 import yaml
 
-from deploys.facts.packages import KEYS
-from deploys.operations.virtual_address import CONFIG, UNIT_FILE
+from deploys.parts.api_endpoint.virtual_address_operations import CONFIG, UNIT_FILE
+from deploys.parts.packages.fact import KEYS
 from deploys.phases import base
 from deploys.phases.drivers import NOUVEAU
 from deploys.run.context import Context

@@ -18,11 +18,11 @@ from pyinfra.api.command import StringCommand
 from pyinfra.context import host
 from typing_extensions import override
 
-from deploys.facts.text import OneLine
-from deploys.lib.answers import read
-from deploys.lib.commands import executing
-from deploys.lib.operation import operation
-from deploys.lib.waiting import wait_until
+from deploys.engine.one_line import OneLine
+from deploys.engine.answers import read
+from deploys.engine.commands import executing
+from deploys.engine.operation import operation
+from deploys.engine.waiting import wait_until
 from gpuboot.cluster.readiness import Progress
 
 
@@ -58,8 +58,8 @@ from parts import awaited, says
 from pyinfra.api.deploy import deploy
 from pyinfra.context import host, state
 
-from deploys.operations import files
-from deploys.run import compare
+from deploys.parts.files import operations as files
+from deploys.engine import compare
 from deploys.run.report import watch
 from gpuboot.config.settings import parse_settings
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploys.facts.nvidia import SCRIPT
+from deploys.parts.driver.nvidia_fact import SCRIPT
 from gpuboot.config.inventory import Node
 from gpuboot.hosts import node_state
 from gpuboot.verify import gpu_state
@@ -68,7 +68,7 @@ class Machine:
         return gpu_state.host(self.node, state, gpus, None)
 
     def node_fact(self) -> list[str]:
-        """Lines of deploys/facts/node.sh, as far as GPUs are concerned."""
+        """Lines of deploys/parts/node/fact.sh, as far as GPUs are concerned."""
         devices = [(card.slot, self.of.device, self.of.kind) for card in self.cards]
         devices += [
             (d.slot, d.device, d.kind) for d in self.of.other_devices if d.vendor == "0x10de"
@@ -86,7 +86,7 @@ class Machine:
         ]
 
     def nvidia_fact(self) -> list[str]:
-        """What deploys/facts/nvidia.sh itself prints there."""
+        """What deploys/parts/driver/nvidia_fact.sh itself prints there."""
         key = self.of.name, self.lost_cards, self.resets, self.missing_cards, self.fabric
         if key not in _FACT_CACHE:
             _FACT_CACHE[key] = self._run_fact()

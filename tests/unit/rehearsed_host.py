@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deploys.facts.rehearsal import AptRehearsal
+from deploys.parts.packages.rehearsal_fact import AptRehearsal
 from gpuboot.hosts import rehearsal
 from gpuboot.hosts.rehearsal import Rehearsal
 from gpuboot.mirror import release

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deploys.operations import secrets as operations
+from deploys.parts.cluster import secret_operations as operations
 from gpuboot.config import settings
 from gpuboot.config.settings import Settings, SettingsError
 from gpuboot.monitoring import alerting

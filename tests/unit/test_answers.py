@@ -15,11 +15,11 @@ from pyinfra.api.host import Host
 from pyinfra.connectors import util
 from pyinfra.context import ctx_host
 
-from deploys import facts
-from deploys.facts.connectivity import UnreachableEndpoints
-from deploys.facts.framed import Framed
-from deploys.facts.text import OneLine
-from deploys.lib import privilege, shell
+from deploys import engine, parts
+from deploys.engine import privilege, shell
+from deploys.engine.framed import Framed
+from deploys.engine.one_line import OneLine
+from deploys.parts.node.connectivity_fact import UnreachableEndpoints
 from gpuboot.hosts.fact_output import FactOutputError, answer, framed
 from tests.noise import NOISE, framed_lines, noisy
 
@@ -82,10 +82,11 @@ def test_an_answer_that_is_not_whole(output: list[str]) -> None:
 
 
 def every_fact() -> Iterator[type[FactBase[Any]]]:
-    for module in pkgutil.iter_modules(facts.__path__):
-        for value in vars(importlib.import_module(f"deploys.facts.{module.name}")).values():
-            if isinstance(value, type) and issubclass(value, FactBase):
-                yield value
+    for package in (engine, parts):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for value in vars(importlib.import_module(module.name)).values():
+                if isinstance(value, type) and issubclass(value, FactBase):
+                    yield value
 
 
 def test_every_fact_runs_in_a_frame() -> None:

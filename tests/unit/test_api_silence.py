@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.api_server import SCRIPT, RejectedReport
-from deploys.facts.recording import SCRIPT as DIAGNOSE
-from deploys.lib.api_silence import explained
+from deploys.parts.cluster.api_server_fact import SCRIPT, RejectedReport
+from deploys.parts.cluster.api_silence import explained
+from deploys.parts.diagnose.fact import SCRIPT as DIAGNOSE
 from gpuboot.cluster.node_reports import LEASES
 from gpuboot.cluster.readiness import Progress
 from gpuboot.cluster.stuck import CERTAIN_S, UNCERTAIN_S, WHILE_OTHERS_START_S

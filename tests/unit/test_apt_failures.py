@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deploys.lib import apt
+from deploys.parts.packages import apt
 from gpuboot.hosts import transient
 from gpuboot.hosts.install_failures import explain
 from gpuboot.mirror import release

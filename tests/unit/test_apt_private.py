@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploys.lib import apt_private
-from deploys.lib.apt_private import OPTIONS, private_key
+from deploys.parts.packages import apt_private
+from deploys.parts.packages.apt_private import OPTIONS, private_key
 from gpuboot.hosts.apt_sources import Edit
 from tests.unit import apt_host
 from tests.unit.apt_host import Host, Key, Repository

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deploys.facts.packages import KEYS
-from deploys.operations.etcd_backup import before
+from deploys.parts.etcd.operations import before
+from deploys.parts.packages.fact import KEYS
 from gpuboot.cluster import backup, backup_copy
 from gpuboot.cluster.backup import Backup, Backups
 from gpuboot.cluster.local_volumes import FORMAT

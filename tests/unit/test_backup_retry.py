@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deploys.lib import remote
-from deploys.operations import etcd_backup
+from deploys.engine import remote
+from deploys.parts.etcd import operations as etcd_backup
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -13,13 +13,13 @@ from pyinfra.api.exceptions import FactProcessError
 from pyinfra.connectors.util import make_unix_command
 from typing_extensions import override
 
-from deploys.facts.batch import Batch, Request, Unanswered, parts
-from deploys.facts.files import Files, FileState
-from deploys.facts.framed import Framed
-from deploys.facts.kernel import Kernel
-from deploys.facts.kubeadm import Cluster, PodIssues
-from deploys.facts.objects import Managed
-from deploys.facts.text import OneLine
+from deploys.engine.batch import Batch, Request, Unanswered, parts
+from deploys.engine.framed import Framed
+from deploys.engine.one_line import OneLine
+from deploys.parts.cluster.fact import Cluster, PodIssues
+from deploys.parts.cluster.objects_fact import Managed
+from deploys.parts.files.fact import Files, FileState
+from deploys.parts.kernel.fact import Kernel
 from gpuboot.hosts.fact_output import answer
 from tests.cluster_answers import served
 

@@ -15,7 +15,7 @@ import pytest
 from gpuboot.hosts.boot import BootState, parse
 from gpuboot.hosts.fact_output import Fields
 
-FUNCTION = resources.files("deploys.facts").joinpath("boot.sh").read_text()
+FUNCTION = resources.files("deploys.parts.node").joinpath("boot.sh").read_text()
 SHELLS = (["dash"], ["busybox", "ash"])
 FOLDERS = ("/etc/", "/run/", "/var/", "/usr/bin/un")
 USER = "var/lib/cloud/instance/cloud-config.txt"

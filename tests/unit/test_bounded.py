@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from deploys.facts.driver import Driver, DriverState
-from deploys.facts.nvidia import BOUNDED, SCRIPT
+from deploys.parts.driver.fact import Driver, DriverState
+from deploys.parts.driver.nvidia_fact import BOUNDED, SCRIPT
 from gpuboot.verify.gpu_state import GpuState, parse
 from tests.unit.evidence import uuid
 

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
-from deploys.facts.kubeadm import HOST_SCRIPT
-from deploys.lib.kubectl import ADMIN_CONF
+from deploys.parts.cluster.fact import HOST_SCRIPT
+from deploys.parts.cluster.kubectl import ADMIN_CONF
 from deploys.phases import certificates as phase
 from deploys.phases.kubernetes import control_planes
 from deploys.run.context import Context
@@ -131,7 +131,7 @@ def test_a_control_plane_that_has_not_joined_yet_is_no_member_to_wait_for(
         states={"cp1": joined, "cp2": bare},  # cp3 does not answer: nobody knows
     )
     arguments: dict[str, Any] = {}
-    operation = "deploys.operations.certificates.renewed"
+    operation = "deploys.parts.kubeadm.certificate_operations.renewed"
     monkeypatch.setattr(operation, lambda **options: arguments.update(options))
     phase.renewed(cast(Context, context), control_planes(cast(Context, context)))
     assert arguments["control_planes"] == ["cp1", "cp3"]

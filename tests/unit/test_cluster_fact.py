@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.helm import HelmRelease
-from deploys.facts.kubeadm import Cluster, PodIssues
-from deploys.facts.objects import Managed
+from deploys.parts.cluster.fact import Cluster, PodIssues
+from deploys.parts.cluster.objects_fact import Managed
+from deploys.parts.helm.fact import HelmRelease
 from gpuboot.cluster import cluster_answers as api
 from gpuboot.cluster.cluster_state import ClusterState, PodIssue
 from tests.cluster_answers import CLOCK, cluster, item_list, lease, make_object, packed, served

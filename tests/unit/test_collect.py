@@ -9,9 +9,9 @@ import pytest
 from gevent.event import Event
 from pyinfra.api.inventory import Inventory
 
-from deploys.lib import connections
+from deploys.engine import connections, time_notes
 from deploys.run import collect as reading
-from deploys.run import context, time_notes
+from deploys.run import context
 from deploys.run.collect import busy
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from pyinfra.api.command import FunctionCommand, StringCommand
 
-from deploys.facts.compose import Compose, ComposeState
-from deploys.lib import changes
-from deploys.lib.commands import fail
-from deploys.operations import compose
+from deploys.engine import changes
+from deploys.engine.commands import fail
+from deploys.parts.compose import operations as compose
+from deploys.parts.compose.fact import Compose, ComposeState
 from gpuboot.docker.compose.files import COMPOSE, File, Project
 
 Command = FunctionCommand | StringCommand

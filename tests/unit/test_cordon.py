@@ -6,10 +6,11 @@ from typing import cast
 import pytest
 from pyinfra.api.host import Host
 
-from deploys.lib import cordon, waiting
-from deploys.lib.cordon import wait_until_rejoined
-from deploys.lib.kubectl import KUBECTL
-from deploys.lib.remote import RemoteError
+from deploys.engine import waiting
+from deploys.engine.remote import RemoteError
+from deploys.parts.cluster import cordon
+from deploys.parts.cluster.cordon import wait_until_rejoined
+from deploys.parts.cluster.kubectl import KUBECTL
 
 Answering = Callable[..., "Leader"]
 

@@ -83,7 +83,7 @@ def by_proxy(port: int) -> bytes:
 
 
 def by_curl(port: int) -> bytes:
-    """As `deploys/operations/verify_docker.py` asks, on the monitoring host."""
+    """As `deploys/parts/verify/docker_operations.py` asks, on the monitoring host."""
     if shutil.which("curl") is None:
         pytest.skip("no curl")
     url = f"http://127.0.0.1:{port}/metrics"

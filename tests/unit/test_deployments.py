@@ -10,8 +10,9 @@ import pytest
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from deploys.facts.kubeadm import Cluster
-from deploys.lib import deployments, waiting
+from deploys.engine import waiting
+from deploys.parts.cluster import deployments
+from deploys.parts.cluster.fact import Cluster
 from gpuboot.cluster import stuck
 from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
 

@@ -149,8 +149,8 @@ def test_a_setting_is_described_read_and_tested(path: str) -> None:
 
 def always_acts(folder: str) -> bool:
     """An operation that a phase calls only when there is something to do."""
-    module, _, name = folder.partition(".")
-    text = (ROOT / "deploys" / "operations" / f"{module}.py").read_text()
+    module, _, name = folder.rpartition(".")
+    text = (ROOT / "deploys" / "parts" / f"{module.replace('.', '/')}.py").read_text()
     return f"@operation(is_idempotent=False, compared=False)\ndef {name}(" in text
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.node import SCRIPT
-from deploys.operations.driver import load
+from deploys.parts.driver.operations import load
+from deploys.parts.node.fact import SCRIPT
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
 from gpuboot.diagnose.causes.driver import driver_not_loaded

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deploys.operations import verify_docker
+from deploys.parts.verify import docker_operations as verify_docker
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker.runner import workload_result
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deploys.lib.download_retries import _failure_message as message_of
+from deploys.engine.download_retries import _failure_message as message_of
 from gpuboot.hosts.download_failures import FAILURES, name_of
 
 

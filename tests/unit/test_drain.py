@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 from pyinfra.api.host import Host
 
-from deploys.facts.node_pods import NodePods as NodePodsFact
-from deploys.lib import drain as moving
-from deploys.lib import waiting
-from deploys.lib.remote import RemoteError
+from deploys.engine import waiting
+from deploys.engine.remote import RemoteError
+from deploys.parts.cluster import node_drain as moving
+from deploys.parts.cluster.pods_fact import NodePods as NodePodsFact
 from gpuboot.cluster import drain, gpu_pods
 from gpuboot.cluster.budgets import Budget
 from gpuboot.cluster.drain import NodePods, Pod

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.node_pods import PodsOfNodes
+from deploys.parts.cluster.pods_fact import PodsOfNodes
 from gpuboot.cluster import drain
 from gpuboot.cluster import drain_rehearsal as rehearsal
 from gpuboot.cluster.drain import NodePods

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deploys.run.unanswered import cause
+from deploys.engine.unanswered import cause
 from tests.unit.test_run_report import DEPLOY, LOCAL, ROOT
 
 # what stands before a run of ours, without the checks of the inventory
@@ -24,7 +24,7 @@ startup._before = lambda *_: None
 startup.kinds.may_change = lambda: False
 startup.install()
 """
-PROOF = "from deploys.lib import ending; ending.proof = 2\n"
+PROOF = "from deploys.engine import run_ending as ending; ending.proof = 2\n"
 
 
 def begin(folder: Path, last: str, deploy: str = DEPLOY) -> subprocess.Popen[str]:
@@ -134,7 +134,8 @@ def test_whoever_reads_the_output_may_end(tmp_path: Path) -> None:
         (
             [
                 "ValueError: curl: (7) Failed to connect to api port 6443",
-                "Error: could not process fact: deploys.facts.kubectl.SecretDigests namespace=a, "
+                "Error: could not process fact: "
+                "deploys.parts.cluster.secrets_fact.SecretDigests namespace=a, "
                 "secret=b",
             ],
             "does not answer what is asked (SecretDigests namespace=a, secret=b): "
@@ -144,7 +145,7 @@ def test_whoever_reads_the_output_may_end(tmp_path: Path) -> None:
         (
             [
                 "sh: 1: kubeadm: not found",
-                "Error: could not load fact: deploys.facts.kubeadm.Images",
+                "Error: could not load fact: deploys.parts.cluster.fact.Images",
             ],
             "does not answer what is asked (Images): sh: 1: kubeadm: not found",
         ),

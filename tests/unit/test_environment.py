@@ -9,7 +9,7 @@ import pytest
 from pyinfra.api.command import StringCommand
 from pyinfra.connectors.util import make_unix_command
 
-from deploys.facts import node
+from deploys.parts.node import fact as node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.environment import WITHOUT_PROXIES, ProxyVariable, parse
 from gpuboot.hosts.fact_output import Fields

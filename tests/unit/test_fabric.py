@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.node import SCRIPT
-from deploys.phases import drivers, parts
+from deploys.parts.node.fact import SCRIPT
+from deploys.phases import drivers
+from deploys.phases import node_software as parts
 from deploys.run.context import Context
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 import yaml
 
-from deploys.facts.framed import Framed
-from deploys.facts.node import NodeFact
-from deploys.facts.nvidia import NvidiaFact
+from deploys.engine.framed import Framed
+from deploys.parts.driver.nvidia_fact import NvidiaFact
+from deploys.parts.node.fact import NodeFact
 
 FACTS = Path(__file__).resolve().parents[1] / "facts"
 OTHER_SHELLS = [
@@ -39,8 +39,8 @@ def _cases() -> list[tuple[str, type[Framed[Any]], dict[str, Any]]]:
         ("NvidiaFact", NvidiaFact, {}),
     ]
     for folder in sorted(FACTS.glob("*.*/")):
-        module, _, name = folder.name.partition(".")
-        fact = getattr(importlib.import_module(f"deploys.facts.{module}"), name)
+        module, _, name = folder.name.rpartition(".")
+        fact = getattr(importlib.import_module(f"deploys.parts.{module}"), name)
         data = yaml.safe_load(sorted(folder.glob("*.yaml"))[0].read_text())
         arguments = data.get("arg", {})
         if isinstance(arguments, dict):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from deploys.facts import node
+from deploys.parts.node import fact as node
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.fact_output import Fields

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from deploys.lib import gate as sender
+from deploys.parts.gate import proven_nodes as sender
 from gpuboot.cluster import gate
 
 SHELLS = ["dash", "bash"]

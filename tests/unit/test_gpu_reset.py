@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deploys.operations.repair import RESET
+from deploys.parts.repair.node_repair import RESET
 
 PROGRAM = '#!/bin/sh\necho "$(basename $0) $*" >>"$NOTES"\n'
 CRICTL = """

@@ -12,8 +12,9 @@ import pytest
 from gevent import subprocess
 from pyinfra.api.command import StringCommand
 
-from deploys.lib import commands, helm_hooks, privilege, remote
-from deploys.lib.helm_hooks import watched
+from deploys.engine import commands, privilege, remote
+from deploys.parts.helm import helm_hooks
+from deploys.parts.helm.helm_hooks import watched
 from gpuboot.cluster.readiness import Progress
 from gpuboot.cluster.stuck import Stuck
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.host_checks import HostChecks
+from deploys.parts.verify.fact import HostChecks
 from gpuboot.hosts.fact_output import answer
 from gpuboot.verify.checks import hosts
 from gpuboot.verify.checks.host_check import TIMED_OUT, CommandOutput, HostCheck
@@ -97,8 +97,8 @@ def test_the_fact_brings_what_the_commands_print_with_their_exit_status(tmp_path
 def test_a_command_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program(tmp_path / "nvidia-smi", "echo begun; exec sleep 30\n")
     monkeypatch.setattr(
-        "deploys.facts.host_checks._CHECK_COMMAND",
-        __import__("deploys.facts.host_checks", fromlist=["_CHECK_COMMAND"])._CHECK_COMMAND.replace(
+        "deploys.parts.verify.fact._CHECK_COMMAND",
+        __import__("deploys.parts.verify.fact", fromlist=["_CHECK_COMMAND"])._CHECK_COMMAND.replace(
             "{seconds}", "1"
         ),
     )
@@ -136,7 +136,7 @@ import json, sys
 from dataclasses import replace
 from gpuboot.verify.checks import of_hosts
 of_hosts.__path__.append(sys.argv[1])
-from deploys.facts.host_checks import HostChecks
+from deploys.parts.verify.fact import HostChecks
 from gpuboot.config.settings import parse_settings
 from gpuboot.docs.checks import checks_markdown
 from gpuboot.verify.checks import chain

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.in_force import InForce
-from deploys.facts.static_pods import StaticPods
+from deploys.parts.in_force.fact import InForce
+from deploys.parts.kubeadm.static_pods_fact import StaticPods
 from gpuboot.cluster import static_pods
 from gpuboot.cluster.in_force import InForce as State
 from gpuboot.cluster.open_rights import CLUSTER_BINDINGS, PATHS, ROLES

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.batch import Request, Unanswered
-from deploys.facts.text import OneLine
-from deploys.lib import answers
+from deploys.engine import answers
+from deploys.engine.batch import Request, Unanswered
+from deploys.engine.one_line import OneLine
 
 
 class Of(OneLine):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from deploys.facts.node import SCRIPT
+from deploys.parts.node.fact import SCRIPT
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import kernels, platforms

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.node import SCRIPT
+from deploys.parts.node.fact import SCRIPT
 from deploys.phases import drivers
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings

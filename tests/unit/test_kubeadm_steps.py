@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from pyinfra.api.command import FunctionCommand, StringCommand
 
-from deploys.facts.kubeadm import HOST_SCRIPT
-from deploys.lib import changes
-from deploys.operations import kubeadm, kubeadm_steps
-from deploys.operations.kubeadm_steps import RESET
+from deploys.engine import changes
+from deploys.parts.cluster.fact import HOST_SCRIPT
+from deploys.parts.kubeadm import kubeadm_steps
+from deploys.parts.kubeadm import operations as kubeadm
+from deploys.parts.kubeadm.kubeadm_steps import RESET
 from gpuboot.cluster.cluster_state import KubeadmState, Stage, Step, parse_kubeadm, stage
 
 KUBEADM = """\

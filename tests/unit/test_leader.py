@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from deploys.lib.kubectl import ADMIN_CONF
+from deploys.parts.cluster.kubectl import ADMIN_CONF
 from deploys.run import context
 from gpuboot.config.inventory import Entry, plan
 from gpuboot.config.settings import Settings
@@ -60,7 +60,7 @@ def test_the_control_plane_that_led_last_leads(lines: dict[str, list[str]], lead
 
 
 def test_the_fact_tells_when_a_machine_led(tmp_path: Path) -> None:
-    script = resources.files("deploys.facts").joinpath("node.sh").read_text()
+    script = resources.files("deploys.parts.node").joinpath("fact.sh").read_text()
     [line] = [candidate for candidate in script.splitlines() if "put led_at" in candidate]
     file = tmp_path / "kubeadm.yaml"
     command = line.replace("/etc/gpuboot/kubeadm.yaml", str(file))

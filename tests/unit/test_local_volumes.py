@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 from pyinfra.api.host import Host
 
-from deploys.lib import local_volumes, remote
+from deploys.engine import remote
+from deploys.parts.storage import folder_volumes as local_volumes
 from gpuboot.hosts.fact_output import framed
 
 LEADER, GPU_HOST = (cast(Host, SimpleNamespace(name=name)) for name in ("cp1", "gpu1"))

@@ -12,8 +12,8 @@ import gevent
 import gevent.subprocess
 import pytest
 
-from deploys.lib import commands, long_command, privilege
-from deploys.lib.shell import CommandResult
+from deploys.engine import commands, long_command, privilege
+from deploys.engine.shell import CommandResult
 
 
 class Output:

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from deploys.facts.objects import Managed
+from deploys.parts.cluster.objects_fact import Managed
 from gpuboot.cluster.managed_objects import PATHS, SECRETS, ManagedSecret, key, undefined
 from tests.cluster_answers import item_list, make_object, managed, served
 

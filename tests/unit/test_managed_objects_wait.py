@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploys.lib import answers as answers_module
-from deploys.lib import managed_objects, waiting
+from deploys.engine import answers as answers_module
+from deploys.engine import waiting
+from deploys.parts.cluster import listed_objects as managed_objects
 from gpuboot.cluster.managed_objects import ManagedObjects
 
 BUSY = ManagedObjects("podmonitors: storage is (re)initializing")

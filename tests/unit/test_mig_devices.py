@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from deploys.facts.driver import Driver
-from deploys.facts.nvidia import SCRIPT
+from deploys.parts.driver.fact import Driver
+from deploys.parts.driver.nvidia_fact import SCRIPT
 from gpuboot.hosts import mig_devices
 from gpuboot.hosts.mig_devices import Instance
 from gpuboot.verify.devices import Device
@@ -18,7 +18,7 @@ from tests.unit import recordings as seen
 
 
 def fact(*rows: str, listing: tuple[str, ...] = (), details: tuple[str, ...] = ()) -> list[str]:
-    """What deploys/facts/nvidia.sh prints."""
+    """What deploys/parts/driver/nvidia_fact.sh prints."""
     output = [f"smi\t{row}" for row in rows]
     output += [f"mig\t{line}" for line in listing] + [f"mig_id\t{line}" for line in details]
     return [*output, "end\tok"]

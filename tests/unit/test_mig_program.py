@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from deploys.operations.containerd import CDI_SPEC
+from deploys.parts.containerd.operations import CDI_SPEC
 from gpuboot.docker import mig
 
 HEAD = '#!/bin/sh\necho "$(basename $0) $*" >>"$STATE/notes"\n'

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.driver import DriverState
-from deploys.facts.node import SCRIPT
-from deploys.operations.driver import other_module, reboot_reason
+from deploys.parts.driver.fact import DriverState
+from deploys.parts.driver.operations import other_module, reboot_reason
+from deploys.parts.node.fact import SCRIPT
 from deploys.phases.drivers import NOUVEAU
 from gpuboot.cluster.node_upgrade import Difference
 from gpuboot.config import versions

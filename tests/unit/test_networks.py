@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deploys.facts import node
+from deploys.parts.node import fact as node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import parse
 from gpuboot.preflight.network import overlaps

@@ -9,10 +9,12 @@ import pytest
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from deploys.lib import commands, cordon, node_service
-from deploys.lib.drain import DrainRefusedError
-from deploys.lib.kubectl import KUBECTL
-from deploys.lib.remote import RemoteError
+from deploys.engine import commands
+from deploys.engine.remote import RemoteError
+from deploys.parts.cluster import cordon
+from deploys.parts.cluster.kubectl import KUBECTL
+from deploys.parts.cluster.node_drain import DrainRefusedError
+from deploys.parts.nodes import node_service
 
 
 class Shells:

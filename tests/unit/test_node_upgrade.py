@@ -9,10 +9,11 @@ from typing import Any, cast
 import gevent
 import pytest
 
-from deploys.lib import node_service, turns
-from deploys.operations import node_upgrade
-from deploys.operations.node_parts import Parts
-from deploys.phases import parts
+from deploys.engine import turns
+from deploys.parts.nodes import node_service
+from deploys.parts.nodes import operations as node_upgrade
+from deploys.parts.nodes.node_parts import Parts
+from deploys.phases import node_software as parts
 from gpuboot.cluster import node_upgrade as rules
 from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.cluster.node_upgrade import Difference

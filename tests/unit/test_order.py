@@ -6,7 +6,7 @@ from graphlib import CycleError
 
 import pytest
 
-from deploys.run.order import merged
+from deploys.engine.order import merged
 
 LINES = {"init": (1,), "label": (2,), "join": (3,), "wait": (4,)}
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.outside_name import OutsideName
+from deploys.parts.node.outside_name_fact import OutsideName
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify import outside_name, service_probe
 from gpuboot.verify.checks import services

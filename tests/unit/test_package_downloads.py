@@ -12,10 +12,11 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from deploys.lib import apt, download_retries
-from deploys.lib.download_retries import with_retries
-from deploys.operations import node_upgrade
-from deploys.operations.node_parts import Parts
+from deploys.engine import download_retries
+from deploys.engine.download_retries import with_retries
+from deploys.parts.nodes import operations as node_upgrade
+from deploys.parts.nodes.node_parts import Parts
+from deploys.parts.packages import apt
 from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.cluster.node_upgrade import Difference
 from tests.unit import apt_host

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploys.facts import node
+from deploys.parts.node import fact as node
 
 SCRIPT = Path(node.__file__).with_name("packet_filter.sh")
 NFT = """\

@@ -49,7 +49,7 @@ def reached(module: str) -> set[str]:
         visited.add(name)
         for target in imports(name).values():
             for near in (target, target.rpartition(".")[0]):
-                if near.startswith(("deploys.operations.", "deploys.lib.")) and exists(near):
+                if near.startswith(("deploys.parts.", "deploys.engine.")) and exists(near):
                     todo.append(near)
     return visited
 

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from deploys.facts.helm import HelmManifests
+from deploys.parts.helm.fact import HelmManifests
 from gpuboot.cluster.helm import Release
 from gpuboot.cluster.release_changes import release_changes
 from gpuboot.hosts.package_changes import package_changes

@@ -13,7 +13,7 @@ from pyinfra.api.command import StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
-from deploys.lib import privilege
+from deploys.engine import privilege
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deploys.lib.release_drift import put_back
+from deploys.parts.cluster.release_drift import put_back
 from gpuboot.cluster.release_objects import Drift
 
 

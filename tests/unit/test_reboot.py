@@ -7,10 +7,10 @@ from typing import cast
 import pytest
 from pyinfra.api.host import Host
 
-from deploys.lib import privilege
-from deploys.operations import reboot as rebooting
-from deploys.operations.node_parts import DriverPart
-from deploys.operations.reboot import RebootError, reboot
+from deploys.engine import privilege
+from deploys.parts.nodes.node_parts import DriverPart
+from deploys.parts.reboot import reboot as rebooting
+from deploys.parts.reboot.reboot import RebootError, reboot
 from gpuboot.config.settings import parse_settings
 from tests.noise import noisy
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from pyinfra.api.exceptions import FactProcessError
 
-from deploys.facts import recording
-from deploys.facts.kubeadm import Kubeadm
-from deploys.facts.node import NodeFact
-from deploys.facts.recording import HostOutput, HostRecording
+from deploys.parts.cluster.fact import Kubeadm
+from deploys.parts.diagnose import fact as recording
+from deploys.parts.diagnose.fact import HostOutput, HostRecording
+from deploys.parts.node.fact import NodeFact
 from gpuboot.diagnose import facts
 from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.model import diagnose

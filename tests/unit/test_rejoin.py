@@ -10,8 +10,8 @@ from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from deploys.lib import answers, changes, remote, waiting
-from deploys.operations import kubeadm_join
+from deploys.engine import answers, changes, remote, waiting
+from deploys.parts.kubeadm import join_operations as kubeadm_join
 from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
 
 GPU1 = NodeStatus(

@@ -13,7 +13,7 @@ import pytest
 
 from gpuboot.cluster.helm import parse_released
 
-SCRIPT = Path(__file__).resolve().parents[2] / "deploys/facts/helm.sh"
+SCRIPT = Path(__file__).resolve().parents[2] / "deploys/parts/helm/fact.sh"
 MANIFEST = """---
 # Source: web/templates/account.yaml
 apiVersion: v1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deploys.facts.remains import FUNCTIONS
+from deploys.parts.node.remains_functions import FUNCTIONS
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.remains import EtcdProcess, Remains, parse
 

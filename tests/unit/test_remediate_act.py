@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from deploys.operations import remediate as operations
-from deploys.operations.remediate import LEASE, SiteLock
+from deploys.parts.repair import operations as operations
+from deploys.parts.repair.operations import LEASE, SiteLock
 from deploys.run.lock import LockError
 from gpuboot.cli import app, runs
 from gpuboot.repair import STEPS, report

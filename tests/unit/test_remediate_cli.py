@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from deploys.operations import remediate as operations
+from deploys.parts.repair import operations as operations
 from gpuboot.cli import app, runs
 from gpuboot.cluster.api import ClusterError
 from gpuboot.cluster.repair_keys import STOP

@@ -11,7 +11,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 from pyinfra.context import host as current_host
 
-from deploys.lib import answers, privilege, remote
+from deploys.engine import answers, privilege, remote
 
 
 def machine(name: str) -> Host:

@@ -10,9 +10,9 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from deploys.lib import commands, remote
-from deploys.lib.remote import RemoteError
-from deploys.operations import removal as operations
+from deploys.engine import commands, remote
+from deploys.engine.remote import RemoteError
+from deploys.parts.kubeadm import removal_operations as operations
 from gpuboot.cluster import removal
 from gpuboot.cluster.budgets import Budget
 from gpuboot.cluster.cluster_state import KubeadmState

@@ -10,12 +10,13 @@ from typing import Any, cast
 
 import pytest
 
-from deploys.lib.connections import unreachable
-from deploys.lib.drain import DrainRefusedError
-from deploys.lib.remote import RemoteError
-from deploys.operations import repair, verify
-from deploys.operations.reboot import RebootError, RebootRefusedError
-from deploys.operations.repair import Hands
+from deploys.engine.connections import unreachable
+from deploys.engine.remote import RemoteError
+from deploys.parts.cluster.node_drain import DrainRefusedError
+from deploys.parts.reboot.reboot import RebootError, RebootRefusedError
+from deploys.parts.repair import node_repair as repair
+from deploys.parts.repair.node_repair import Hands
+from deploys.parts.verify import operations as verify
 from gpuboot.cluster.api import ClusterError
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node

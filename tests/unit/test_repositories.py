@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pyinfra.api.command import FunctionCommand, StringCommand
 
-from deploys.facts.packages import Repository as Fact
-from deploys.lib import changes
-from deploys.operations import repositories
+from deploys.engine import changes
+from deploys.parts.packages import repository_operations as repositories
+from deploys.parts.packages.fact import Repository as Fact
 from gpuboot.hosts.repositories import Repository
 from tests.unit import apt_host
 from tests.unit.apt_host import Host, Key

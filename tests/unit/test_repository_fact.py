@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.packages import Repository as Fact
+from deploys.parts.packages.fact import Repository as Fact
 from gpuboot.hosts.apt_sources import Edit, replaced
 from gpuboot.hosts.repository_state import RepositoryState, later_key
 from tests.unit import apt_host

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from deploys.facts.packages import KEYS
+from deploys.parts.packages.fact import KEYS
 from gpuboot.hosts import node_state
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.repository_keys import RepositoryKey, parse

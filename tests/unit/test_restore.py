@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from pyinfra.api.command import FunctionCommand
 
-from deploys.operations.restore import LeaderBootstrap, restored
-from deploys.operations.restored_volumes import BackupVolumes
+from deploys.parts.restore.operations import LeaderBootstrap, restored
+from deploys.parts.restore.volume_operations import BackupVolumes
 from gpuboot.cluster import restore
 from gpuboot.cluster.backup import Backup, Backups
 from gpuboot.cluster.restore import LiveData, Source
@@ -257,7 +257,7 @@ def names(fresh_machine: LeaderBootstrap | None) -> list[str]:
 
 @pytest.fixture
 def recording(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deploys.operations.restore.changes.record", lambda *items: None)
+    monkeypatch.setattr("deploys.parts.restore.operations.changes.record", lambda *items: None)
 
 
 @pytest.mark.usefixtures("recording")

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 from pyinfra.api.command import FunctionCommand
 
-from deploys.operations.restore import restored
-from deploys.operations.restored_volumes import BackupVolumes
+from deploys.parts.restore.operations import restored
+from deploys.parts.restore.volume_operations import BackupVolumes
 from gpuboot.cluster import restore
 from gpuboot.cluster.backup import Backup
 from gpuboot.cluster.restore import Source
@@ -18,7 +18,7 @@ OLD = Backup("20261121T000000Z-timer", 1.0, "timer", "cp1", "v1.36.3", "etcd:1",
 
 @pytest.fixture(autouse=True)
 def recording(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deploys.operations.restore.changes.record", lambda *items: None)
+    monkeypatch.setattr("deploys.parts.restore.operations.changes.record", lambda *items: None)
 
 
 class Nodes:
@@ -45,9 +45,9 @@ def distribute(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, lis
         messages.append(message)
         return False
 
-    monkeypatch.setattr("deploys.operations.restore.remote.run", nodes.run)
-    monkeypatch.setattr("deploys.operations.restore.inform", messages.append)
-    monkeypatch.setattr("deploys.operations.restore.report_failure", report)
+    monkeypatch.setattr("deploys.parts.restore.operations.remote.run", nodes.run)
+    monkeypatch.setattr("deploys.parts.restore.operations.inform", messages.append)
+    monkeypatch.setattr("deploys.parts.restore.operations.report_failure", report)
     (command, *_) = restored._inner(
         Source(OLD, "cp2", f"/b/{OLD.name}"),
         [restore.Member(name, name, "p") for name in nodes.digests],

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 from pyinfra.api.exceptions import PyinfraError
 
-from deploys.lib import ending, local_volumes, remote
-from deploys.operations import restored_volumes
-from deploys.operations.restored_volumes import BackupVolumes, _checked, _returned
+from deploys.engine import remote
+from deploys.engine import run_ending as ending
+from deploys.parts.restore import volume_operations as restored_volumes
+from deploys.parts.restore.volume_operations import BackupVolumes, _checked, _returned
+from deploys.parts.storage import folder_volumes as local_volumes
 from gpuboot.cluster.backup import Backup
 from gpuboot.cluster.local_volumes import (
     Folder,

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from pyinfra.api.command import FunctionCommand
 
-from deploys.facts.kubeadm import Cluster, PodIssues
-from deploys.lib import crash_loops, waiting
-from deploys.operations import rollout
+from deploys.engine import waiting
+from deploys.parts.cluster import crash_loops
+from deploys.parts.cluster.fact import Cluster, PodIssues
+from deploys.parts.rollout import operations as rollout
 from gpuboot.cluster import stuck
 from gpuboot.cluster.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
 from gpuboot.cluster.pod_crashes import Crash

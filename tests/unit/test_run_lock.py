@@ -19,7 +19,7 @@ import pytest
 from paramiko import common
 from pyinfra.api.host import Host
 
-from deploys.lib import open_command
+from deploys.engine import open_command
 from deploys.run import lock
 from deploys.run.lock import Lease, LockError, RunLock
 from gpuboot.hosts import node_state, run_lock
@@ -28,7 +28,7 @@ from tests.unit.test_node_state import ANSWER
 
 ALICE = Holder("1", "alice@laptop", "/home/alice/site", "pyinfra prod.py deploys/site.py -y")
 BOB = Holder("2", "bob@desk", "/srv/site", "pyinfra prod.py deploys/reset.py -y")
-NODE = Path(lock.__file__).parents[1] / "facts/node.sh"
+NODE = Path(lock.__file__).parents[1] / "parts/node/fact.sh"
 
 
 class FakeHost:

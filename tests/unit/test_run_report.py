@@ -206,8 +206,8 @@ def test_our_own_messages_are_noted_too(tmp_path: Path, is_shown: bool) -> None:
     deploy = """
 from pyinfra.context import host, state
 from pyinfra.api.operation import operation
-from deploys.lib.commands import executing, fail
-from deploys.lib.run_record import proved
+from deploys.engine.commands import executing, fail
+from deploys.engine.run_record import proved
 from deploys.run.report import watch
 from gpuboot.config.settings import parse_settings
 

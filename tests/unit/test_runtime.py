@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.driver import DriverState
-from deploys.operations import driver, gpu_exclusion, nvswitches, units
-from deploys.operations.driver import verdict
+from deploys.parts.driver import nvswitch_operations as nvswitches
+from deploys.parts.driver import operations as driver
+from deploys.parts.driver.fact import DriverState
+from deploys.parts.driver.operations import verdict
+from deploys.parts.gpu_exclusion import operations as gpu_exclusion
+from deploys.parts.units import operations as units
 from deploys.phases import base, drivers, runtime
 from deploys.run.context import Context
 from gpuboot.config import versions

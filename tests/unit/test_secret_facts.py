@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from deploys.facts.batch import Batch, Request
-from deploys.facts.helm import HelmRelease
-from deploys.facts.kubectl import SecretDigests
-from deploys.operations.secrets import digests
+from deploys.engine.batch import Batch, Request
+from deploys.parts.cluster.secret_operations import digests
+from deploys.parts.cluster.secrets_fact import SecretDigests
+from deploys.parts.helm.fact import HelmRelease
 from gpuboot.cluster.helm import Release, release_path
 from tests.cluster_answers import item_list, make_object, revision, served
 

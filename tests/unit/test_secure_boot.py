@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.secure_boot import FUNCTION
-from deploys.lib import answers
-from deploys.lib.remote import RemoteError
-from deploys.operations import secure_boot as operation
+from deploys.engine import answers
+from deploys.engine.remote import RemoteError
+from deploys.parts.secure_boot import operations as operation
+from deploys.parts.secure_boot.fact import FUNCTION
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.secure_boot import (
     SecureBootState,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from deploys.facts.served import ServedVersions
+from deploys.parts.outdated.fact import ServedVersions
 from gpuboot.hosts.fact_output import answer
 
 HELM = str(Path(sys.executable).with_name("helm"))

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from deploys.lib import answers, node_sharing, planned_drains
-from deploys.lib.node_sharing import Sharing
-from deploys.operations import sharing
+from deploys.engine import answers, planned_drains
+from deploys.parts.nodes import node_sharing
+from deploys.parts.nodes import sharing_operations as sharing
+from deploys.parts.nodes.node_sharing import Sharing
 from gpuboot.cluster.cluster_state import NodeStatus
 from tests.unit.test_sharing_operation import (
     CDI,

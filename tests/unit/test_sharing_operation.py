@@ -9,12 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from deploys.facts.kubeadm import PodIssues
-from deploys.facts.node_pods import GpuPods
-from deploys.lib import changes, node_sharing, waiting
-from deploys.lib.kubectl import KUBECTL
-from deploys.lib.node_sharing import Turn
-from deploys.operations import sharing
+from deploys.engine import changes, waiting
+from deploys.parts.cluster.fact import PodIssues
+from deploys.parts.cluster.kubectl import KUBECTL
+from deploys.parts.cluster.pods_fact import GpuPods
+from deploys.parts.nodes import node_sharing
+from deploys.parts.nodes import sharing_operations as sharing
+from deploys.parts.nodes.node_sharing import Turn
 from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
 from gpuboot.cluster.readiness import Progress
 from gpuboot.hosts.sharing import PLUGIN_LABEL, Offer

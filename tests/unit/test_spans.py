@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyinfra.context import ctx_host
 
-from deploys.lib import spans
+from deploys.engine import spans
 
 clock = [0.0]  # seconds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from deploys.lib.ssh import IDLE_CHECK_S, SILENT_S, fast_transport
+from deploys.engine.ssh import IDLE_CHECK_S, SILENT_S, fast_transport
 
 
 def test_packets_leave_at_once_an_idle_connection_rests_and_a_dead_host_is_given_up() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from deploys.operations import in_force as compared
-from deploys.operations import static_pods as operation
+from deploys.parts.in_force import operations as compared
+from deploys.parts.kubeadm import static_pod_operations as operation
 from gpuboot.cluster.cluster_state import ClusterState, KubeadmState
 from gpuboot.cluster.in_force import InForce
 from gpuboot.cluster.static_pods import StaticPods, is_running, parse

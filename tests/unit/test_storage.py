@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from deploys.facts.volumes import Removed, RemovedVolumes
+from deploys.parts.storage.fact import Removed, RemovedVolumes
 from gpuboot.cluster.storage import default_change, local_path, missing_class
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock

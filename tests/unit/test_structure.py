@@ -107,7 +107,7 @@ def test_operations_and_facts_take_arguments_and_never_the_context_of_the_run() 
     reaching_up = [
         f"{name} -> {imported_module}"
         for name, path in known_modules.items()
-        if name.startswith(("deploys.operations", "deploys.facts", "deploys.lib"))
+        if name.startswith(("deploys.parts", "deploys.parts", "deploys.engine"))
         for imported_module in imports(path, known_modules)
         if imported_module.startswith("deploys.run")
     ]

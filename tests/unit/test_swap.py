@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deploys.facts.kernel import Swap, SwapState
-from deploys.operations import kernel
+from deploys.parts.kernel import operations as kernel
+from deploys.parts.kernel.fact import Swap, SwapState
 
 FSTAB = """\
 UUID=1 / ext4 defaults 0 1

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from pyinfra import logger
 from pyinfra.api.command import StringCommand
 
-from deploys.lib import download_retries, privilege
+from deploys.engine import download_retries, privilege
 from gpuboot.hosts.transient import PAUSES_S, reason
 
 Respond = Callable[[BaseHTTPRequestHandler], None]

@@ -6,11 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from deploys.lib import api_silence, commands, etcd, remote, waiting
-from deploys.lib.drain import Moving
-from deploys.operations import kubeadm_upgrade, kubelet_upgrade
-from deploys.operations.kubelet_upgrade import KubeletPart
-from deploys.operations.node_upgrade_costs import move_of_pods
+from deploys.engine import commands, remote, waiting
+from deploys.parts.cluster import api_silence
+from deploys.parts.cluster.node_drain import Moving
+from deploys.parts.etcd import members as etcd
+from deploys.parts.kubeadm import kubelet_upgrade
+from deploys.parts.kubeadm import upgrade_operations as kubeadm_upgrade
+from deploys.parts.kubeadm.kubelet_upgrade import KubeletPart
+from deploys.parts.nodes.node_upgrade_costs import move_of_pods
 from deploys.phases import kubernetes
 from deploys.run.context import Context
 from gpuboot.cluster import version_skew

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from deploys.operations import query as operations
+from deploys.parts.query import operations as operations
 from gpuboot.cli import ranges as command
 from gpuboot.cli import runs
 from gpuboot.cluster.api import ClusterError

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.node import SCRIPT
+from deploys.parts.node.fact import SCRIPT
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import Unit, parse

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from pyinfra.api.exceptions import PyinfraError
 
-from deploys.operations import verify_deep
+from deploys.parts.verify import verify_deep
 from gpuboot.cluster.api import Cluster
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from gevent.event import Event
 
-from deploys.facts.batch import Request, Unanswered
-from deploys.facts.host_checks import HostChecks
-from deploys.facts.node import NodeFact
-from deploys.facts.nvidia import NvidiaFact
-from deploys.facts.outside_name import OutsideName
-from deploys.lib import answers
-from deploys.operations import verify_hosts
-from deploys.operations.verify_hosts import Discovery, read_hosts, read_site
+from deploys.engine import answers
+from deploys.engine.batch import Request, Unanswered
+from deploys.parts.driver.nvidia_fact import NvidiaFact
+from deploys.parts.node.fact import NodeFact
+from deploys.parts.node.outside_name_fact import OutsideName
+from deploys.parts.verify import verify_hosts
+from deploys.parts.verify.fact import HostChecks
+from deploys.parts.verify.verify_hosts import Discovery, read_hosts, read_site
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import lock

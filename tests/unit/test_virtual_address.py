@@ -259,7 +259,7 @@ def test_certificates_name_it() -> None:
 def test_the_fact_tells_whose_keepalived_it_is(
     tmp_path: Path, text: str | None, expected: str
 ) -> None:
-    script = resources.files("deploys.facts").joinpath("node.sh").read_text()
+    script = resources.files("deploys.parts.node").joinpath("fact.sh").read_text()
     part = script[script.index("# keepalived: ") : script.index("[ -r /etc/kubernetes/pki/ca.crt")]
     path = tmp_path / "keepalived.conf"
     if text is not None:
@@ -288,7 +288,7 @@ def test_only_who_answers_now_has_the_address(
     for name, text in (("timeout", connection), ("ip", f"echo {entry!r}")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
-    script = resources.files("deploys.facts").joinpath("neighbour.sh").read_text()
+    script = resources.files("deploys.parts.api_endpoint").joinpath("neighbour_fact.sh").read_text()
     result = subprocess.run(
         ["sh", "-c", f"PATH={tmp_path}:$PATH address=10.0.0.10 port=6443\n{script}"],
         capture_output=True, text=True, check=True,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from deploys.lib import waiting
-from deploys.lib.commands import failure
+from deploys.engine import waiting
+from deploys.engine.commands import failure
 from gpuboot.cluster.news import News
 from gpuboot.cluster.readiness import Progress
 from gpuboot.cluster.stuck import Stuck

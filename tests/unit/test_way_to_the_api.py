@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 from pyinfra.api.exceptions import PyinfraError
 
-from deploys.lib import remote
-from deploys.operations import api_endpoint
-from deploys.operations import virtual_address as operations
+from deploys.engine import remote
+from deploys.parts.api_endpoint import operations as api_endpoint
+from deploys.parts.api_endpoint import virtual_address_operations as operations
 from deploys.phases import api_endpoint as phase
 from deploys.run.context import Context
 from gpuboot.cluster.endpoint import decided

@@ -7,7 +7,7 @@ leader says of the lock, as JSON lines.
 import json
 import os
 
-from deploys.lib import open_command
+from deploys.engine import open_command
 from gpuboot.hosts import run_lock
 from gpuboot.hosts.fact_output import answer
 from tests.noise import framed_lines

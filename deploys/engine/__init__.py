@@ -1,0 +1,1 @@
+"""What makes one command per host possible; imports nothing else of deploys/."""

@@ -1,0 +1,22 @@
+"""Facts whose answer is one line of text, or nothing."""
+
+from __future__ import annotations
+
+from typing_extensions import override
+
+from deploys.engine.framed import Framed
+
+
+class OneLine(Framed[str]):
+    """The first line that a command prints, without surrounding blanks; "" for no output."""
+
+    abstract = True
+
+    @staticmethod
+    @override
+    def default() -> str:
+        return ""
+
+    @override
+    def process(self, output: list[str]) -> str:
+        return output[0].strip()

@@ -1,1 +1,0 @@
-"""Helpers of the deploys that do not look at a host."""

@@ -1,1 +1,0 @@
-"""Operations that pyinfra lacks or does in a way we cannot use."""

@@ -1,0 +1,1 @@
+"""What hosts and the cluster consist of: a folder for each concern, its facts and operations."""

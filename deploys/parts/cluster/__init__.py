@@ -1,0 +1,1 @@
+"""The cluster by its API: state, objects, Secrets, and nodes that are drained."""

@@ -1,0 +1,1 @@
+"""Compose projects of hosts without Kubernetes."""

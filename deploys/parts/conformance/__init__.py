@@ -1,0 +1,1 @@
+"""Kubernetes' conformance suite on a running cluster."""

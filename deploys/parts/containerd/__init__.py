@@ -1,0 +1,1 @@
+"""containerd's configuration, and the CDI specification."""

@@ -1,0 +1,1 @@
+"""DCGM's host engine."""

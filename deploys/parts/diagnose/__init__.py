@@ -1,0 +1,1 @@
+"""What a diagnosis reads of hosts and of the cluster."""

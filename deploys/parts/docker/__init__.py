@@ -1,0 +1,1 @@
+"""dockerd: its configuration, and its packet filter."""

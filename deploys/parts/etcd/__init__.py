@@ -1,0 +1,1 @@
+"""etcd of the control planes: its members and backups."""

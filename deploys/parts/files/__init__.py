@@ -1,0 +1,1 @@
+"""Files that gpuboot owns as a whole."""

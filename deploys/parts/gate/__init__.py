@@ -1,0 +1,1 @@
+"""The gate: GPU nodes take no pods before their GPUs are proven."""

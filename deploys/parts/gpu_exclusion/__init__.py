@@ -1,0 +1,1 @@
+"""GPUs that are not the cluster's."""

@@ -1,0 +1,1 @@
+"""What others have put in force beside what a run sets."""

@@ -1,0 +1,1 @@
+"""The kernel's modules and settings, swap, names of hosts."""

@@ -1,0 +1,1 @@
+"""Steps of kubeadm: init, join, changes, upgrades, reset."""

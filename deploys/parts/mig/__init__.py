@@ -1,0 +1,1 @@
+"""MIG layouts of Docker hosts."""

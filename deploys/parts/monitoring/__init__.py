@@ -1,0 +1,1 @@
+"""Rules and configuration of a running Prometheus."""

@@ -1,0 +1,33 @@
+"""Which addresses a host can open a TCP connection to."""
+
+from __future__ import annotations
+
+import shlex
+
+from typing_extensions import override
+
+from deploys.engine.framed import Framed
+
+WAIT_S = 10
+
+
+class UnreachableEndpoints(Framed[list[str]]):
+    """Those of some `host:port` addresses that nobody answers at, asked all at once.
+
+    bash and timeout are there on every Debian and Ubuntu, curl is not.
+    """
+
+    default = list
+
+    @override
+    def command(self, addresses: list[str]) -> str:
+        script = (
+            "for a; do "
+            f'{{ timeout {WAIT_S} bash -c "exec 3<>/dev/tcp/${{a%:*}}/${{a##*:}}" 2>/dev/null '
+            '|| echo "$a"; } & done; wait'
+        )
+        return shlex.join(["bash", "-c", script, "_", *addresses])
+
+    @override
+    def process(self, output: list[str]) -> list[str]:
+        return sorted(output)

@@ -1,0 +1,1 @@
+"""Which versions repositories serve."""

@@ -1,0 +1,1 @@
+"""Packages and their repositories, by apt and dnf."""

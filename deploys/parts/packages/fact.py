@@ -1,0 +1,92 @@
+"""What is known of packages on a host, whichever program manages them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any
+
+from typing_extensions import override
+
+from deploys.engine.framed import Framed
+from gpuboot.hosts.fact_output import Fields
+from gpuboot.hosts.repository_state import RepositoryState, parse
+
+
+@dataclass(frozen=True)
+class PackageState:
+    """Installed versions by package name, and which packages are held."""
+
+    versions: dict[str, str] = field(default_factory=dict)
+    holds: tuple[str, ...] = ()
+
+
+class AnyPackages(Framed[PackageState]):
+    """What is installed and held of some packages, whoever tells it."""
+
+    abstract = True
+    default = PackageState
+
+    @classmethod
+    @override
+    def merged(
+        cls, arguments: Sequence[Mapping[str, Any]]
+    ) -> tuple[type[Framed[PackageState]], dict[str, Any]]:
+        names = dict.fromkeys(name for item in arguments for name in item["packages"])
+        return cls, {"packages": list(names)}
+
+    @classmethod
+    @override
+    def part(cls, combined: PackageState, arguments: Mapping[str, Any]) -> PackageState:
+        names = arguments["packages"]
+        return PackageState(
+            {name: version for name, version in combined.versions.items() if name in names},
+            tuple(name for name in combined.holds if name in names),
+        )
+
+
+_FOLDER = resources.files("deploys.parts.packages")
+KEYS = _FOLDER.joinpath("repository_keys.sh").read_text()
+_SCRIPT = KEYS + _FOLDER.joinpath("fact.sh").read_text()
+
+
+class Repository(Framed[RepositoryState]):
+    """One repository's file and key, and entries of others for its server."""
+
+    default = RepositoryState
+
+    @override
+    def command(
+        self,
+        path: str,
+        key: str,
+        key_url: str,
+        server: str = "",
+        text: str = "",
+        ca: str = "",
+        by_digest: bool = False,
+    ) -> str:
+        """The whole script and its arguments.
+
+        + path, key: the repository's files on a host
+        + key_url, ca: where its key is, and who signs that server's certificate
+        + server, text: the host in its address and the text of its file, where apt's other sources
+          matter
+        + by_digest: the key is known by its digest, so that gpg need not start
+        """
+        values = {
+            "path": path,
+            "key": key,
+            "digest": "yes" if by_digest else "",
+            "text": text,
+            "server": server,
+            "key_url": key_url,
+            "ca": ca,
+        }
+        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()) + _SCRIPT
+
+    @override
+    def process(self, output: list[str]) -> RepositoryState:
+        return parse(Fields(output))

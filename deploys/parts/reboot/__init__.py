@@ -1,0 +1,1 @@
+"""Reboots that are waited for."""

@@ -1,0 +1,1 @@
+"""A restore of etcd from a backup."""

@@ -1,0 +1,1 @@
+"""Waiting for what a run has applied."""

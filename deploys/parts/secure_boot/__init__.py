@@ -1,0 +1,1 @@
+"""Secure Boot, and DKMS's key."""

@@ -1,0 +1,1 @@
+"""StorageClasses, volume claims, and volumes that are folders."""

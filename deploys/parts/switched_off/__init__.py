@@ -1,0 +1,1 @@
+"""Parts of the cluster that are taken away."""

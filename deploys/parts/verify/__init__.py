@@ -1,0 +1,1 @@
+"""The proof, on clusters and on Docker hosts."""
