@@ -237,8 +237,8 @@ def _cached_answer(target: Host, host_answers: HostAnswers, request: Request) ->
         host_answers.cache.clear()
     if not isinstance(answer := host_answers.answer(request), Unanswered):
         return answer
-    if not state.is_executing and _is_api_silence(request, answer):
-        raise ClusterError(str(answer))  # it was asked a moment ago
+    if not state.is_executing and request.fact.of_cluster and _CURL.search(str(answer)):
+        raise ClusterError(str(answer))  # the API server was silent a moment ago
     before = host_answers.forgotten, _cluster.forgotten
     answers = fetch_answers(target, _upcoming_requests(target, host_answers, request))
     if isinstance(answers[request], Unanswered):  # asked alone, it says itself what is wrong
@@ -247,11 +247,6 @@ def _cached_answer(target: Host, host_answers: HostAnswers, request: Request) ->
     if before == (host_answers.forgotten, _cluster.forgotten):
         host_answers.add(answers)
     return answers[request]
-
-
-def _is_api_silence(request: Request, answer: Unanswered) -> bool:
-    """Whether a fact has no answer because the API server gave none, as curl tells."""
-    return bool(request.fact.of_cluster and _CURL.search(str(answer)))
 
 
 def _upcoming_requests(target: Host, host_answers: HostAnswers, request: Request) -> list[Request]:

@@ -290,8 +290,7 @@ def _living_host(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]
         **(silent_api.ANSWERS if os.environ.get("PLAN_SILENT") else {}),
         **{key: noise[key] for key in list(noise)[:2]},
         _site["_FACT"]: framed_lines([*machine, *packages]),
-        **{key: framed_lines(lines) for key, lines in _site["REHEARSED"].items()},
-        **{key: framed_lines(lines) for key, lines in _answers(name).items()},
+        **{k: framed_lines(v) for k, v in {**_site["REHEARSED"], **_answers(name)}.items()},
     }
     return name, {**data, "fake_responses": responses}
 

@@ -80,6 +80,12 @@ def test_a_name_of_the_page_is_defined(name: str) -> None:
     )
 
 
+def test_the_page_of_the_engine_names_its_modules() -> None:
+    page = (ROOT / "docs" / "engine.md").read_text()
+    modules = {path.stem for path in (ROOT / "deploys" / "engine").glob("*.py")}
+    assert first_cells(page.split("## Its modules\n")[1]) == modules - {"__init__"}
+
+
 def called_phases(deploy: str) -> set[str]:
     """The phases that a deploy calls, one after the other."""
     body = ast.parse((ROOT / "deploys" / deploy).read_text()).body

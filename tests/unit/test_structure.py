@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -17,6 +19,11 @@ PACKAGE_ORDER = (
     "mirror", "verify", "conformance", "diagnose", "repair", "usage", "query", "docker", "site",
     "docs", "cli",
 )  # fmt: skip
+# of deploys/, likewise; its files are above all of them
+DEPLOY_ORDER = ("engine", "parts", "run", "phases")
+# modules that every part may have, by itself or after its subject: dnf_fact, dnf_operations
+PART_MODULES = {"fact": re.compile(r"^class \w+\((Framed\[|OneLine\))", re.MULTILINE),
+                "operations": re.compile(r"^@operation\(", re.MULTILINE)}  # fmt: skip
 MOST_LINES = 300  # of a file: more is two subjects
 MOST_FUNCTION_LINES = 40  # more does not fit on a screen
 
@@ -86,32 +93,66 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         raise AssertionError(" -> ".join(error.args[1])) from None
 
 
+def package_imports(house: str) -> Iterator[tuple[str, str]]:
+    """A module in a package of a house, and one of the house that it imports."""
+    known_modules = modules()
+    for name, path in known_modules.items():
+        if name.startswith(f"{house}."):
+            for imported in imports(path, known_modules):
+                if imported.startswith(f"{house}."):
+                    yield name, imported
+
+
+def upward_imports(house: str, order: Sequence[str]) -> list[str]:
+    """Imports of what stands later in the order; what is not in it stands above all."""
+
+    def rank(name: str) -> int:
+        package = name.split(".")[1]
+        return order.index(package) if package in order else len(order)
+
+    pairs = package_imports(house)
+    return [f"{name} -> {imported}" for name, imported in pairs if rank(name) < rank(imported)]
+
+
 def test_packages_import_only_those_below_them() -> None:
-    known_modules = modules()
-    entries = {name.split(".")[1] for name in known_modules if name.startswith("gpuboot.")}
-    assert entries == {*PACKAGE_ORDER}
-    upward = [
-        f"{name} -> {imported_module}"
-        for name, path in known_modules.items()
-        if name.startswith("gpuboot.")
-        for imported_module in imports(path, known_modules)
-        if imported_module.startswith("gpuboot.")
-        and PACKAGE_ORDER.index(name.split(".")[1])
-        < PACKAGE_ORDER.index(imported_module.split(".")[1])
-    ]
-    assert upward == []
+    assert {name.split(".")[1] for name in modules() if name.startswith("gpuboot.")} == {
+        *PACKAGE_ORDER
+    }
+    assert upward_imports("gpuboot", PACKAGE_ORDER) == []
 
 
-def test_operations_and_facts_take_arguments_and_never_the_context_of_the_run() -> None:
-    known_modules = modules()
-    reaching_up = [
-        f"{name} -> {imported_module}"
-        for name, path in known_modules.items()
-        if name.startswith(("deploys.parts", "deploys.parts", "deploys.engine"))
-        for imported_module in imports(path, known_modules)
-        if imported_module.startswith("deploys.run")
-    ]
-    assert sorted(reaching_up) == []
+def test_deploys_import_only_those_below_them() -> None:
+    packages = {path.parent.name for path in (ROOT / "deploys").glob("*/__init__.py")}
+    assert packages == {*DEPLOY_ORDER}
+    assert upward_imports("deploys", DEPLOY_ORDER) == []
+
+
+def test_parts_import_one_another_without_circles() -> None:
+    graph: dict[str, set[str]] = defaultdict(set)
+    for name, imported in package_imports("deploys"):
+        part, other_part = (item.split(".")[2:3] for item in (name, imported))
+        is_in_parts = name.startswith("deploys.parts.") and imported.startswith("deploys.parts.")
+        if is_in_parts and part != other_part:
+            graph[part[0]].update(other_part)
+    assert len(graph) > 10
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_facts_and_operations_of_a_part_are_in_modules_of_that_name() -> None:
+    for path in (ROOT / "deploys" / "parts").rglob("*.py"):
+        kind = path.stem.rpartition("_")[2]
+        text = path.read_text()
+        kinds = {name for name, sign in PART_MODULES.items() if sign.search(text)}
+        assert kinds == {kind} & set(PART_MODULES), path.relative_to(ROOT)
+
+
+def test_a_file_name_of_deploys_is_that_of_one_module() -> None:
+    stems = Counter(path.stem for path in (ROOT / "deploys").rglob("*.py"))
+    shared = {name for name, count in stems.items() if count > 1}
+    assert shared <= {"__init__", *PART_MODULES}
 
 
 def source() -> Iterator[tuple[str, str]]:
