@@ -32,7 +32,7 @@ T = TypeVar("T")
 Ask = Callable[[Sequence[tuple[Host, Request]]], list[Any]]
 
 _MAX_AT_ONCE = 32
-_CURL = re.compile(r"curl: \(\d+\)")
+_CURL = re.compile(r"curl: \(\d+\).*")
 # seconds that answers hold while nothing has changed: a person may think about a plan for longer
 _FRESH_S = 60.0
 
@@ -233,8 +233,8 @@ def _cached_answer(target: Host, host_answers: HostAnswers, request: Request) ->
         host_answers.cache.clear()
     if not isinstance(answer := host_answers.answer(request), Unanswered):
         return answer
-    if not state.is_executing and _is_api_silence(request, answer):
-        raise ClusterError(str(answer))  # it was asked a moment ago
+    if not state.is_executing and (silence := _api_silence(request, answer)):
+        raise ClusterError(silence)  # it was asked a moment ago
     before = host_answers.forgotten, _cluster.forgotten
     answers = ask(target, _upcoming_requests(target, host_answers, request))
     if isinstance(answers[request], Unanswered):  # asked alone, it says itself what is wrong
@@ -245,9 +245,10 @@ def _cached_answer(target: Host, host_answers: HostAnswers, request: Request) ->
     return answers[request]
 
 
-def _is_api_silence(request: Request, answer: Unanswered) -> bool:
-    """Whether a fact has no answer because the API server gave none, as curl tells."""
-    return bool(request.fact.of_cluster and _CURL.search(str(answer)))
+def _api_silence(request: Request, answer: Unanswered) -> str:
+    """Why the API server gave a fact no answer, as curl tells; "" where that is not why."""
+    match = _CURL.search(str(answer)) if request.fact.of_cluster else None
+    return match[0] if match else ""
 
 
 def _upcoming_requests(target: Host, host_answers: HostAnswers, request: Request) -> list[Request]:
