@@ -32,7 +32,7 @@ T = TypeVar("T")
 AnswerSource = Callable[[Sequence[tuple[Host, Request]]], list[Any]]
 
 _MAX_AT_ONCE = 32
-_CURL = re.compile(r"curl: \(\d+\)")
+_CURL = re.compile(r"curl: \(\d+\).*")
 # seconds that answers hold while nothing has changed: a person may think about a plan for longer
 _FRESH_S = 60.0
 
@@ -237,8 +237,9 @@ def _cached_answer(target: Host, host_answers: HostAnswers, request: Request) ->
         host_answers.cache.clear()
     if not isinstance(answer := host_answers.answer(request), Unanswered):
         return answer
-    if not state.is_executing and request.fact.of_cluster and _CURL.search(str(answer)):
-        raise ClusterError(str(answer))  # the API server was silent a moment ago
+    silence = _CURL.search(str(answer)) if request.fact.of_cluster else None
+    if silence and not state.is_executing:  # the API server was asked a moment ago
+        raise ClusterError(silence[0])
     before = host_answers.forgotten, _cluster.forgotten
     answers = fetch_answers(target, _upcoming_requests(target, host_answers, request))
     if isinstance(answers[request], Unanswered):  # asked alone, it says itself what is wrong

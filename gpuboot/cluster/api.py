@@ -144,7 +144,9 @@ class Cluster:
             server_hostname=access.host,
             assert_hostname=access.host,
             timeout=_TIMEOUT,
-            retries=_Retry(total=2, backoff_factor=0.3, raise_on_status=False),
+            # one that was silent for the whole time-out is asked again once: another may be there
+            # by then (a virtual address moves), and a site without etcd is told of within a minute
+            retries=_Retry(total=2, read=1, backoff_factor=0.3, raise_on_status=False),
         )
 
     def get(self, path: str, query: Mapping[str, str] | None = None, form: str = "") -> bytes:

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from tests.e2e.diagnose_faults import Fault, Step, kubectl, on, steps
+from tests.e2e.diagnose_webhook import allow_pods, deny_pods
 
 _PAUSE = "registry.k8s.io/pause:3.10"
 _MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
@@ -138,6 +139,11 @@ ABSENCE_FAULTS = (
         ),
         _applied(*_REFUSING),
         _deleted(*_REFUSING),
+    ),
+    Fault(
+        ("webhook-refuses",),
+        steps(deny_pods, _applied(_space("denied"), _deployment("denied"))),
+        steps(allow_pods, _deleted(_space("denied"))),
     ),
     Fault(("component-missing",), _deleted(_BINDING), _applied(_BINDING)),
     Fault(

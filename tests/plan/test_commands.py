@@ -35,8 +35,7 @@ def test_an_api_server_that_does_not_answer_is_asked_once(tmp_path: Path) -> Non
         PLAN_SILENT="1",
     )
     assert result.returncode == COULD_NOT_TELL
-    assert "the cluster does not answer: " in result.stderr
-    assert "Failed to connect to 10.0.0.11 port 6443" in result.stderr
+    assert "the cluster does not answer: curl: (7) Failed to connect to 10.0.0.11" in result.stderr
     commands = json.loads(path.read_text())
     assert {host: len(host_commands) for host, host_commands in commands.items()} == {
         "@fake/cp1": COMMANDS,

@@ -77,7 +77,7 @@ def test_an_answer_that_grows_is_told_line_by_line_until_somebody_stops_it(tmp_p
     [
         ("/api/v1/namespaces/gpu-operator/pods/exporter-1:9400/proxy/metrics", 1),
         ("/api/v1/namespaces/gpuboot-verify-1/pods/vectoradd-1/log", 1),
-        ("/api/v1/nodes", 3),
+        ("/api/v1/nodes", 2),
     ],
 )
 def test_the_silence_of_a_pod_is_waited_for_once(
