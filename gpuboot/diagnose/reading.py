@@ -70,6 +70,7 @@ def _read(
     try:
         now = pool.submit(cluster.now).result(timeout=max(until - time.monotonic(), 0.1))
         now_s = now.timestamp()
+        pool.submit(_look_for_etcd, cluster).result(timeout=max(until - time.monotonic(), 0.1))
     except (ClusterError, TimeoutError) as error:
         return ClusterRecording(error=str(error) or "the API server did not answer in time")
     requests: dict[str, Callable[[], Any]] = {
@@ -95,6 +96,18 @@ def _read(
         logs={key: lines for key, lines in texts.items() if lines},
         targets=targets,
     )
+
+
+def _look_for_etcd(cluster: Cluster) -> None:
+    """Without etcd each question is silent for its whole time-out; this one is answered at once.
+
+    Raises `ClusterError` where there is no etcd.
+    """
+    try:
+        cluster.get("/readyz")
+    except ClusterError as error:
+        if "[-]etcd failed" in str(error):
+            raise ClusterError("the API server answers that it does not reach etcd") from None
 
 
 def _gather(

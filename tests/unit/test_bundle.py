@@ -211,3 +211,18 @@ def test_a_cluster_that_does_not_answer_is_told() -> None:
     cluster: Any = Silent()
     result = reading.read(cluster, "monitoring", 5, lambda line: None)
     assert result == ClusterRecording(error="GET /version: connection refused")
+
+
+def test_an_api_server_without_etcd_is_asked_nothing_more() -> None:
+    class WithoutEtcd(Server):
+        def get(self, path: str, *arguments: Any, **options: Any) -> Any:
+            assert path == "/readyz"
+            body = "[+]ping ok\n[+]log ok\n[-]etcd failed: reason withheld\n"
+            raise ClusterError(f"GET {path}: 500 {body}", 500)
+
+        def json(self, path: str, *arguments: Any, **options: Any) -> Any:
+            raise AssertionError(path)
+
+    cluster: Any = WithoutEtcd()
+    result = reading.read(cluster, "monitoring", 5, lambda line: None)
+    assert result == ClusterRecording(error="the API server answers that it does not reach etcd")
