@@ -157,7 +157,7 @@ def test_all_problems_of_all_hosts_are_told_together() -> None:
     [
         ({"clutser": {}}, "unknown setting clutser"),
         ({"cluster": {"service_cidr": "192.0.2.0/25"}}, "192.0.2"),
-        ({"versions": {"kubernetes": {"version": "1.37.2", "minor": "1.37"}}}, "gpu-operator"),
+        ({"versions": {"kubernetes": {"version": "1.32.9", "minor": "1.32"}}}, "gpu-operator"),
     ],
 )
 def test_wrong_settings_stop_before_anything(settings: dict[str, Any], expected: str) -> None:
