@@ -74,7 +74,7 @@ class End:
 
     def to_json(self) -> dict[str, str | None]:
         """It as `gpuboot plan` prints it."""
-        day = self.day and self.day.isoformat()
+        day = self.day.isoformat() if self.day else None
         return {"key": self.key, "version": self.version, "end": day}
 
 
