@@ -73,9 +73,9 @@ def test_the_end_of_support_is_told_three_months_before(
 
 def test_of_docker_hosts_kubernetes_is_not_told(clock: Callable[[str], None]) -> None:
     clock("2028-01-01")
-    old: dict[str, Any] = {"kubernetes": {"version": "1.36.6"}}
-    assert "support of kubernetes 1.36 ended on 2027-06-28" in warnings(**old)
-    assert "kubernetes" not in warnings(docker_hosts=True, **old)
+    old = {"version": "1.36.6"}
+    assert "support of kubernetes 1.36 ended on 2027-06-28" in warnings(kubernetes=old)
+    assert "kubernetes" not in warnings(docker_hosts=True, kubernetes=old)
 
 
 def test_of_a_driver_that_somebody_else_installs_nothing_is_told(
