@@ -69,7 +69,7 @@ def _suite() -> Recipe:
     """The suite itself, which is compiled as a test of Go is."""
     version = kubernetes_version()
     link = [*LINK, *(f"-X {key}={text}" for key, text in version_variables(version).items())]
-    arguments = ["test", "-c", *build_arguments()[1:], f"-ldflags={' '.join(link)}"]
+    arguments = ["test", "-c", "-vet=off", *build_arguments()[1:], f"-ldflags={' '.join(link)}"]
 
     def make(build: BuildContext) -> None:
         copy_module(build, MODULE)
