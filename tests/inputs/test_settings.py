@@ -162,7 +162,6 @@ WRONG_SETTINGS: list[tuple[dict[Any, Any], str]] = [
         {"versions": {"kubernetes": {"version": "1.35.2", "minor": "1.36"}}},
         'set minor = "1.35"',
     ),
-    ({"versions": {"containerd": {"version": "1.7.34"}}}, "containerd 2.2 or newer"),
     ({"upgrade": {"max_unavailable": 0}}, "takes 1 or more, or a share such as 10%"),
     ({"upgrade": {"max_unavailable": "10"}}, "takes a number of nodes, or a share of them"),
     ({"upgrade": {"max_unavailable": {}}}, "takes at least one group of the inventory"),

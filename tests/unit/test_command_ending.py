@@ -22,7 +22,7 @@ from tests.unit.reports import broken, report
 
 ROOT = Path(__file__).resolve().parents[2]
 runner = CliRunner()
-PLAN = {"cluster": "c", "hosts": ["cp1"], "steps": [], "changes": [], "decisions": []}
+PLAN = {"cluster": "c", "hosts": ["cp1"], "steps": [], "changes": [], "decisions": [], "ends": []}
 
 
 @pytest.fixture
