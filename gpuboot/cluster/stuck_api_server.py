@@ -15,8 +15,8 @@ _PERMANENT_ERROR = re.compile(
 )
 
 
-def of_control_plane(lacks: Iterable[tuple[str, str]], host: str) -> tuple[Stuck, ...]:
-    """What keeps an API server from running. + lacks: part and reason, as its host tells
+def of_control_plane(missing_parts: Iterable[tuple[str, str]], host: str) -> tuple[Stuck, ...]:
+    """What keeps an API server from running. + missing_parts: part and reason, as its host tells
 
     A program that ends may be waiting for another: it is started again for some time.
     """
@@ -27,7 +27,7 @@ def of_control_plane(lacks: Iterable[tuple[str, str]], host: str) -> tuple[Stuck
             _lasts_s(part, cause),
             _of_part(part, host, _HAS_ENDED in cause),
         )
-        for part, cause in lacks
+        for part, cause in missing_parts
     )
 
 

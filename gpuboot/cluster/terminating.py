@@ -21,15 +21,22 @@ def terminating(items: Iterable[Json]) -> dict[str, str]:
     }
 
 
-def _reason(item: Json) -> str:
-    messages = [
-        condition.get("message", "")
-        for condition in (item.get("status") or {}).get("conditions") or ()
-        if condition.get("status") == "True"
-    ]
+def true_conditions(item: Json) -> list[Json]:
+    """The conditions of a namespace that hold: what its deletion waits for."""
+    conditions = (item.get("status") or {}).get("conditions") or ()
+    return [condition for condition in conditions if condition.get("status") == "True"]
+
+
+def foreign_finalizers(item: Json) -> tuple[str, ...]:
+    """The finalizers of a namespace that are not Kubernetes' own."""
     finalizers = [*(item["metadata"].get("finalizers") or ())]
-    finalizers += [name for name in item["spec"].get("finalizers") or () if name != "kubernetes"]
-    if finalizers:
+    finalizers += item["spec"].get("finalizers") or ()
+    return tuple(name for name in finalizers if name != "kubernetes")
+
+
+def _reason(item: Json) -> str:
+    messages = [condition.get("message", "") for condition in true_conditions(item)]
+    if finalizers := foreign_finalizers(item):
         messages.append(f"finalizers of its own: {', '.join(finalizers)}")
     return "; ".join(messages) or "its content is being deleted"
 

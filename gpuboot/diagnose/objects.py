@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from gpuboot.cluster.terminating import foreign_finalizers, true_conditions
 from gpuboot.diagnose.limit_ranges import default_memory
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 
@@ -259,17 +260,14 @@ def event(item: Json) -> Event:
 
 def going(item: Json) -> Going | None:
     """A namespace of the API that is being deleted; None for one that is not."""
-    meta, status = item["metadata"], item.get("status") or {}
+    meta = item["metadata"]
     if not (since := meta.get("deletionTimestamp")):
         return None
     waits = [
         f"{condition['type']}: {condition.get('message', '')}"
-        for condition in status.get("conditions") or ()
-        if condition.get("status") == "True"
+        for condition in true_conditions(item)
     ]
-    finalizers = [*(meta.get("finalizers") or ()), *(item["spec"].get("finalizers") or ())]
-    foreign_finalizers = tuple(name for name in finalizers if name != "kubernetes")
-    return Going(meta["name"], seconds(since), tuple(waits), foreign_finalizers)
+    return Going(meta["name"], seconds(since), tuple(waits), foreign_finalizers(item))
 
 
 def claim(item: Json) -> Claim:

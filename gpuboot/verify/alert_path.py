@@ -80,14 +80,26 @@ class AlertDelivery:
 
 def parse_stopped(answer: Any) -> list[str]:
     """What of a list of Prometheus or Alertmanager objects is paused or has no pod."""
+    return [
+        text
+        for item in answer["items"]
+        for text in stopped_texts(
+            f"{item.get('kind') or answer['kind'].removesuffix('List')} {item['metadata']['name']}",
+            item["spec"],
+        )
+    ]
+
+
+def stopped_texts(title: str, spec: Mapping[str, Any]) -> list[str]:
+    """What of one Prometheus or Alertmanager object is paused or has no pod.
+
+    + title: its kind and name
+    """
     texts = []
-    for item in answer["items"]:
-        title = f"{item.get('kind') or answer['kind'].removesuffix('List')} "
-        title += item["metadata"]["name"]
-        if item["spec"].get("paused"):
-            texts.append(f"{title} is paused: the operator applies no change to it")
-        if item["spec"].get("replicas") == 0:
-            texts.append(f"{title} has 0 replicas")
+    if spec.get("paused"):
+        texts.append(f"{title} is paused: the operator applies no change to it")
+    if spec.get("replicas") == 0:
+        texts.append(f"{title} has 0 replicas")
     return texts
 
 

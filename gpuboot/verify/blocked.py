@@ -52,7 +52,7 @@ def read(cluster: Cluster, namespace: str, grafana: str) -> dict[Source, Blocked
             owners[source] = [item for item in statefulsets if item.name.startswith(f"{source}-")]
     if grafana:
         owners["grafana"] = [item for item in deployments if item.name == grafana]
-    spaces = {item.namespace for items in owners.values() for item in items if _lacks(item)}
+    spaces = {item.namespace for items in owners.values() for item in items if _is_incomplete(item)}
     pods = concurrently(
         partial(cluster.json, f"/api/v1/namespaces/{space}/pods") for space in sorted(spaces)
     )
@@ -89,7 +89,7 @@ def _questions(cluster: Cluster, namespace: str) -> Iterable[Callable[[], list[A
     )
 
 
-def _lacks(item: Workload) -> bool:
+def _is_incomplete(item: Workload) -> bool:
     return item.ready < item.desired
 
 
@@ -108,7 +108,7 @@ def _blocked(source: Source, items: list[Workload], issues: tuple[PodIssue, ...]
         return Blocked(f"there is no {_OWNERS[source]}", _RERUN)
     for item in items:
         item_issues = tuple(issue for issue in issues if belongs(issue, item))
-        if _lacks(item) and (item_issues or item.refusal):
+        if _is_incomplete(item) and (item_issues or item.refusal):
             for reason in of_workload(item, ClusterState(pod_issues=item_issues)):
                 return Blocked(str(reason), f"{reason.remedy}; then verify again")
     return None

@@ -61,28 +61,30 @@ def conformance(
     folder = out or variants.ROOT / "reports" / f"conformance-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     folder = folder.resolve()  # the suite has another working folder
     folder.mkdir(parents=True, exist_ok=True)
-    say = progress()
-    with _taken_down(name, keep_lab, say):
-        lab, programs = variants.prepare(name, variant, say)
+    report_progress = progress()
+    with _taken_down(name, keep_lab, report_progress):
+        lab, programs = variants.prepare(name, variant, report_progress)
         started = time.monotonic()
         if inside:
-            results = runs.from_a_pod(lab, variant, folder, focus, processes, say)
+            results = runs.from_a_pod(lab, variant, folder, focus, processes, report_progress)
         else:
-            results = runs.parts(parts, programs, lab, folder, focus, processes, say)
+            results = runs.parts(parts, programs, lab, folder, focus, processes, report_progress)
         elapsed = time.monotonic() - started
     _print(results, [variant.title, _selection(only, focus, inside)], elapsed, folder)
     raise typer.Exit(0 if results.is_good else 1)
 
 
 @contextmanager
-def _taken_down(name: str, keep_lab: bool, say: Progress) -> Iterator[None]:
+def _taken_down(name: str, keep_lab: bool, report_progress: Progress) -> Iterator[None]:
     """Take the lab down at the end, also when a signal ends this."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
         if not keep_lab and name in {lab.name for lab in state.labs()}:
-            variants.run([sys.executable, "-m", "lab", "down", "--name", name], os.environ, say)
+            variants.run(
+                [sys.executable, "-m", "lab", "down", "--name", name], os.environ, report_progress
+            )
 
 
 def _selection(only: str, focus: str, inside: bool) -> str:

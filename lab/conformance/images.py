@@ -80,10 +80,12 @@ def table(
     """
     shell = _shell(programs, applets)
     agnhost = _agnhost(programs, names["Agnhost"], shell, source)
-    earlier = f"{_STAND_IN}today's agnhost under this tag: its programs are {agnhost.origin}"
+    previous_tag_origin = (
+        f"{_STAND_IN}today's agnhost under this tag: its programs are {agnhost.origin}"
+    )
     return [
         agnhost,
-        replace(agnhost, name=names["AgnhostPrev"], origin=earlier),
+        replace(agnhost, name=names["AgnhostPrev"], origin=previous_tag_origin),
         replace(agnhost, name=names["NonRoot"], user=NONROOT_UID, command=()),
         *(_with_picture(agnhost, names[name], name.lower(), source) for name in _PICTURES),
         Image(

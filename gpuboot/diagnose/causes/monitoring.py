@@ -11,7 +11,7 @@ from gpuboot.diagnose.causes.exporter import exporters
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.diagnose.paths import MONITORS
-from gpuboot.verify.alert_path import parse_stopped
+from gpuboot.verify.alert_path import stopped_texts
 from gpuboot.verify.silences import alert_rules, lasting
 
 _GPU = ("dcgm", "gpu")
@@ -136,8 +136,7 @@ def stopped(facts: Facts) -> Iterator[Sighting]:
     for kind, objects in kinds.items():
         for key, spec in objects:
             namespace, _, name = key.partition("/")
-            item = {"metadata": {"name": key}, "spec": spec}
-            if not (texts := parse_stopped({"kind": f"{kind}List", "items": [item]})):
+            if not (texts := stopped_texts(f"{kind} {key}", spec)):
                 continue
             yield Sighting(
                 evidence=tuple(texts),
