@@ -160,7 +160,7 @@ class IsolationProbe:
         if item.error:
             return item
         if pod is None:
-            return replace(item, error=given_up.get(item.node, "somebody deleted the pod"))
+            return replace(item, error=given_up.get(item.node) or self._session.loss())
         tried_ways, messages = self._ways[item.node], kube_objects.termination_messages(pod)
         devices = {
             way.name: tuple(message.removeprefix(MARKER).split())

@@ -134,7 +134,7 @@ class _Runner:
     def _look_at(self, trial: _Trial, pod: Json | None) -> None:
         elapsed = time.monotonic() - trial.requested_at
         if pod is None:
-            trial.finished, trial.reason = True, "somebody deleted the pod"
+            trial.finished, trial.reason = True, self._session.loss()
             return
         issue = kube_objects.pod_issue(pod)
         state = kube_objects.container_state(pod, CONTAINER)
