@@ -164,7 +164,8 @@ def metrics(drift: Drift, now: float) -> str:
     that failed writes nothing, so its time tells whether the figures are of today.
     """
     lines = [
-        "# HELP gpuboot_drift_operations Operations that change the host, leave a decision, or could not compare.",
+        "# HELP gpuboot_drift_operations Operations that change the host, leave a decision, "
+        "or could not compare.",
         "# TYPE gpuboot_drift_operations gauge",
         *(
             f"gpuboot_drift_operations{_labels(drift, host)} {len(drift.of(host))}"

@@ -40,10 +40,12 @@ class Blocked:
 
 
 def read(cluster: Cluster, namespace: str, grafana: str) -> dict[Source, Blocked]:
-    """The sources whose pods are not made, find no node, or are all elsewhere. Raises `ClusterError`, KeyError.
+    """The sources whose pods are not made, find no node, or are all elsewhere.
 
     + namespace: of the monitoring stack; "" where a site has none
     + grafana: name of its Deployment; "" where a site has none
+
+    Raises `ClusterError`, KeyError.
     """
     sets, statefulsets, deployments, events = concurrently(_questions(cluster, namespace))
     owners: dict[Source, list[Workload]] = {"exporter": sets}
