@@ -127,9 +127,8 @@ def measure_cells(
         lab = machines.ensure(say)
         results.begin()
         runner = Runner(lab, {name: SIDES[name] for name in sides.split(",")}, results, runs, say)
-        remaining_cells = runner.measure(
-            selected_cells, None if full or cells or not minutes else minutes * 60
-        )
+        budget_s = None if full or cells or not minutes else minutes * 60
+        remaining_cells = runner.measure(selected_cells, budget_s)
     if remaining_cells:
         names = ", ".join(map(str, remaining_cells))
         say(f"not measured for lack of time: {names}; the same command goes on with them")
