@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gpuboot.cluster import refusals
-from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue
 from gpuboot.cluster.stuck import of_workload
+from gpuboot.cluster.workloads import Workload
 from tests.unit.test_remedies import all_checked
 
 EXPORTER = Workload("DaemonSet", "gpu-operator", "nvidia-dcgm-exporter", 1, 0, True, "", missing=1)

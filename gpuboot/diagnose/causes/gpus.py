@@ -77,7 +77,7 @@ def fabric_not_ready(facts: Facts) -> Iterator[Sighting]:
         pod_lines = [
             line
             for pod in facts.cluster.pods
-            if pod.node == host.node and pod.gpus
+            if pod.node == host.node and pod.devices
             for line in facts.cluster.log(pod, *_NOT_READY)
         ]
         # a manager that runs may have just been started

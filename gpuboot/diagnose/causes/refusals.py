@@ -25,8 +25,8 @@ def refused_owners(facts: Facts) -> Iterator[tuple[str, Refusal | None, str, Con
     words: dict[str, tuple[str, Confidence]] = {}
     for workload in cluster.workloads:
         # a Deployment says what its ReplicaSet says
-        if workload.kind != "Deployment" and workload.failure and workload.ready < workload.desired:
-            words[workload.key] = f"{workload.kind}: {workload.failure}", Confidence.CERTAIN
+        if workload.kind != "Deployment" and workload.refusal and workload.ready < workload.desired:
+            words[workload.key] = f"{workload.kind}: {workload.refusal}", Confidence.CERTAIN
     satisfied = {
         workload.key for workload in cluster.workloads if workload.ready >= workload.desired
     }
