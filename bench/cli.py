@@ -12,12 +12,13 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
-from bench import machines, measure, network, report, whole_site
+from bench import machines, measure, network, report, tables, whole_site
+from bench.data import Data
 from bench.growth import measure as growth
 from bench.growth import page as growth_page
 from bench.matrix import DEFAULT, GPUBOOT_ONLY, parse
 from bench.matrix import full as every_cell
-from bench.results import Results
+from bench.results import SAMPLES_FILE, Results
 from bench.runner import Runner
 from bench.sides import SIDES
 from bench.statistics import ENOUGH_RUNS
@@ -62,6 +63,7 @@ def down() -> None:
 
 
 _RESULTS = Path("reports/bench")
+_CELLS_FILE = "cells.jsonl"
 _Folder = Annotated[Path, typer.Option("--results", help="Folder of the raw data.")]
 _GROWTH_MINUTES = 5
 
@@ -112,11 +114,15 @@ def measure_cells(
         bool, typer.Option("--keep", help="Leave the machines up at the end.")
     ] = False,
 ) -> None:
-    """Measure, and write tables and plots; what is measured already is not measured again."""
+    """Measure, and print a table; what is measured already is not measured again.
+
+    --cells has a file of its own, cells.jsonl. docs/performance.md is written by `report` alone,
+    and at the end of `all`.
+    """
     if unknown := [name for name in sides.split(",") if name not in SIDES]:
         raise ValueError(f"no side is called {', '.join(unknown)}; there are: {', '.join(SIDES)}")
     selected_cells = parse(cells) if cells else every_cell() if full else DEFAULT
-    say, results = progress(), Results.at(folder)
+    say, results = progress(), Results.at(folder, _CELLS_FILE if cells else SAMPLES_FILE)
     with _interruptible(say):
         lab = machines.ensure(say)
         results.begin()
@@ -130,8 +136,8 @@ def measure_cells(
         say("the machines stay up for it; to remove them: scripts/bench machines down")
     elif not keep_machines:
         machines.down(lab, say)
-    report.write(folder)
-    print(report.PAGE)
+    print(tables.seconds(Data(results.records()), selected_cells, str, "cell"))
+    print(f"raw data: {results.path}")
 
 
 @app.command("growth")
@@ -148,8 +154,7 @@ def measure_growth(
     say, results = progress(), Results.at(folder, growth_page.FILE)
     lab = machines.ensure(say)
     growth.measure(lab, results, [int(size) for size in sizes.split(",")], minutes * 60, say)
-    growth_page.write(folder)
-    print(report.PAGE)
+    print(f"raw data: {results.path}; scripts/bench report puts them into {report.PAGE.name}")
 
 
 @app.command("site")
@@ -160,8 +165,7 @@ def measure_site(
     """Measure the whole site on a lab of its own: converged, then with nothing to do."""
     say, results = progress(), Results.at(folder, whole_site.FILE)
     whole_site.measure(results, runs, say)
-    whole_site.write(folder)
-    print(report.PAGE)
+    print(f"raw data: {results.path}; scripts/bench report puts them into {report.PAGE.name}")
 
 
 @app.command("report")

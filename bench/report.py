@@ -28,12 +28,12 @@ def write(folder: Path, page: Path = PAGE) -> None:
 
     Raises `LabError` when there is no data, or when the page lacks the markers.
     """
-    data = newest(results.read(folder / "samples.jsonl"))
+    data = newest(results.read(folder / results.SAMPLES_FILE))
     if not data.cells():
         raise LabError(f"{folder} holds no measurement: scripts/bench makes some")
     pictures = page.with_suffix("")
     pictures.mkdir(exist_ok=True)
-    shutil.copyfile(folder / "samples.jsonl", pictures / "samples.jsonl")
+    shutil.copyfile(folder / results.SAMPLES_FILE, pictures / results.SAMPLES_FILE)
     draw(plots(data), pictures)
     page.write_text(insert(page.read_text(), section(data, pictures.name)))
 

@@ -31,6 +31,7 @@ _MEASURED = (
     "bench/requirements.lock", "bench/relay.c", "bench/growth/forced.sh",
 )  # fmt: skip
 
+SAMPLES_FILE = "samples.jsonl"
 Record = dict[str, Any]
 
 
@@ -42,7 +43,7 @@ class Results:
     code: str
 
     @classmethod
-    def at(cls, folder: Path, name: str = "samples.jsonl") -> Results:
+    def at(cls, folder: Path, name: str = SAMPLES_FILE) -> Results:
         """The results in a folder, which is made if it is missing."""
         folder.mkdir(parents=True, exist_ok=True)
         return cls(folder / name, digest(*(ROOT / name for name in _MEASURED)))

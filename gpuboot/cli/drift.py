@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from gpuboot.cli import ending, runs
-from gpuboot.config.exit_codes import FAILED, OK, with_unwritten
+from gpuboot.config.exit_codes import COULD_NOT_TELL, FAILED, OK, with_unwritten
 from gpuboot.plan import POINTER
 
 DRIFT = FAILED
@@ -52,4 +52,6 @@ def drift(
         for path, content in files
         if path
     ]
-    raise typer.Exit(with_unwritten(DRIFT if drift_report.differences else OK, not all(successes)))
+    code = DRIFT if drift_report.differences else OK
+    code = COULD_NOT_TELL if drift_report.is_unknown else code
+    raise typer.Exit(with_unwritten(code, not all(successes)))

@@ -20,6 +20,7 @@ from gpuboot.verify.report.junit import printable
 
 REMEDY = "`pyinfra INVENTORY deploys/site.py` puts it right; --dry shows what that costs"
 DECISION = "a run leaves this, since somebody has decided it; the line says how to undo that"
+UNKNOWN = "this could not be compared, for the reason in its line; run `gpuboot drift` again then"
 TERMINATING = (
     "a run cannot put this right as long as a namespace is being deleted; the line says who must "
     "act, and then `pyinfra INVENTORY deploys/site.py` makes what was in it again"
@@ -34,6 +35,7 @@ class Difference:
     + lines: each change, old and new; () where the operation does not tell
     + decision: whether a run leaves it
     + is_blocked: a namespace that is being deleted is in a run's way
+    + is_unknown: nothing else than what nobody could read
     """
 
     host: str
@@ -42,10 +44,13 @@ class Difference:
     lines: tuple[str, ...]
     decision: bool = False
     is_blocked: bool = False
+    is_unknown: bool = False
 
     @property
     def remedy(self) -> str:
         """What a person does about it."""
+        if self.is_unknown:
+            return UNKNOWN
         if self.is_blocked:
             return TERMINATING
         return DECISION if self.decision else REMEDY
@@ -63,6 +68,11 @@ class Drift:
     hosts: Sequence[str]
     differences: Sequence[Difference]
     ends: Sequence[End] = ()
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing differs in what was compared, and something could not be."""
+        return bool(self.differences) and all(item.is_unknown for item in self.differences)
 
     def of(self, host: str) -> list[Difference]:
         """Those of one host."""
@@ -88,6 +98,7 @@ def from_plan(plan: Mapping[str, Any]) -> Drift:
             operation=step["operation"],
             lines=tuple(line for change in entry["kept"] for line in _kept_lines(change)),
             decision=True,
+            is_unknown=not any(change.get("is_known", True) for change in entry["kept"]),
         )
         for step in plan["decisions"]
         for entry in step["hosts"]
@@ -153,7 +164,8 @@ def metrics(drift: Drift, now: float) -> str:
     that failed writes nothing, so its time tells whether the figures are of today.
     """
     lines = [
-        "# HELP gpuboot_drift_operations Operations that change the host, or leave a decision.",
+        "# HELP gpuboot_drift_operations Operations that change the host, leave a decision, "
+        "or could not compare.",
         "# TYPE gpuboot_drift_operations gauge",
         *(
             f"gpuboot_drift_operations{_labels(drift, host)} {len(drift.of(host))}"

@@ -90,15 +90,18 @@ class KeptItem:
     """Something that an operation could take away or put back, and does not.
 
     + why: or what does; + diff: lines that differ, as a `Change` has them
+    + is_known: False: nobody could read it, and `why` is the reason
     """
 
     what: str
     why: str
     diff: tuple[str, ...] = ()
+    is_known: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """It as run.json and `gpuboot plan` have it."""
         document: dict[str, Any] = {"what": self.what, "why": self.why}
+        document |= {} if self.is_known else {"is_known": False}
         return {**document, "diff": list(self.diff)} if self.diff else document
 
 

@@ -156,7 +156,7 @@ def change_lines(change: Change, full: bool = False) -> Iterator[str]:
 
 def kept_lines(item: KeptItem, full: bool = False) -> Iterator[str]:
     """What stays: a line, and the lines of a text that differ. + whole: however many"""
-    yield f"= kept: {item.what}: {item.why}"
+    yield f"{'= kept:' if item.is_known else '?'} {item.what}: {item.why}"
     yield from _diff_lines(item.diff, full)
 
 

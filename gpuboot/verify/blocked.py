@@ -42,10 +42,12 @@ class Blocked:
 
 
 def read(cluster: Cluster, namespace: str, grafana: str) -> dict[Source, Blocked]:
-    """The sources whose pods are not made or find no node. Raises `ClusterError`, KeyError.
+    """The sources whose pods are not made, find no node, or are all elsewhere.
 
     + namespace: of the monitoring stack; "" where a site has none
     + grafana: name of its Deployment; "" where a site has none
+
+    Raises `ClusterError`, KeyError.
     """
     sets, statefulsets, deployments, events = concurrently(_questions(cluster, namespace))
     owners: dict[Source, list[Workload]] = {"exporter": sets}
@@ -115,4 +117,17 @@ def _blocked(source: Source, items: list[Workload], issues: tuple[PodIssue, ...]
         if _is_incomplete(item) and (item_issues or item.refusal):
             for reason in of_workload(item, ClusterState(pod_issues=item_issues)):
                 return Blocked(str(reason), f"{reason.remedy}; then verify again")
+    if source == "exporter" and all(item.observed and not _is_incomplete(item) for item in items):
+        return _placed_elsewhere(items[0])
     return None
+
+
+def _placed_elsewhere(daemonset: Workload) -> Blocked:
+    """Why a node has no pod of a DaemonSet that has all the pods that it wants."""
+    return Blocked(
+        f"DaemonSet {daemonset.namespace}/{daemonset.name} wants {daemonset.desired} pods and has "
+        "them: a label that this node lacks or a taint of the node keeps it off",
+        f"compare nodeSelector and tolerations (`kubectl -n {daemonset.namespace} get daemonset "
+        f"{daemonset.name} -o yaml`) with labels and taints (`kubectl describe node`), give the "
+        "node the label or remove the taint, then verify again",
+    )

@@ -162,7 +162,7 @@ class IsolationProbe:
         if item.error:
             return item
         if pod is None:
-            return replace(item, error=given_up.get(item.node, "somebody deleted the pod"))
+            return replace(item, error=given_up.get(item.node) or self._session.loss())
         tried_ways = self._ways[item.node]
         messages = {
             container.name: container.message

@@ -82,16 +82,16 @@ class VerificationLock:
             return
         self._released.set()
         self._renewing.join(timeout=_RENEW_S)
-        self._renewing = None
         if not self.is_lost():
             self._cluster.send("DELETE", self._path, missing_ok=True)
+        self._renewing = None
 
     def is_lost(self) -> bool:
         """Whether another verification took this one for dead. Raises `ClusterError`.
 
-        Reads the Lease, since a machine that slept has not renewed it.
+        Reads the Lease, since a machine that slept has not renewed it. False before `acquire`.
         """
-        if not self._is_lost:
+        if not self._is_lost and self._renewing is not None:
             lease = self._read()
             holder = lease["spec"].get("holderIdentity") if lease else None
             self._is_lost = holder != self._holder

@@ -165,7 +165,7 @@ class ServiceProbe:
         if result := self._answer(item):
             return result
         if pod is None:
-            return replace(item, error="somebody deleted the pod")
+            return replace(item, error=self._session.loss())
         issue = self._session.issue(pod)
         if pod.phase == "Succeeded":
             return parse_log(item, self._session.whole_log(item.pod, _CONTAINER))

@@ -92,6 +92,12 @@ class Session:
         """
         return self._lock.is_lost()
 
+    def loss(self) -> str:
+        """Why a pod of this session is not there any more. Raises `ClusterError`."""
+        if self.is_lost():
+            return "another verification took over: this one was not heard of for too long"
+        return "somebody deleted the pod"
+
     def begin(self, patience_s: float) -> str:
         """Wait for other verifications to end, and remove what killed ones left behind.
 

@@ -176,11 +176,9 @@ class Workload:
         result = _result(container, self._session.namespace)
         if loss := self.lost_nodes.get(container.node):
             return [replace(result, error=loss)]
-        if pod is None and self._session.is_lost():
-            reason = "another verification took over: this one was not heard of for too long"
-            return [replace(result, error=reason, unschedulable=True)]
         if pod is None:
-            return [replace(result, error="somebody deleted the pod")]
+            is_lost = self._session.is_lost()
+            return [replace(result, error=self._session.loss(), unschedulable=is_lost)]
         return []
 
     def _answer(

@@ -27,8 +27,14 @@ HEALTH = "DCGM_EXP_GPU_HEALTH_STATUS"
 def test_every_field_has_a_value_or_a_reason_to_have_none(population: Population) -> None:
     for card in population.cards:
         reported, absent = population.reported(card, busy=True), population.absent(card)
-        assert reported.keys() | absent.keys() == set(REQUESTED_FIELDS)
-        assert not reported.keys() & absent.keys()
+        missing = set(REQUESTED_FIELDS) - reported.keys() - absent.keys()
+        assert not missing, (
+            f"{population} has neither a value nor a reason to have none for {sorted(missing)}: "
+            "add `values` or `lack` with its source to its `idle` and `busy`, or `lacks`, in "
+            "tests/populations/"
+        )
+        assert not reported.keys() & absent.keys(), population
+        assert reported.keys() | absent.keys() <= set(REQUESTED_FIELDS), population
 
 
 @KINDS

@@ -138,6 +138,18 @@ def test_an_exporter_without_a_node_is_not_waited_for() -> None:
     assert "Insufficient memory" in of(list(proof.findings), "fail", "exporter")[0].detail
 
 
+def test_an_exporter_that_a_label_keeps_off_a_node_is_not_waited_for() -> None:
+    proof = run(Blocking(daemonsets=[exporters(1, 1)]), PATIENT)
+    assert proof.evidence.durations["metrics"] < WITHIN_S
+    [finding] = of(list(proof.findings), "fail", "exporter")
+    assert finding.node == "gpu2"
+    assert "DaemonSet gpu-operator/nvidia-dcgm-exporter wants 1 pods and has them" in finding.detail
+    changed = exporters(1, 1)
+    changed["metadata"]["generation"] = 2  # its controller has not seen the newest selector
+    proof = run(Blocking(daemonsets=[changed]), PATIENT)
+    assert proof.evidence.durations["metrics"] >= settle_s(PATIENT)
+
+
 def test_an_exporter_that_may_be_starting_is_waited_for() -> None:
     proof = run(Blocking(), PATIENT)
     assert proof.evidence.durations["metrics"] >= settle_s(PATIENT)

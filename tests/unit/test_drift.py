@@ -67,6 +67,24 @@ def test_a_decision_is_told_with_its_lines_and_a_remedy_of_its_own() -> None:
     assert 'host="cp1"} 1' in metrics(drift, 0.0)
 
 
+def test_what_could_not_be_read_is_nobody_s_decision() -> None:
+    unread = Decision(what="silences are not known", why="HTTP 503", is_known=False)
+    silence = Decision(what="a silence holds back all alerts", why="without an end")
+    steps = [
+        Step(phase="Monitoring", name="Compare silences", hosts={"cp1": [unread]}),
+        Step(phase="Monitoring", name="Compare more", hosts={"cp1": [silence, unread]}),
+    ]
+    only_unread = from_plan(Plan(cluster="lab", hosts=HOSTS, decisions=steps[:1]).to_json())
+    mixed = from_plan(Plan(cluster="lab", hosts=HOSTS, decisions=steps).to_json())
+    assert text(only_unread).splitlines()[1:] == [
+        "    ? silences are not known: HTTP 503",
+        "remedy: this could not be compared, for the reason in its line; "
+        "run `gpuboot drift` again then",
+    ]
+    assert (only_unread.is_unknown, mixed.is_unknown) == (True, False)
+    assert "somebody has decided it" in text(mixed)
+
+
 def test_without_drift_one_line_says_so() -> None:
     none = from_plan(Plan(cluster="lab", hosts=HOSTS).to_json())
     assert text(none) == "no drift: all 3 hosts are as the settings say\n"

@@ -105,6 +105,7 @@ def test_one_that_was_taken_for_dead_blames_no_gpu(monkeypatch: pytest.MonkeyPat
     findings = list(run(cluster, SETTINGS).findings)
     assert {item.link for item in of(findings, "fail")} == set()
     assert "another verification took over" in of(findings, "not_covered", "workload")[0].detail
+    assert not [item for item in findings if "somebody deleted the pod" in item.detail]
     assert cluster.lease is not None  # the other one's
 
 

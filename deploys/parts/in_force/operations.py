@@ -50,7 +50,7 @@ def kubelet_compared(
         return
     answer = remote.read_fact(host.state.inventory.get_host(leader), InForce, **question)
     decisions = (
-        [Decision(what="what kubelets run with is not known", why=error)]
+        [Decision(what="what kubelets run with is not known", why=error, is_known=False)]
         if (error := answer.error)
         else []
     )
@@ -64,7 +64,11 @@ def kubelet_compared(
         decisions = kubelet_in_force.overrides(answer.kubelets[node], expected, lines, pending)
     elif reason := answer.unanswered.get(node):
         decisions = [
-            Decision(what=f"what the kubelet of {node} runs with is not known", why=reason)
+            Decision(
+                what=f"what the kubelet of {node} runs with is not known",
+                why=reason,
+                is_known=False,
+            )
         ]
     changes.respect(*decisions)
     host.noop(_text(decisions, "the kubelet runs as the settings say"))
@@ -114,7 +118,9 @@ def silences_compared(question: Question, rules: Sequence[Rule], cluster: str) -
     answer = read(InForce, **question)
     decisions = lasting(parse_silences(answer.silences), rules, cluster, answer.clock)
     if reason := answer.unanswered.get("Alertmanager"):
-        decisions.append(Decision(what="Alertmanager's silences are not known", why=reason))
+        decisions.append(
+            Decision(what="Alertmanager's silences are not known", why=reason, is_known=False)
+        )
     changes.respect(*decisions)
     host.noop(_text(decisions, "no silence holds back alerts for good"))
     yield from ()

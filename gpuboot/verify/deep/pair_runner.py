@@ -102,7 +102,7 @@ class PairRunner:
         name = trial.pair.pod(trial.pair.first.name)
         first = pods.get(name)
         if first is None:
-            return _not_started("somebody deleted the pod with mpirun", trial.pair.first.name)
+            return _not_started(f"{self._session.loss()} (mpirun)", trial.pair.first.name)
         issue = pod_issue(first)
         state = first.container(CONTAINER).state
         if state == "terminated" or issue.failed or EXIT in self._session.log(name, CONTAINER):
@@ -127,7 +127,7 @@ class PairRunner:
         """Until the pod with sshd has an address and runs; then mpirun is started."""
         node = trial.pair.second.name
         if pod is None:
-            return _not_started("somebody deleted the pod with sshd", node)
+            return _not_started(f"{self._session.loss()} (sshd)", node)
         issue = pod_issue(pod)
         state = pod.container(CONTAINER).state
         if issue.failed or state == "terminated":

@@ -200,7 +200,7 @@ class _Runner:
         now = time.monotonic()
         elapsed = now - (trial.running_at or trial.requested_at)
         if pod is None:
-            return Answer(ended="not started", reason="somebody deleted the pod", seconds=elapsed)
+            return Answer(ended="not started", reason=self._session.loss(), seconds=elapsed)
         output = self._session.log(trial.pod, CONTAINER)
         issue = pod_issue(pod)
         is_terminated = pod.container(CONTAINER).state == "terminated"

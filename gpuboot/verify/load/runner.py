@@ -128,7 +128,7 @@ class _Runner:
     def _look_at(self, trial: _Trial, pod: Pod | None) -> None:
         elapsed = time.monotonic() - trial.requested_at
         if pod is None:
-            trial.finished, trial.reason = True, "somebody deleted the pod"
+            trial.finished, trial.reason = True, self._session.loss()
             return
         issue = pod_issue(pod)
         state = pod.container(CONTAINER).state
