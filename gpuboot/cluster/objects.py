@@ -72,7 +72,7 @@ class Node:
     @property
     def gpus(self) -> int:
         """How many GPUs it offers, whole or shared."""
-        return sum(int(self.allocatable.get(name, 0)) for name in GPU_RESOURCES)
+        return sum(count(self.allocatable.get(name, 0)) for name in GPU_RESOURCES)
 
     @property
     def mig(self) -> dict[str, int]:
@@ -164,7 +164,7 @@ def taint_key(taint: str) -> str:
 
 def mig_devices(resources: Mapping[str, str | int]) -> dict[str, int]:
     """Those of some resources that are MIG devices, and how many."""
-    return {name: int(n) for name, n in resources.items() if name.startswith(MIG_PREFIX)}
+    return {name: count(n) for name, n in resources.items() if name.startswith(MIG_PREFIX)}
 
 
 def parse_conditions(item: Json) -> dict[str, Condition]:
@@ -264,3 +264,9 @@ def amount(text: str) -> Decimal:
 
     number: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
     return number
+
+
+def count(quantity: str | int) -> int:
+    """How many a quantity of the API is: it writes 1000 as `1k`."""
+    text = str(quantity)
+    return int(text) if text.isdecimal() else int(amount(text))

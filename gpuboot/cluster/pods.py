@@ -13,6 +13,7 @@ from gpuboot.cluster.objects import (
     Json,
     JsonReader,
     annotations_of,
+    count,
     labels_of,
     mig_devices,
     parse_conditions,
@@ -211,7 +212,7 @@ def _devices(spec: Json) -> dict[str, int]:
 def _limits(container: Json) -> Counter[str]:
     limits = (container.get("resources") or {}).get("limits") or {}
     return Counter(
-        {name: int(amount) for name, amount in limits.items() if name.startswith(_PREFIX)}
+        {name: count(amount) for name, amount in limits.items() if name.startswith(_PREFIX)}
     )
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gpuboot.cluster.api import ClusterError
 from gpuboot.cluster.gate import CONTROL_PLANE
-from gpuboot.cluster.objects import GPU_RESOURCES, JsonReader, Node, mig_devices, read_nodes
+from gpuboot.cluster.objects import GPU_RESOURCES, JsonReader, Node, count, mig_devices, read_nodes
 from gpuboot.cluster.repair_keys import BREAKER, OPT_OUT, PAST_KEY, STATE_KEY, STOP, TAINT_KEY
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.health_watches import UNKNOWN, Card
@@ -94,7 +94,9 @@ def gpu_node(node: Node) -> GpuNode:
 
 def _count(offer: Mapping[str, str]) -> int:
     """GPUs and MIG devices."""
-    return sum(int(offer.get(name, 0)) for name in GPU_RESOURCES) + sum(mig_devices(offer).values())
+    return sum(count(offer.get(name, 0)) for name in GPU_RESOURCES) + sum(
+        mig_devices(offer).values()
+    )
 
 
 def _config_map(cluster: Reader, name: str) -> Mapping[str, str] | None:

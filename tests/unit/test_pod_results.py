@@ -95,6 +95,8 @@ def test_gpus_are_counted_as_the_scheduler_does() -> None:
     assert devices(spec) == {"nvidia.com/gpu": 1, "nvidia.com/mig-1g.10gb": 2}
     assert devices({**spec, "initContainers": [four]})["nvidia.com/gpu"] == 4
     assert devices({"containers": [{"name": "m", "resources": {"limits": None}}]}) == {}
+    memory = {"name": "m", "resources": {"limits": {"nvidia.com/gpumem": "3k"}}}
+    assert devices({"containers": [memory]}) == {"nvidia.com/gpumem": 3000}
 
 
 def test_pods_hold_gpus_until_their_last_container_has_ended() -> None:
