@@ -24,6 +24,7 @@ def history(
 
     Of one GPU all that happened to it is listed. Exit code: 0, or 2 where nothing is known.
     """
+    from gpuboot.plan.tables import table_lines
     from gpuboot.verify.history import events
     from gpuboot.verify.history.files import HistoryError, read, read_last
 
@@ -43,15 +44,7 @@ def history(
         print(dumps({gpu.uuid: list(map(events.to_json, gpu.events)) for gpu in selected}))
         return
     rows = sorted((events.summary(gpu, last) for gpu in selected), key=lambda row: row[2:4])
-    _table([events.COLUMNS, *rows])
+    print("\n".join(table_lines([events.COLUMNS, *rows])))
     if len(selected) == 1 and which:
         print()
-        _table([(event.at, event.kind, f"{event.cluster}/{event.node}", event.pci, event.detail)
-                for event in selected[0].events])  # fmt: skip
-
-
-def _table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
-        print(line.rstrip())
+        print("\n".join(table_lines(list(map(events.cells, selected[0].events)))))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from gpuboot.cluster import selectors
+from gpuboot.cluster.objects import Json
 from gpuboot.cluster.pod_issues import pod_issue
-
-Json = Mapping[str, Any]
+from gpuboot.cluster.pods import Pod
+from gpuboot.config.problems import join_first
 
 _MAX_LISTED = 3
 
@@ -78,7 +78,7 @@ def exhausted(budget: Json) -> Budget | None:
     )
 
 
-def blocking_budget(budget: Json, pod: Json) -> Budget | None:
+def blocking_budget(budget: Json, pod: Pod) -> Budget | None:
     """A budget that counts a pod and does not let it go now; None for one that does.
 
     Of a pod that is not Ready the Eviction API (pkg/registry/core/pod/storage/eviction.go) asks
@@ -87,57 +87,37 @@ def blocking_budget(budget: Json, pod: Json) -> Budget | None:
     status = budget.get("status", {})
     has_healthy_pods = status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0
     always = budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
-    if not is_ready(pod) and (always or has_healthy_pods):
+    if not pod.ready and (always or has_healthy_pods):
         return None
     return exhausted(budget)
 
 
-def spares(pod: Json) -> bool:
+def spares(pod: Pod) -> bool:
     """Whether the Eviction API asks no budget about a pod: it has not begun, or it ends."""
-    ends = "deletionTimestamp" in pod["metadata"]
-    return ends or pod.get("status", {}).get("phase") in ("Pending", "Succeeded", "Failed")
+    return pod.going or pod.finished or pod.phase == "Pending"
 
 
-def counts(budget: Json, pod: Json) -> bool:
+def counts(budget: Json, pod: Pod) -> bool:
     """Whether a budget counts a pod. An empty selector counts all of its namespace."""
-    meta = pod["metadata"]
-    return budget["metadata"]["namespace"] == meta["namespace"] and selectors.matches(
-        budget["spec"].get("selector"), meta.get("labels") or {}
+    return budget["metadata"]["namespace"] == pod.namespace and selectors.matches(
+        budget["spec"].get("selector"), pod.labels
     )
 
 
-def describe_budget(budget: Budget, pods: Iterable[Json]) -> str:
+def describe_budget(budget: Budget, pods: Iterable[Pod]) -> str:
     """Why a budget lets no pod go: which of those that it counts are not healthy, and why.
 
-    + pods: all that it counts, as the API has them
+    + pods: all that it counts
     """
     pod_list = list(pods)
-    sick = [_sick(pod) for pod in pod_list if not _healthy(pod)]
+    # as the disruption controller counts them
+    sick = [_sick(pod) for pod in pod_list if not pod.ready or pod.going]
     if not sick:
         return f"all pods that {budget.name} counts are Ready ({len(pod_list)}), and it needs each"
-    suffix = f" and {len(sick) - _MAX_LISTED} more" if len(sick) > _MAX_LISTED else ""
-    return (
-        f"not Ready of the pods that {budget.name} counts: {'; '.join(sick[:_MAX_LISTED])}{suffix}"
-    )
+    return f"not Ready of the pods that {budget.name} counts: {join_first(sick, _MAX_LISTED)}"
 
 
-def is_ready(item: Json) -> bool:
-    """Whether a pod or a node says that it is Ready."""
-    conditions = item.get("status", {}).get("conditions", [])
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
-    )
-
-
-def _healthy(pod: Json) -> bool:
-    """As the disruption controller counts it: Ready, and not told to end."""
-    return is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
-
-
-def _sick(pod: Json) -> str:
-    meta, node = pod["metadata"], pod.get("spec", {}).get("nodeName")
+def _sick(pod: Pod) -> str:
     issue = pod_issue(pod)
-    reason = (issue.reason if issue else "") or pod.get("status", {}).get("phase", "")
-    if "deletionTimestamp" in meta:
-        reason = "is ending"
-    return f"{meta['name']} ({f'on {node}' if node else 'on no node'}): {reason}"
+    reason = "is ending" if pod.going else (issue.reason if issue else "") or pod.phase
+    return f"{pod.name} ({f'on {pod.node}' if pod.node else 'on no node'}): {reason}"

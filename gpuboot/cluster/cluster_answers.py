@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import yaml
 
-from gpuboot.cluster import gate
 from gpuboot.cluster.api_answers import Answers, Json, parse_answers
-from gpuboot.cluster.cluster_state import ClusterState, NodeStatus, Workload
+from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.kubeadm import immutable_fields
 from gpuboot.cluster.manifests import DIGEST
 from gpuboot.cluster.node_reports import LEASES, last_report
+from gpuboot.cluster.objects import Node, annotations_of, labels_of, parse_node
 from gpuboot.cluster.operands import Operand
+from gpuboot.cluster.pods import parse_pod
 from gpuboot.cluster.terminating import terminating
+from gpuboot.cluster.workloads import parse_workload
 
 VERSION = "/version"
 KUBEADM = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
@@ -59,7 +62,6 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     record = yaml.safe_load(kubeadm.get("data", {}).get("ClusterConfiguration", "")) or {}
     policies = [item.get("status", {}).get("state", "") for item in answers.items(POLICIES)]
     daemonsets = answers.items(WORKLOADS["DaemonSet"])
-    leases = {_name(item): item for item in answers.items(LEASES)}
     return ClusterState(
         server=answers.documents[VERSION]["gitVersion"].removeprefix("v"),
         api_servers={
@@ -68,20 +70,22 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         },
         etcd=_tags(answers.items(CONTROL_PLANE), "etcd"),
         coredns=_coredns(answers.items(WORKLOADS["Deployment"])),
-        config=_annotations(kubeadm).get(DIGEST, ""),
+        config=annotations_of(kubeadm).get(DIGEST, ""),
         recorded=str(record.get("kubernetesVersion", "")).removeprefix("v"),
         immutable=immutable_fields(record) if record else {},
         clock=answers.clock,
-        nodes=tuple(_node(item, leases.get(_name(item), {})) for item in answers.items(NODES)),
+        nodes=tuple(_nodes(answers)),
         workloads=tuple(
-            workload(kind, item) for kind, path in WORKLOADS.items() for item in answers.items(path)
+            parse_workload(kind, item)
+            for kind, path in WORKLOADS.items()
+            for item in answers.items(path)
         ),
-        namespaces={_name(item): _labels(item) for item in answers.items(NAMESPACES)},
+        namespaces={_name(item): labels_of(item) for item in answers.items(NAMESPACES)},
         terminating=terminating(answers.items(NAMESPACES)),
         policy=" ".join(policies),
         operands=tuple(_operand(item) for item in daemonsets if _name(item) in _OPERANDS),
         classes={
-            _name(item): _annotations(item).get(_DEFAULT_CLASS) == "true"
+            _name(item): annotations_of(item).get(_DEFAULT_CLASS) == "true"
             for item in answers.items(CLASSES)
         },
         runtimes={_name(item): item["handler"] for item in answers.items(RUNTIMES)},
@@ -90,85 +94,25 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     )
 
 
+def _nodes(answers: Answers) -> Iterator[Node]:
+    leases = {_name(item): item for item in answers.items(LEASES)}
+    for item in answers.items(NODES):
+        node = parse_node(item)
+        yield replace(node, reported=last_report(leases.get(node.name, {}), item))
+
+
 def parse_dns_nodes(lines: Iterable[str]) -> tuple[str, ...]:
     """Node of each pod of CoreDNS that is there to stay. Nothing where there is no answer."""
-    return tuple(
-        item["spec"].get("nodeName", "")
-        for item in parse_answers(lines, [DNS_PODS]).items(DNS_PODS)
-        if "deletionTimestamp" not in item["metadata"]
-    )
+    pods = map(parse_pod, parse_answers(lines, [DNS_PODS]).items(DNS_PODS))
+    return tuple(pod.node for pod in pods if not pod.going)
 
 
 def _name(item: Json) -> str:
     return str(item["metadata"]["name"])
 
 
-def _labels(item: Json) -> dict[str, str]:
-    return item["metadata"].get("labels") or {}
-
-
-def _annotations(item: Json) -> dict[str, str]:
-    return item["metadata"].get("annotations") or {}
-
-
-def _node(item: Json, lease: Json) -> NodeStatus:
-    spec, status = item.get("spec", {}), item.get("status", {})
-    conditions = {entry["type"]: entry for entry in status.get("conditions", ())}
-    ready = conditions.get("Ready", {})
-    addresses = [
-        entry["address"] for entry in status.get("addresses", ()) if entry["type"] == "InternalIP"
-    ]
-    return NodeStatus(
-        name=_name(item),
-        address=" ".join(addresses),
-        kubelet=status.get("nodeInfo", {}).get("kubeletVersion", "").removeprefix("v"),
-        ready=ready.get("status") == "True",
-        message=ready.get("message", ""),
-        reported=last_report(lease, item),
-        allocatable=status.get("allocatable", {}),
-        labels=_labels(item),
-        taints=tuple(f"{taint['key']}:{taint['effect']}" for taint in spec.get("taints", ())),
-        pod_cidrs=tuple(spec.get("podCIDRs", ())),
-        gate=gate.parse(item),
-    )
-
-
-def workload(kind: str, item: Json) -> Workload:
-    """A DaemonSet, Deployment or StatefulSet of the API."""
-    meta, status = item["metadata"], item.get("status", {})
-    if kind == "DaemonSet":
-        desired = status.get("desiredNumberScheduled", 0)
-        missing = desired - status.get("currentNumberScheduled", desired)
-        ready = min(status.get("updatedNumberScheduled", 0), status.get("numberReady", 0))
-    else:
-        desired = item.get("spec", {}).get("replicas", 1)
-        updated = status.get("updatedReplicas", 0)
-        # while old pods run beside new ones, as many of the ready ones may be old
-        old = max(status.get("replicas", updated) - updated, 0)
-        ready = min(updated, max(status.get("readyReplicas", 0) - old, 0))
-        missing = desired - updated
-    return Workload(
-        kind=kind,
-        namespace=meta["namespace"],
-        name=meta["name"],
-        desired=desired,
-        ready=ready,
-        observed=status.get("observedGeneration", 0) >= meta.get("generation", 0),
-        digest=_annotations(item).get(DIGEST, ""),
-        missing=max(missing, 0),
-        refusal=next(
-            (
-                entry.get("message", "")
-                for entry in status.get("conditions", ())
-                if entry["type"] == "ReplicaFailure" and entry["status"] == "True"
-            ),
-            "",
-        ),
-    )
-
-
 def _operand(item: Json) -> Operand:
-    chart = _labels(item).get("helm.sh/chart", "")
+    chart = labels_of(item).get("helm.sh/chart", "")
     return Operand(item["metadata"]["namespace"], _name(item), chart, item["spec"]["template"])
 
 
@@ -177,7 +121,7 @@ def _tags(pods: Iterable[Json], component: str) -> dict[str, str]:
     return {
         item["spec"]["nodeName"]: _tag(item["spec"]["containers"][0]["image"])
         for item in pods
-        if _labels(item).get("component") == component
+        if labels_of(item).get("component") == component
     }
 
 

@@ -9,11 +9,12 @@ from typing import Literal
 
 from gpuboot.cluster import certificates
 from gpuboot.cluster.certificates import Certificate
-from gpuboot.cluster.gate import GateState
 from gpuboot.cluster.node_reports import SILENT_S
+from gpuboot.cluster.objects import Node
 from gpuboot.cluster.operands import Operand
 from gpuboot.cluster.pod_crashes import Crash
 from gpuboot.cluster.tokens import ca_hash
+from gpuboot.cluster.workloads import Workload
 from gpuboot.hosts import remains
 from gpuboot.hosts.fact_output import Fields
 
@@ -59,50 +60,6 @@ class KubeadmState:
     certificates: tuple[Certificate, ...] = ()
     restart_due: bool = False
     clock: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodeStatus:
-    """A node as the API server knows it.
-
-    + message: why it is not Ready
-    + pod_cidrs: the addresses of its pods
-    + reported: when its kubelet last reported, in seconds since 1970; 0.0 for never
-    + gate: what it says about the proof of its GPUs
-    """
-
-    name: str
-    address: str
-    kubelet: str
-    ready: bool
-    message: str
-    allocatable: Mapping[str, str]
-    labels: Mapping[str, str]
-    taints: tuple[str, ...]
-    pod_cidrs: tuple[str, ...] = ()
-    reported: float = 0.0
-    gate: GateState = field(default_factory=GateState)
-
-
-@dataclass(frozen=True)
-class Workload:
-    """A DaemonSet, Deployment or StatefulSet: pods desired, and pods up to date and ready.
-
-    + observed: its controller has seen its present specification
-    + digest: of the manifest that gpuboot applied; "" for others' objects
-    + missing: how many of its pods are not even made
-    + refusal: why not, where its controller says so
-    """
-
-    kind: str
-    namespace: str
-    name: str
-    desired: int
-    ready: int
-    observed: bool
-    digest: str
-    missing: int = 0
-    refusal: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,7 +120,7 @@ class ClusterState:
     config: str = ""
     recorded: str = ""
     immutable: Mapping[str, str] = field(default_factory=dict)
-    nodes: tuple[NodeStatus, ...] = ()
+    nodes: tuple[Node, ...] = ()
     workloads: tuple[Workload, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     terminating: Mapping[str, str] = field(default_factory=dict)
@@ -178,7 +135,7 @@ class ClusterState:
     rejection: str = ""
     clock: float = 0.0
 
-    def is_silent(self, node: NodeStatus) -> bool:
+    def is_silent(self, node: Node) -> bool:
         """Whether the kubelet of a node does not report."""
         return self.clock - node.reported > SILENT_S
 

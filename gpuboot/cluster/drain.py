@@ -6,21 +6,20 @@ not tell what a person wants to know: whose pods these are, and why one does not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from gpuboot.cluster import gpu_pods
 from gpuboot.cluster.api_answers import parse_answers
-from gpuboot.cluster.budgets import Budget, blocking_budget, counts, is_ready, spares
+from gpuboot.cluster.budgets import Budget, blocking_budget, counts, spares
 from gpuboot.cluster.node_volumes import NodeVolume, of_node
+from gpuboot.cluster.objects import Json, parse_node
+from gpuboot.cluster.pods import Pod as ApiPod
+from gpuboot.cluster.pods import parse_pod
 from gpuboot.cluster.readiness import Progress
-
-Json = Mapping[str, Any]
+from gpuboot.config.problems import join_first
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 VOLUMES = "/api/v1/persistentvolumes"
-_MIRROR = "kubernetes.io/config.mirror"
 _HASH = "pod-template-hash"
 _MAX_LISTED = 5
 
@@ -94,10 +93,8 @@ def parse(lines: Iterable[str], node: str) -> NodePods:
     budgets = answers.items(BUDGETS)
     return NodePods(
         exists=document is not None,
-        ready=document is not None and is_ready(document),
-        leaving=tuple(
-            _pod(item, budgets) for item in answers.items(node_paths[1]) if _is_drained(item)
-        ),
+        ready=document is not None and parse_node(document).ready,
+        leaving=_leaving(answers.items(node_paths[1]), budgets),
         volumes=tuple(of_node(answers.items(VOLUMES), node)),
     )
 
@@ -118,48 +115,43 @@ def parse_pods(lines: Iterable[str], nodes: Sequence[str]) -> dict[str, NodePods
     return {
         node: NodePods(
             error=answers.error,
-            leaving=tuple(_pod(item, budgets) for item in answers.items(path) if _is_drained(item)),
+            leaving=_leaving(answers.items(path), budgets),
         )
         for node, path in zip(nodes, pod_paths, strict=False)
     }
 
 
-def _is_drained(pod: Json) -> bool:
-    mirror = _MIRROR in (pod["metadata"].get("annotations") or {})
-    return not mirror and _controller(pod).get("kind") != "DaemonSet"
+def _leaving(items: Iterable[Json], budgets: Sequence[Json]) -> tuple[Pod, ...]:
+    pods = [(item, parse_pod(item)) for item in items]
+    return tuple(
+        _pod(item, pod, budgets)
+        for item, pod in pods
+        if not pod.static and not pod.owner.startswith("DaemonSet ")
+    )
 
 
-def _controller(item: Json) -> Json:
-    owners: Sequence[Json] = item["metadata"].get("ownerReferences") or []
-    return next((owner for owner in owners if owner.get("controller")), {})
-
-
-def _owner(pod: Json) -> str:
-    controller = _controller(pod)
-    if not controller:
-        return ""
-    kind, name = controller["kind"], controller["name"]
-    suffix = f"-{(pod['metadata'].get('labels') or {}).get(_HASH)}"
+def _owner(pod: ApiPod) -> str:
+    kind, _, name = pod.owner.partition(" ")
+    suffix = f"-{pod.labels.get(_HASH)}"
     if kind == "ReplicaSet" and name.endswith(suffix):
         return f"Deployment {name.removesuffix(suffix)}"
-    return f"{kind} {name}"
+    return pod.owner
 
 
-def _pod(pod: Json, budgets: Iterable[Json]) -> Pod:
-    meta, spec = pod["metadata"], pod["spec"]
-    counting = [item for item in budgets if counts(item, pod) and not spares(pod)]
+def _pod(item: Json, pod: ApiPod, budgets: Iterable[Json]) -> Pod:
+    counting = [budget for budget in budgets if counts(budget, pod) and not spares(pod)]
     return Pod(
-        namespace=meta["namespace"],
-        name=meta["name"],
+        namespace=pod.namespace,
+        name=pod.name,
         owner=_owner(pod),
-        gpus=gpu_pods.gpus(pod),
-        empty_dirs=_empty_dirs(spec, memory=False),
-        memory_dirs=_empty_dirs(spec, memory=True),
-        budgets=tuple(item["metadata"]["name"] for item in counting),
-        held_by=tuple(budget for item in counting if (budget := blocking_budget(item, pod))),
-        ending="deletionTimestamp" in meta,
-        finished=pod.get("status", {}).get("phase") in gpu_pods.FINISHED_PHASES,
-        finalizers=tuple(meta.get("finalizers") or ()),
+        gpus=sum(pod.devices.values()),
+        empty_dirs=_empty_dirs(item["spec"], memory=False),
+        memory_dirs=_empty_dirs(item["spec"], memory=True),
+        budgets=tuple(budget["metadata"]["name"] for budget in counting),
+        held_by=tuple(filter(None, (blocking_budget(budget, pod) for budget in counting))),
+        ending=pod.going,
+        finished=pod.finished,
+        finalizers=tuple(item["metadata"].get("finalizers") or ()),
     )
 
 
@@ -234,10 +226,9 @@ def progress(state: NodePods, at_first: int, message: str) -> Progress:
     pod_lines = [
         _describe_pod(pod) for pod in sorted(leaving_pods, key=lambda pod: not pod.held_by)
     ]
-    suffix = f" and {len(pod_lines) - _MAX_LISTED} more" if len(pod_lines) > _MAX_LISTED else ""
     gone_count = max(at_first - len(leaving_pods), 0)
     text = f"{gone_count} of {max(at_first, len(leaving_pods))} pods have left"
-    return Progress(False, f"{text}; still there: {'; '.join(pod_lines[:_MAX_LISTED])}{suffix}")
+    return Progress(False, f"{text}; still there: {join_first(pod_lines, _MAX_LISTED)}")
 
 
 def _describe_pod(pod: Pod) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from gpuboot.cluster.budgets import Budget
 from gpuboot.cluster.drain import NodePods, Pod, forbidden
-from gpuboot.config.problems import Problem
+from gpuboot.config.problems import Problem, join_first
 
 _MAX_LISTED = 5
 _ALTERNATIVE = 'or have no pods moved (upgrade.drain = "never"), then run again'
@@ -48,7 +48,7 @@ def problems(drains: Drains, pods: Pods) -> list[Problem]:
             Problem(
                 plan.host,
                 f"node {node}, which this run drains, has pods that may not be ended: "
-                f"{_text(forbidden_pods)}",
+                f"{join_first(forbidden_pods, _MAX_LISTED)}",
                 "end these pods yourself, or allow that (upgrade.drain_empty_dirs, "
                 f"upgrade.drain_unmanaged), {_ALTERNATIVE}",
             )
@@ -78,8 +78,8 @@ def warnings(drains: Drains, pods: Pods) -> list[str]:
     return [
         *(
             f"[{drains[node].host}] node {node} is drained later in this run, which waits for at "
-            f"most {drains[node].timeout_s:.0f} s; now {_text(lines)}; remedy: see to these "
-            "budgets before"
+            f"most {drains[node].timeout_s:.0f} s; now {join_first(lines, _MAX_LISTED)}; "
+            "remedy: see to these budgets before"
             for node, lines in busy(drains, pods).items()
         ),
         *(
@@ -113,7 +113,7 @@ def _of_budgets(drains: Drains, pods: Pods) -> Iterator[Problem]:
             drains[first].host,
             f"PodDisruptionBudget {budget.namespace}/{budget.name} lets no pod go however long one "
             f"waits: {budget.never}; so this run cannot drain {_names(pod_nodes.values())}, where "
-            f"it keeps {_text(list(pod_nodes))}",
+            f"it keeps {join_first(list(pod_nodes), _MAX_LISTED)}",
             f"{_way_out(budget, list(owners[budget]))}, {_ALTERNATIVE}",
         )
 
@@ -124,7 +124,8 @@ def _way_out(budget: Budget, owners: Sequence[str]) -> str:
         # of pods without a controller that has a scale, Kubernetes counts by a number alone
         return f"give the budget a number as minAvailable, below that of its pods ({edit})"
     if budget.fixed:
-        return f"give {_text(owners)} another replica, or the budget a lower minAvailable ({edit})"
+        pods = join_first(owners, _MAX_LISTED)
+        return f"give {pods} another replica, or the budget a lower minAvailable ({edit})"
     return f"have the budget spare a pod, such as by maxUnavailable: 1 ({edit})"
 
 
@@ -159,8 +160,3 @@ def _waits(pod: Pod, budget: Budget) -> str:
 def _names(nodes: Iterable[str]) -> str:
     names = list(dict.fromkeys(nodes))
     return f"node{'s' * (len(names) > 1)} {', '.join(names)}"
-
-
-def _text(lines: Sequence[str]) -> str:
-    suffix = f" and {len(lines) - _MAX_LISTED} more" if len(lines) > _MAX_LISTED else ""
-    return f"{'; '.join(lines[:_MAX_LISTED])}{suffix}"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from gpuboot.cluster import objects
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.templates import render
@@ -95,47 +95,16 @@ def registration_taints(
     return taints if taints or (control_plane and untainted) else None
 
 
-@dataclass(frozen=True, kw_only=True)
-class GateState:
-    """What a node's object says about its proof.
-
-    + status, reason: of the condition; "" for none
-    + running, proven_boot: id of the boot that its kubelet reports, and of the one it was proven in
-    + tainted: it takes no pods for want of a proof; cordoned: it has cordoned itself at its boot
-    """
-
-    status: str = ""
-    reason: str = ""
-    running: str = ""
-    proven_boot: str = ""
-    tainted: bool = False
-    cordoned: bool = False
-
-
-def is_proven(state: GateState) -> bool:
+def is_proven(node: objects.Node) -> bool:
     """Whether a node's GPUs have been proven, and it has not rebooted since."""
-    return state.status == "True" and state.proven_boot == state.running
+    condition = node.conditions.get(CONDITION, objects.Condition())
+    return condition.status == "True" and node.annotations.get(PROVEN[0], "") == node.boot_id
 
 
-def is_marked(state: GateState) -> bool:
+def is_marked(node: objects.Node) -> bool:
     """Whether there is anything of the gate on a node."""
-    return bool(state.status or state.proven_boot or state.tainted or state.cordoned)
-
-
-def parse(item: Mapping[str, Any]) -> GateState:
-    """The state of a node object, as the API's JSON has it."""
-    status, spec = item.get("status", {}), item.get("spec", {})
-    conditions = [entry for entry in status.get("conditions", ()) if entry["type"] == CONDITION]
-    condition = conditions[0] if conditions else {}
-    annotations = item["metadata"].get("annotations") or {}
-    return GateState(
-        status=condition.get("status", ""),
-        reason=condition.get("reason", ""),
-        running=status.get("nodeInfo", {}).get("bootID", ""),
-        proven_boot=annotations.get(PROVEN[0], ""),
-        tainted=any(taint["key"] == KEY for taint in spec.get("taints", ())),
-        cordoned=CORDON in annotations,
-    )
+    notes = {PROVEN[0], CORDON} & node.annotations.keys()
+    return bool(notes) or CONDITION in node.conditions or node.has_taint(KEY)
 
 
 def lines(outcomes: Sequence[Sequence[str]]) -> str:

@@ -8,8 +8,9 @@ it), pkg/controller/nodelifecycle (when a node is no longer Ready); the API's Ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
+
+from gpuboot.cluster.objects import seconds
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 SILENT_S = 25.0  # two renewals have not come
@@ -28,9 +29,5 @@ def last_report(lease: Mapping[str, Any], node: Mapping[str, Any]) -> float:
         for item in (lease, node)
         for entry in item.get("metadata", {}).get("managedFields", ())
     ]
-    times = [_seconds(item.get("time", "")) for item in entries if item["manager"] == "kubelet"]
-    return max(times, default=_seconds(lease.get("spec", {}).get("renewTime", "")))
-
-
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+    times = [seconds(item.get("time", "")) for item in entries if item["manager"] == "kubelet"]
+    return max(times, default=seconds(lease.get("spec", {}).get("renewTime", "")))

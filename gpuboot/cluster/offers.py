@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuboot.cluster.cluster_state import NodeStatus
+from gpuboot.cluster.objects import Node
 from gpuboot.hosts import sharing
 from gpuboot.hosts.sharing import Offer
 
@@ -12,7 +12,7 @@ _APPLIED, _GIVEN_UP = "success", "failed"
 _PREFIXES = ("nvidia.com/gpu", "nvidia.com/mig-")
 
 
-def offered_resources(node: NodeStatus) -> dict[str, int]:
+def offered_resources(node: Node) -> dict[str, int]:
     """What a node offers of GPUs and MIG instances: resource -> how many, of those above 0."""
     counts = {
         name: int(count) for name, count in node.allocatable.items() if name.startswith(_PREFIXES)
@@ -20,14 +20,14 @@ def offered_resources(node: NodeStatus) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def has_offered(node: NodeStatus) -> bool:
+def has_offered(node: Node) -> bool:
     """Whether a node offers GPUs or MIG instances, or has: a restart of the device plugin makes
     the numbers 0, and the names of the resources stay.
     """
     return any(name.startswith(_PREFIXES) for name in node.allocatable)
 
 
-def offer_problem(node: NodeStatus | None, offer: Offer) -> str:
+def offer_problem(node: Node | None, offer: Offer) -> str:
     """Why a node does not offer what it is to offer; "" when it does."""
     if node is None:
         return "no node of the cluster"

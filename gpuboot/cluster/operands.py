@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from gpuboot.cluster.objects import amount
+
 Json = Mapping[str, Any]
 
 
@@ -90,17 +92,10 @@ def _env(container: Json) -> dict[str, str | None]:
     return {item["name"]: item.get("value", "") for item in container.get("env", ())}
 
 
-def _amount(text: str) -> Decimal:
-    from kubernetes.utils.quantity import parse_quantity  # its package takes a tenth of a second
-
-    amount: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
-    return amount
-
-
 def _amounts(resources: Json) -> dict[tuple[str, str], Decimal]:
     """Requests and limits as numbers: the API server writes 1000m as 1."""
     return {
-        (kind, name): _amount(str(amount))
+        (kind, name): amount(str(quantity))
         for kind in ("requests", "limits")
-        for name, amount in (resources.get(kind) or {}).items()
+        for name, quantity in (resources.get(kind) or {}).items()
     }

@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import takewhile
-from typing import Any
+
+from gpuboot.cluster.pods import Pod
 
 _LOOP = "CrashLoopBackOff"
 _BACK_OFF = re.compile(r"back-off (?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)? restarting failed container")
@@ -24,15 +24,14 @@ _SOON_S = 20.0
 # how a Go program that ends with a panic begins to list where it was
 _STACK = re.compile(r"goroutine \d+ ")
 _MAX_LINES = 5
-# made by the kubelet itself, which keeps the back-off of a pod that is made again
-_STATIC = "kubernetes.io/config.mirror"
 
 
 @dataclass(frozen=True)
 class Crash:
     """A container whose next start the kubelet puts off.
 
-    + owner: the controller that makes another pod when this one is deleted; "" where none does
+    + owner: the controller that makes another pod when this one is deleted; "" where none does, or
+      where the kubelet does, which keeps the back-off of a pod that it makes again
     + count: how often it has been started again
     + code, reason: how it ended last, e.g. 137 and OOMKilled
     + ended_at: when that was, in seconds since 1970; 0.0 where it is not known
@@ -55,28 +54,22 @@ class Crash:
         return f"{_LOOP} in {self.container}, started again {self.count} times, {end_text}"
 
 
-def crash(pod: Mapping[str, Any]) -> Crash | None:
-    """The first of a pod's containers that is in a crash loop, by the pod as the API has it."""
-    meta, status = pod["metadata"], pod.get("status", {})
-    containers = [
-        *status.get("initContainerStatuses", ()),
-        *status.get("containerStatuses", ()),
-    ]
-    for entry in containers:
-        waiting = entry.get("state", {}).get("waiting", {})
-        termination = entry.get("lastState", {}).get("terminated")
-        if waiting.get("reason") == _LOOP and termination:
+def crash(pod: Pod) -> Crash | None:
+    """The first of a pod's containers that is in a crash loop."""
+    for container in pod.containers:
+        termination = container.termination
+        if container.state == "waiting" and container.reason == _LOOP and termination:
             return Crash(
-                namespace=meta["namespace"],
-                pod=meta["name"],
-                node=pod.get("spec", {}).get("nodeName", ""),
-                container=entry["name"],
-                owner=_owner(meta),
-                count=entry.get("restartCount", 0),
-                code=termination.get("exitCode", 0),
-                reason=termination.get("reason", ""),
-                ended_at=_seconds(termination.get("finishedAt") or ""),
-                pause_s=_pause(waiting.get("message", "")),
+                namespace=pod.namespace,
+                pod=pod.name,
+                node=pod.node,
+                container=container.name,
+                owner="" if pod.static else pod.owner,
+                count=container.restarts,
+                code=termination.code,
+                reason=termination.reason,
+                ended_at=termination.at,
+                pause_s=_pause(container.message),
             )
     return None
 
@@ -109,18 +102,7 @@ def telling(log: Sequence[str]) -> list[str]:
     return (before or lines)[-_MAX_LINES:]
 
 
-def _owner(meta: Mapping[str, Any]) -> str:
-    if _STATIC in (meta.get("annotations") or {}):
-        return ""
-    owners = [item for item in meta.get("ownerReferences", ()) if item.get("controller")]
-    return f"{owners[0]['kind']} {owners[0]['name']}" if owners else ""
-
-
 def _pause(message: str) -> float:
     match = _BACK_OFF.search(message)
     hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
     return float(3600 * hours + 60 * minutes + seconds)
-
-
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else 0.0

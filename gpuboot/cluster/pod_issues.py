@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
 
-from gpuboot.cluster.api_answers import Json, parse_answers
+from gpuboot.cluster.api_answers import parse_answers
 from gpuboot.cluster.cluster_answers import PODS
 from gpuboot.cluster.cluster_state import IssueKind, PodIssue
+from gpuboot.cluster.objects import Condition, Event, parse_event
 from gpuboot.cluster.pod_crashes import crash
+from gpuboot.cluster.pods import Pod, parse_pod
 
 _EVENTS = {
     reason: f"/api/v1/events?fieldSelector=reason%3D{reason}"
@@ -26,70 +26,53 @@ _LONGEST = 400  # of a message
 def parse_pod_issues(lines: Iterable[str]) -> tuple[PodIssue, ...]:
     """What the fact of `PATHS` printed. Nothing where the API server does not answer."""
     answers = parse_answers(lines, PATHS, optional=_EVENTS.values())
-    events = [event for path in _EVENTS.values() for event in answers.items(path)]
-    return issues_of(answers.items(PODS), events)
+    events = [parse_event(item) for path in _EVENTS.values() for item in answers.items(path)]
+    return issues_of(map(parse_pod, answers.items(PODS)), events)
 
 
-def issues_of(
-    pods: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, Any]]
-) -> tuple[PodIssue, ...]:
-    """Pods that are not ready, and pods that are not made. + events: as the API has them"""
-    latest: dict[tuple[str, str, str], Mapping[str, Any]] = {}
-    for event in sorted(events, key=_time):
-        involved = event.get("involvedObject", {})
-        if event.get("reason") in _EVENTS:
-            key = involved.get("kind", ""), involved.get("namespace", ""), involved.get("name", "")
-            latest[key] = event
+def issues_of(pods: Iterable[Pod], events: Iterable[Event]) -> tuple[PodIssue, ...]:
+    """Pods that are not ready, and pods that are not made."""
+    latest = {
+        (event.kind, event.key): event
+        for event in sorted(events, key=lambda event: event.at)
+        if event.reason in _EVENTS
+    }
     issues = [
-        _with_event(issue, pod, latest.get(("Pod", issue.namespace, issue.pod)))
+        _with_event(issue, pod, latest.get(("Pod", pod.key)))
         for pod in pods
         if (issue := pod_issue(pod))
     ]
     refused_issues = [
-        PodIssue(namespace, name, "", _message(event), kind="refused")
-        for (kind, namespace, name), event in latest.items()
-        if kind != "Pod"
+        PodIssue(event.namespace, event.name, "", _message(event), kind="refused")
+        for event in latest.values()
+        if event.kind != "Pod"
     ]
     return (*issues, *refused_issues)
 
 
-def pod_issue(item: Mapping[str, Any]) -> PodIssue | None:
+def pod_issue(pod: Pod) -> PodIssue | None:
     """What keeps a pod from being ready; None for one that is, or has ended."""
-    meta, status = item["metadata"], item.get("status", {})
-    containers = [
-        *status.get("initContainerStatuses", ()),
-        *status.get("containerStatuses", ()),
-    ]
-    waiting = [(entry["name"], entry.get("state", {}).get("waiting", {})) for entry in containers]
-    looping = crash(item)
-    reasons, kind = [], _state(item)
-    for name, waiting_state in waiting:
-        reason = waiting_state.get("reason", "")
-        if reason in _NORMAL:
+    looping = crash(pod)
+    reasons: list[str] = []
+    kind: IssueKind = "creating" if pod.phase == "Pending" and pod.node else ""
+    for container in pod.containers:
+        if container.state != "waiting" or container.reason in _NORMAL:
             continue
-        kind = _kind(reason)
-        if looping and looping.container == name:
+        kind = _kind(container.reason)
+        if looping and looping.container == container.name:
             reasons.append(str(looping))
             continue
-        message = "" if kind == "crash" else str(waiting_state.get("message") or "")[:_LONGEST]
-        reasons.append(f"{reason} in {name}" + (f": {message}" if message else ""))
-    for entry in status.get("conditions", ()):
-        if entry["type"] == "PodScheduled" and entry.get("message"):
-            reasons.append(entry["message"])
-            kind = "unscheduled"
-    node = item.get("spec", {}).get("nodeName", "")
-    unready = _unready(status)
-    if not reasons and not (node and (kind or unready is not None)):
+        message = "" if kind == "crash" else container.message[:_LONGEST]
+        text = f"{container.reason} in {container.name}"
+        reasons.append(f"{text}: {message}" if message else text)
+    if pod.waits:
+        reasons.append(pod.waits)
+        kind = "unscheduled"
+    unready = _unready(pod)
+    if not reasons and not (pod.node and (kind or unready is not None)):
         return None
-    created = _seconds(meta.get("creationTimestamp") or "")
     reason = ", ".join(reasons) or unready or ""
-    return PodIssue(meta["namespace"], meta["name"], node, reason, looping, kind, created)
-
-
-def _state(item: Mapping[str, Any]) -> IssueKind:
-    """`creating` for a pod that its node has begun with."""
-    has_started = item.get("status", {}).get("phase") == "Pending" and item["spec"].get("nodeName")
-    return "creating" if has_started else ""
+    return PodIssue(pod.namespace, pod.name, pod.node, reason, looping, kind, pod.created)
 
 
 def _kind(reason: str) -> IssueKind:
@@ -98,35 +81,22 @@ def _kind(reason: str) -> IssueKind:
     return "crash" if reason == "CrashLoopBackOff" else "config"
 
 
-def _unready(status: Json) -> str | None:
+def _unready(pod: Pod) -> str | None:
     """Why a pod that runs is not ready, by itself or its silent node's controller; None: it is."""
-    conditions = {entry["type"]: entry for entry in status.get("conditions", ())}
-    ready = conditions.get("Ready") or {}
-    unready = status.get("phase") == "Running" and ready.get("status") == "False"
-    return str(ready.get("message", "")) if unready else None
+    ready = pod.conditions.get("Ready", Condition())
+    return ready.message if pod.phase == "Running" and ready.status == "False" else None
 
 
-def _with_event(
-    issue: PodIssue, pod: Mapping[str, Any], event: Mapping[str, Any] | None
-) -> PodIssue:
+def _with_event(issue: PodIssue, pod: Pod, event: Event | None) -> PodIssue:
     """A pod whose volumes or network cannot be made: that stands in events alone.
 
     An event outlives its cause: the condition tells when both have been made.
     """
-    conditions = pod.get("status", {}).get("conditions", ())
-    states = {entry["type"]: entry.get("status") for entry in conditions}
-    if not event or issue.kind != "creating" or states.get("PodReadyToStartContainers") == "True":
+    is_set_up = pod.conditions.get("PodReadyToStartContainers", Condition()).status == "True"
+    if not event or issue.kind != "creating" or is_set_up:
         return issue
-    return replace(issue, reason=f"{event.get('reason', '')}: {_message(event)}", kind="mount")
+    return replace(issue, reason=f"{event.reason}: {_message(event)}", kind="mount")
 
 
-def _message(event: Mapping[str, Any]) -> str:
-    return " ".join(str(event.get("message", "")).split())[:_LONGEST]
-
-
-def _time(event: Mapping[str, Any]) -> str:
-    return event.get("lastTimestamp") or event.get("eventTime") or ""
-
-
-def _seconds(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+def _message(event: Event) -> str:
+    return " ".join(event.message.split())[:_LONGEST]

@@ -6,9 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuboot.cluster import offers, operands, stuck
-from gpuboot.cluster.cluster_state import ClusterState, NodeStatus, Workload
+from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.node_reports import SILENT_S
+from gpuboot.cluster.objects import Node
 from gpuboot.cluster.stuck import Stuck
+from gpuboot.cluster.workloads import Workload
 from gpuboot.hosts import mig_devices
 from gpuboot.hosts.sharing import Offer
 
@@ -79,7 +81,7 @@ def nodes_ready(state: ClusterState, names: Sequence[str], since: float | None =
     return Progress(not missing, text, stuck=stuck.of_nodes(state, names), ready=ready)
 
 
-def _not_ready(node: NodeStatus | None, clock: float, since: float | None) -> str:
+def _not_ready(node: Node | None, clock: float, since: float | None) -> str:
     """Why a node is not Ready; "" when it is. + clock: now"""
     if node is None:
         return "unknown"
@@ -104,9 +106,7 @@ def network_ready(state: ClusterState, names: Sequence[str]) -> Progress:
 def any_ready(state: ClusterState, names: Sequence[str]) -> Progress:
     """Whether pods can start: one of these nodes is Ready."""
     looks = [nodes_ready(state, [name]) for name in names]
-    if ready := next((look for look in looks if look.complete), None):
-        return ready
-    return nodes_ready(state, names)
+    return next((look for look in looks if look.complete), nodes_ready(state, names))
 
 
 def workloads_ready(
@@ -130,7 +130,7 @@ def workloads_ready(
     late = [item for item in workloads if not _ready(item, minimum.get(item.name, 0), state)]
     total = len(workloads) + len(absent)
     text = f"{total - len(absent) - len(late)} of {total} workloads in {namespace} ready"
-    ready = sum(item.ready for item in workloads)
+    ready = sum(item.current for item in workloads)
     missing = [*(f"{name} (not made yet)" for name in absent), *map(_describe, late)]
     if not missing:
         return Progress(bool(total), text, ready=ready)
@@ -164,12 +164,12 @@ def _ready(item: Workload, minimum: int, state: ClusterState) -> bool:
         required = max(item.desired - len(state.absent), min(minimum, item.desired))
     if item.kind == "StatefulSet":  # nothing replaces a pod that may still run on a silent node
         required -= sum(stuck.is_away(issue, item, state) for issue in state.pod_issues)
-    return item.observed and item.ready >= required and item.desired >= minimum
+    return item.observed and item.current >= required and item.desired >= minimum
 
 
 def _describe(item: Workload) -> str:
     unit = "nodes" if item.kind == "DaemonSet" else "pods"
-    return f"{item.name} ({item.ready} of {item.desired} {unit})"
+    return f"{item.name} ({item.current} of {item.desired} {unit})"
 
 
 def gpus_allocatable(state: ClusterState, expected: Mapping[str, Offer]) -> Progress:
@@ -269,7 +269,7 @@ def held_up(state: ClusterState, nodes: Collection[str], but: str) -> ClusterSta
         if issue.node in nodes and issue.kind != "creating"
     } - {(issue.namespace, but) for issue in state.pod_issues}
     workloads = tuple(
-        replace(item, ready=item.desired)
+        replace(item, ready=item.desired, old=0)
         if item.kind == "DaemonSet" and (item.namespace, item.name) in stuck
         else item
         for item in state.workloads

@@ -30,32 +30,78 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("namespace", r"namespace (?P<name>\S+) (?:because it )?is being terminated"),
 )
 _WEBHOOKS = (
-    "`kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | "
-    "grep -B30 {name}`"
+    "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | "
+    "grep -B 30 {name}"
 )
-# what a person does about it, where pods of a workload in a namespace are refused
-_REMEDIES: dict[Kind, str] = {
-    "webhook": "let the admission webhook {name} take pods of namespace {namespace}, or leave the "
-    f"namespace out of its selector ({_WEBHOOKS} shows it)",
-    "silent-webhook": "the admission webhook {name} does not answer: mend what is behind it, or "
-    f"delete its configuration ({_WEBHOOKS} shows both)",
-    "policy": "leave namespace {namespace} out of the binding of the ValidatingAdmissionPolicy "
-    "{name} (`kubectl get validatingadmissionpolicybindings -o wide`), or change the policy",
-    "quota": "raise or delete the quota {name} (`kubectl -n {namespace} describe resourcequota "
-    "{name}`)",
-    "pod-security": "the namespace {namespace} enforces the Pod Security Standard {name}: run "
-    "deploys/site.py where the namespace is gpuboot's, or `kubectl label --overwrite namespace "
-    "{namespace} pod-security.kubernetes.io/enforce=privileged`",
-    "limit-range": "change or delete the LimitRange of namespace {namespace} ({name}; `kubectl -n "
-    "{namespace} describe limitrange`)",
-    "priority-class": "the PriorityClass {name} does not exist: make it (`kubectl get "
-    "priorityclasses`)",
-    "runtime-class": "the RuntimeClass {name} does not exist: make it (`kubectl get "
-    "runtimeclasses`)",
-    "service-account": "the ServiceAccount {name} does not exist: make it (`kubectl -n {namespace} "
-    "get serviceaccounts`)",
-    "namespace": "the namespace {name} is being deleted: `kubectl get namespace {name} -o yaml` "
-    "tells what it waits for",
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What a person does about a refusal; `{name}` is of what refuses, `{namespace}` of the pods.
+
+    + subject: what refuses; action: what to do; command: what to type for it, or to see more
+    """
+
+    subject: str
+    action: str
+    command: str
+
+
+REMEDIES: dict[Kind, Remedy] = {
+    "webhook": Remedy(
+        "the admission webhook {name}",
+        "let its policy take these pods, or leave their namespace out of its selector",
+        _WEBHOOKS,
+    ),
+    "silent-webhook": Remedy(
+        "the admission webhook {name} does not answer",
+        "mend what is behind it, or delete its configuration",
+        _WEBHOOKS,
+    ),
+    "policy": Remedy(
+        "the ValidatingAdmissionPolicy {name}",
+        "leave their namespace out of its binding, or change the policy",
+        "kubectl get validatingadmissionpolicybindings -o wide",
+    ),
+    "quota": Remedy(
+        "the quota {name}",
+        "end something in the namespace, or raise or delete the quota",
+        "kubectl -n {namespace} describe resourcequota {name}",
+    ),
+    "pod-security": Remedy(
+        "the Pod Security Standard {name}",
+        "run deploys/site.py where the namespace is gpuboot's; else have the namespace take "
+        "privileged pods",
+        "kubectl label --overwrite namespace {namespace} "
+        "pod-security.kubernetes.io/enforce=privileged",
+    ),
+    "limit-range": Remedy(
+        "a LimitRange of the namespace ({name})",
+        "change it, or delete it",
+        "kubectl -n {namespace} describe limitrange",
+    ),
+    "priority-class": Remedy(
+        "the PriorityClass {name} does not exist",
+        "run deploys/site.py, which makes its own again; Kubernetes makes those that begin with "
+        "system- when an API server starts",
+        "kubectl get priorityclasses",
+    ),
+    "runtime-class": Remedy(
+        "the RuntimeClass {name} does not exist",
+        "run deploys/site.py, which makes nvidia's again",
+        "kubectl get runtimeclasses",
+    ),
+    "service-account": Remedy(
+        "the ServiceAccount {name} does not exist",
+        "run deploys/site.py, which makes those of gpuboot's parts again; others: by whoever made "
+        "the pods' owner; of a new namespace: by kube-controller-manager, whose log says why not",
+        "kubectl -n {namespace} get serviceaccounts",
+    ),
+    "namespace": Remedy(
+        "the namespace {name} is being deleted",
+        "see what it waits for",
+        "kubectl get namespace {name} -o yaml",
+    ),
 }
 
 
@@ -78,13 +124,17 @@ def refusal(message: str) -> Refusal | None:
     return None
 
 
-def remedy(message: str, namespace: str) -> str:
+def remedy(message: str, namespace: str = "") -> str:
     """What a person does about a refusal; "" where the message names nothing that refuses.
 
     + message: as of `refusal`
-    + namespace: of the pods
+    + namespace: of the pods; "" where it is removed by now, as a verification's are
     """
     rejection = refusal(message)
     if rejection is None:
         return ""
-    return _REMEDIES[rejection.kind].format(name=rejection.name, namespace=namespace)
+    item = REMEDIES[rejection.kind]
+    text = f"{item.subject}: {item.action}"
+    if namespace or "{namespace}" not in item.command:
+        text += f" (`{item.command}`)"
+    return text.format(name=rejection.name, namespace=namespace)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from gpuboot.cluster.drain import NodePods, loss_lines
 from gpuboot.config.inventory import Node
-from gpuboot.config.problems import Problem
+from gpuboot.config.problems import Problem, join_first
 
 _MAX_LISTED = 12
 
@@ -86,10 +86,8 @@ def question(name: str, cluster: str, reached: bool, state: NodePods) -> str:
     pods = [str(pod) for pod in state.leaving]
     if pods:
         verb = "evicted" if state.ready else "deleted with it"
-        pod_text = ", ".join(pods[:_MAX_LISTED])
-        suffix = f" and {len(pods) - _MAX_LISTED} more" if len(pods) > _MAX_LISTED else ""
         noun = "1 pod is" if len(pods) == 1 else f"{len(pods)} pods are"
-        lines.append(f"{noun} {verb}: {pod_text}{suffix}")
+        lines.append(f"{noun} {verb}: {join_first(pods, _MAX_LISTED, ', ')}")
     else:
         lines.append("no pods run there but those that every node has")
     lines += [

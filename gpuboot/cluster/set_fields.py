@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from gpuboot.cluster.objects import amount
+
 # dotted path, as it is now (None: not there), as it is set
 FieldDifference = tuple[str, Any, Any]
 
@@ -107,10 +109,7 @@ def _same_amount(desired: Any, live: Any) -> bool:
     """Whether two amounts are the same: the API server writes 1000m as 1."""
     if desired == live or desired is None or live is None:
         return bool(desired == live)
-    from kubernetes.utils.quantity import parse_quantity  # its package takes a tenth of a second
-
     try:
-        amounts = [parse_quantity(str(item)) for item in (desired, live)]  # type: ignore[no-untyped-call]
+        return amount(str(desired)) == amount(str(live))
     except ValueError:
         return False
-    return bool(amounts[0] == amounts[1])

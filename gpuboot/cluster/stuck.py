@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gpuboot.cluster import refusals
-from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue
+from gpuboot.cluster.workloads import Workload
 
 # for what does not change by itself
 CERTAIN_S = 30.0

@@ -10,6 +10,7 @@ from gpuboot.cluster import stuck
 from gpuboot.cluster.api_answers import parse_answers
 from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.managed_objects import Object
+from gpuboot.cluster.objects import Claim, parse_claim
 from gpuboot.cluster.readiness import Progress
 from gpuboot.cluster.storage import NAMESPACE, PROVISIONER
 from gpuboot.cluster.stuck import Stuck
@@ -21,20 +22,6 @@ USERS = (
     'jsonpath={range .items[*]}{.metadata.name}{"\\t"}'
     '{.spec.volumes[*].persistentVolumeClaim.claimName}{"\\n"}{end}'
 )
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim for a volume. + volume: that it is bound to; "" for none yet"""
-
-    namespace: str
-    name: str
-    size: str
-    class_name: str
-    volume: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -71,16 +58,9 @@ def parse_volumes(lines: Sequence[str]) -> Volumes:
     answers = parse_answers(lines, PATHS)
     return Volumes(
         answers.error,
-        tuple(map(_claim, answers.items(_CLAIMS))),
+        tuple(map(parse_claim, answers.items(_CLAIMS))),
         tuple(map(_volume, answers.items(_VOLUMES))),
     )
-
-
-def _claim(item: Object) -> Claim:
-    meta, spec = item["metadata"], item["spec"]
-    size = ((spec.get("resources") or {}).get("requests") or {}).get("storage", "")
-    name = spec.get("storageClassName") or ""
-    return Claim(meta["namespace"], meta["name"], size, name, spec.get("volumeName") or "")
 
 
 def _volume(item: Object) -> Volume:
@@ -118,7 +98,7 @@ def users(
         for item in volumes.volumes
         if provisioner == item.provisioner or class_name == item.class_name
     }
-    waiting = {str(claim) for claim in volumes.claims if claim.class_name == class_name}
+    waiting = {str(claim) for claim in volumes.claims if claim.storage_class == class_name}
     return sorted((bound | waiting) - {*without})
 
 

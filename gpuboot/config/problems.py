@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -33,3 +33,9 @@ def render(problems: Iterable[Problem], untouched: str = "nothing was changed") 
     unique_problems = sorted(set(problems))
     noun = "problem" if len(unique_problems) == 1 else "problems"
     return "\n".join([f"{len(unique_problems)} {noun}; {untouched}", *map(str, unique_problems)])
+
+
+def join_first(texts: Sequence[str], limit: int, separator: str = "; ") -> str:
+    """Texts in one line, and how many more there are than these."""
+    suffix = f" and {len(texts) - limit} more" if len(texts) > limit else ""
+    return separator.join(texts[:limit]) + suffix

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
-from typing import Any
 
 from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.objects import read_nodes
+from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.conformance import manifests
-from gpuboot.conformance.manifests import NAMESPACE, OUTPUT, POD, SUITE, Object, Request
-from gpuboot.verify.kube_objects import container_state, pod_issue, untolerated_taint
+from gpuboot.conformance.manifests import NAMESPACE, OUTPUT, POD, SUITE, Request
+from gpuboot.verify.pod_results import pod_issue
 from gpuboot.verify.session import delete_namespace
 
 NODES = 2  # that take pods: specs of scheduling and networking need two
@@ -86,12 +87,8 @@ def run(
 
 def _obstacle(cluster: Cluster) -> str:
     """Why the suite cannot pass here; ""."""
-    nodes = cluster.json("/api/v1/nodes")["items"]
-    fit = [
-        node["metadata"]["name"]
-        for node in nodes
-        if not node.get("spec", {}).get("unschedulable") and not untolerated_taint(node, ())
-    ]
+    nodes = read_nodes(cluster).values()
+    fit = [node.name for node in nodes if not node.cordoned and not node.untolerated_taint(())]
     if len(fit) >= NODES:
         return ""
     names = ", ".join(fit) or "no node"
@@ -105,12 +102,12 @@ def _obstacle(cluster: Cluster) -> str:
 def _remove_leftovers(cluster: Cluster, progress: Progress) -> str:
     """Remove what a killed command has left; why not, where one is still at work."""
     try:
-        pod = cluster.json(f"{_PODS}/{POD}")
+        pod = parse_pod(cluster.json(f"{_PODS}/{POD}"))
     except ClusterError as error:
         if error.status != 404:
             raise
         pod = None
-    if pod is not None and container_state(pod, SUITE) != "terminated":
+    if pod is not None and pod.container(SUITE).state != "terminated":
         return (
             f"the suite runs already, in the namespace {NAMESPACE}\n    remedy: wait for its end, "
             f"or end it by `kubectl delete namespace {NAMESPACE}`, which takes its rights as well"
@@ -151,17 +148,17 @@ def _wait(cluster: Cluster, progress: Progress, stopped: Callable[[], bool]) -> 
     while not stopped():
         now = time.monotonic()
         try:
-            pod = cluster.json(f"{_PODS}/{POD}")
+            pod = parse_pod(cluster.json(f"{_PODS}/{POD}"))
             answered_at = now
         except ClusterError as error:
             if error.status == 404:
                 return Outcome(error="somebody deleted the pod of the suite")
             if now - answered_at > _SILENT_S:
                 raise
-            pod = {}
-        if container_state(pod, OUTPUT) == "terminated":
+            pod = None
+        if pod and pod.container(OUTPUT).state == "terminated":
             return _results(cluster, pod)
-        if container_state(pod, SUITE) == "terminated":
+        if pod and pod.container(SUITE).state == "terminated":
             ended_at = ended_at or now
         late = not _has_started(pod) and now - started > _START_S
         if pod and (late or (pod_issue(pod).failed and not _has_started(pod))):
@@ -175,11 +172,11 @@ def _wait(cluster: Cluster, progress: Progress, stopped: Callable[[], bool]) -> 
     return Outcome(stopped=True)
 
 
-def _has_started(pod: Object) -> bool:
-    return not pod or container_state(pod, SUITE) != "waiting"
+def _has_started(pod: Pod | None) -> bool:
+    return not pod or not pod.container(SUITE).waits
 
 
-def _not_started(pod: Object) -> str:
+def _not_started(pod: Pod) -> str:
     reason = pod_issue(pod).error or "nobody says why"
     return (
         f"the suite's pod did not start: {reason}\n    remedy: its nodes need a way to "
@@ -188,16 +185,16 @@ def _not_started(pod: Object) -> str:
     )
 
 
-def _without_results(pod: Object) -> str:
+def _without_results(pod: Pod | None) -> str:
     return (
         f"the suite ended with exit code {_exit_code(pod)} and wrote no results\n    remedy: a "
         "node that was short of memory ends it: choose fewer --processes"
     )
 
 
-def _state(cluster: Cluster, pod: Object, elapsed: float) -> str:
+def _state(cluster: Cluster, pod: Pod | None, elapsed: float) -> str:
     minutes = f"{elapsed / 60:.0f} min"
-    if container_state(pod, SUITE) == "waiting":
+    if pod and pod.container(SUITE).waits:
         return f"{minutes}: {pod_issue(pod).error or 'the pod starts'}"
     try:
         return f"{minutes}: {_log(cluster, SUITE).count(PASSED)} specs passed"
@@ -205,7 +202,7 @@ def _state(cluster: Cluster, pod: Object, elapsed: float) -> str:
         return f"{minutes}: {error}"
 
 
-def _results(cluster: Cluster, pod: Object) -> Outcome:
+def _results(cluster: Cluster, pod: Pod) -> Outcome:
     try:
         files = unpack(_log(cluster, OUTPUT))
     except ValueError as error:
@@ -233,12 +230,9 @@ def _log(cluster: Cluster, container: str) -> str:
     return cluster.get(f"{_PODS}/{POD}/log", {"container": container}).decode(errors="replace")
 
 
-def _exit_code(pod: Object) -> int | None:
-    statuses: list[dict[str, Any]] = pod.get("status", {}).get("containerStatuses", [])
-    for container in statuses:
-        if container["name"] == SUITE and "terminated" in container.get("state", {}):
-            return int(container["state"]["terminated"]["exitCode"])
-    return None
+def _exit_code(pod: Pod | None) -> int | None:
+    suite = pod.container(SUITE) if pod else None
+    return suite.exit_code if suite and suite.state == "terminated" else None
 
 
 def _remove(cluster: Cluster) -> None:

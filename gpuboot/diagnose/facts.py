@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from gpuboot.cluster import objects
 from gpuboot.cluster.cluster_state import KubeadmState, parse_kubeadm
+from gpuboot.cluster.limit_ranges import LimitRange, limit_range
+from gpuboot.cluster.objects import Claim, Event, Going, Node, labels_of
 from gpuboot.cluster.open_rights import OpenRight, open_rights
-from gpuboot.diagnose import details, limit_ranges, lines, objects, paths, workloads
+from gpuboot.cluster.pods import Container, Pod, parse_pod
+from gpuboot.cluster.workloads import Workload, parse_workload
+from gpuboot.diagnose import details, lines, paths
 from gpuboot.diagnose.details import Details
-from gpuboot.diagnose.limit_ranges import LimitRange
 from gpuboot.diagnose.lines import Line
-from gpuboot.diagnose.objects import Claim, Container, Event, Going, KubeNode, Pod
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
-from gpuboot.diagnose.workloads import Workload
 from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.monitoring.components import Missing
@@ -91,7 +93,7 @@ class Cluster:
 
     error: str = ""
     now: float = 0.0
-    nodes: tuple[KubeNode, ...] = ()
+    nodes: tuple[Node, ...] = ()
     pods: tuple[Pod, ...] = ()
     workloads: tuple[Workload, ...] = ()
     events: tuple[Event, ...] = ()
@@ -111,7 +113,7 @@ class Cluster:
     targets: tuple[Mapping[str, Any], ...] | None = None
     rights: tuple[OpenRight, ...] = ()
 
-    def node(self, name: str) -> KubeNode | None:
+    def node(self, name: str) -> Node | None:
         """A node by its name."""
         return next((node for node in self.nodes if node.name == name), None)
 
@@ -248,26 +250,26 @@ def _cluster(item: ClusterRecording) -> Cluster:
     return Cluster(
         error=item.error,
         now=item.now,
-        nodes=tuple(map(objects.node, items(paths.NODES))),
-        pods=tuple(map(objects.pod, items(paths.PODS))),
+        nodes=tuple(map(objects.parse_node, items(paths.NODES))),
+        pods=tuple(map(parse_pod, items(paths.PODS))),
         workloads=tuple(
-            workloads.workload(kind, resource)
+            parse_workload(kind, resource)
             for kind, path in paths.WORKLOADS.items()
             for resource in items(path)
         ),
-        events=tuple(map(objects.event, items(paths.EVENTS))),
-        claims=tuple(map(objects.claim, items(paths.CLAIMS))),
-        limit_ranges=tuple(map(limit_ranges.limit_range, items(paths.LIMIT_RANGES))),
+        events=tuple(map(objects.parse_event, items(paths.EVENTS))),
+        claims=tuple(map(objects.parse_claim, items(paths.CLAIMS))),
+        limit_ranges=tuple(map(limit_range, items(paths.LIMIT_RANGES))),
         runtimes={
             key[1:]: str(resource.get("handler", ""))
             for key, resource in named_items(paths.RUNTIMES)
         },
         namespaces={
-            key.lstrip("/"): _labels(resource) for key, resource in named_items(paths.NAMESPACES)
+            key.lstrip("/"): labels_of(resource) for key, resource in named_items(paths.NAMESPACES)
         },
-        going=tuple(filter(None, map(objects.going, items(paths.NAMESPACES)))),
+        going=tuple(filter(None, map(objects.parse_going, items(paths.NAMESPACES)))),
         missing=_missing(item.found.get(paths.MISSING, {})),
-        monitors=tuple((key, _labels(resource)) for key, resource in named_items(paths.MONITORS)),
+        monitors=tuple((key, labels_of(resource)) for key, resource in named_items(paths.MONITORS)),
         prometheuses=_specs(named_items(paths.PROMETHEUSES)),
         alertmanagers=_specs(named_items(paths.ALERTMANAGERS)),
         silences=parse_silences(items(paths.SILENCES)),
@@ -285,10 +287,6 @@ def _key(metadata: Mapping[str, Any]) -> str:
 
 def _specs(objects: list[tuple[str, dict[str, Any]]]) -> tuple[tuple[str, dict[str, Any]], ...]:
     return tuple((key, resource.get("spec") or {}) for key, resource in objects)
-
-
-def _labels(resource: Mapping[str, Any]) -> dict[str, str]:
-    return resource["metadata"].get("labels") or {}
 
 
 def _missing(answer: Mapping[str, Any]) -> Missing:

@@ -10,7 +10,6 @@ PODS = cluster_answers.PODS
 NAMESPACES = cluster_answers.NAMESPACES
 RUNTIMES = cluster_answers.RUNTIMES
 WORKLOADS = {**cluster_answers.WORKLOADS, "ReplicaSet": "/apis/apps/v1/replicasets"}
-JOBS = "/apis/batch/v1/jobs"
 EVENTS = "/api/v1/events?fieldSelector=type%21%3DNormal"
 CLAIMS = "/api/v1/persistentvolumeclaims"
 LIMIT_RANGES = "/api/v1/limitranges"

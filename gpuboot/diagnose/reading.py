@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from gpuboot.cluster.api import Cluster, ClusterError
-from gpuboot.diagnose import absence, objects, paths, trim
+from gpuboot.cluster.pods import Container, Pod, parse_pod
+from gpuboot.diagnose import absence, paths, trim
 from gpuboot.diagnose.absence import Members
-from gpuboot.diagnose.objects import Container, Pod
 from gpuboot.diagnose.recording import ClusterRecording
 from gpuboot.telemetry.collectors import digest
 from gpuboot.verify.collector import ALERTMANAGER, PROMETHEUS
@@ -84,7 +84,7 @@ def _read(
     requests[paths.COLLECTORS] = partial(_collectors, cluster)
     answers, errors = _gather(pool, {**requests, **absence.questions(cluster, members)}, until)
     answers[paths.MISSING] = absence.missing(answers, members)
-    pods = [objects.pod(item) for item in answers.get(paths.PODS, {}).get("items", ())]
+    pods = [parse_pod(item) for item in answers.get(paths.PODS, {}).get("items", ())]
     progress(f"{len(pods)} pods, {len(answers.get(paths.NODES, {}).get('items', ()))} nodes")
     texts, _ = _gather(pool, _logs(cluster, pods, now_s), until)
     targets = answers.pop("targets", None)
@@ -213,7 +213,7 @@ def _is_log_needed(pod: Pod, container: Container, now: float) -> bool:
     return (
         not container.ready
         or ended_recently
-        or pod.gpus
+        or bool(pod.devices)
         or any(name in pod.name for name in _TALKATIVE)
     )
 
@@ -223,6 +223,6 @@ def _log(cluster: Cluster, pod: Pod, container: str, previous: bool) -> tuple[st
     query = {"container": container, "tailLines": _TAIL, "timestamps": "true"}
     text = cluster.get(path, {**query, "previous": "true"} if previous else query)
     lines = text.decode(errors="replace").splitlines()
-    if not pod.owner.startswith(("DaemonSet", "ReplicaSet", "StatefulSet", "Node")) or pod.gpus:
+    if not pod.owner.startswith(("DaemonSet", "ReplicaSet", "StatefulSet", "Node")) or pod.devices:
         lines = [line for line in lines if _TELLING.search(line)]
     return tuple(line[:_LONGEST] for line in lines)

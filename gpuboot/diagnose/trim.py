@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpuboot.cluster import limit_ranges
 from gpuboot.cluster.open_rights import INTENT_ANNOTATION
-from gpuboot.diagnose import limit_ranges
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 
 # field -> fields below it; {}: all that is below

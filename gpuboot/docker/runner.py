@@ -7,23 +7,23 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlencode
 
+from gpuboot.cluster.api import ClusterError
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.docker import checks
 from gpuboot.docker.compose.services import host_port, local_url
-from gpuboot.verify.collector import parse_scrape
+from gpuboot.verify.collector import parse_scrape, try_question
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence, ExporterScrape, Metrics, WorkloadResult
 from gpuboot.verify.findings import Finding
-from gpuboot.verify.kube_objects import parse_vectoradd_log
 from gpuboot.verify.metrics_wait import settle_s, wait_for_metrics
-from gpuboot.verify.prometheus import Prometheus, PrometheusError
+from gpuboot.verify.pod_results import parse_vectoradd_log
+from gpuboot.verify.prometheus import Prometheus
 from gpuboot.verify.runner import VerificationResult
 
-T = TypeVar("T")
 # What asks a URL from the monitoring host. Raises `NoAnswer`.
 Fetch = Callable[[str], str]
 Say = Callable[[str], None]
@@ -33,7 +33,7 @@ _RELOADED = (
 )
 
 
-class NoAnswer(RuntimeError):
+class NoAnswer(ClusterError):
     """A URL did not answer; the text says why."""
 
 
@@ -73,36 +73,28 @@ class MetricsCollector:
         errors: dict[str, str] = {}
         prometheus = self._prometheus
         ready = f"{local_url(self._settings, 'alertmanager')}/-/ready"
-        old = self._try(errors, "prometheus", lambda: prometheus.query(_RELOADED))
+        old = try_question(errors, "prometheus", lambda: prometheus.query(_RELOADED))
         if old:
             names = sorted({sample.name.partition("_")[0] for sample in old})
             errors[checks.RELOAD] = f"{', '.join(names)} refused its new configuration"
         return Metrics(
             exporters=self.exporters(),
-            series=self._try(errors, "prometheus", prometheus.gpu_series),
-            targets=self._try(errors, "prometheus", prometheus.targets),
-            rules=self._try(errors, "prometheus", prometheus.rules),
-            alertmanagers=self._try(errors, "prometheus", prometheus.alertmanagers),
-            alertmanager_ready=self._try(errors, "alertmanager", lambda: self._fetch(ready))
+            series=try_question(errors, "prometheus", prometheus.gpu_series),
+            targets=try_question(errors, "prometheus", prometheus.targets),
+            rules=try_question(errors, "prometheus", prometheus.rules),
+            alertmanagers=try_question(errors, "prometheus", prometheus.alertmanagers),
+            alertmanager_ready=try_question(errors, "alertmanager", lambda: self._fetch(ready))
             is not None,
             dashboards=self._dashboards(errors) if self._settings.standalone.grafana else None,
             errors=errors,
-            alerts=self._try(errors, "alerts", prometheus.alerts),
+            alerts=try_question(errors, "alerts", prometheus.alerts),
         )
 
     def _dashboards(self, errors: dict[str, str]) -> int | None:
-        dashboards = self._try(errors, "grafana", lambda: json.loads(self._search()))
+        dashboards = try_question(errors, "grafana", lambda: json.loads(self._search()))
         if dashboards is None:
             return None
         return sum(str(item.get("uid", "")).startswith("gpu-") for item in dashboards)
-
-    @staticmethod
-    def _try(errors: dict[str, str], key: str, question: Callable[[], T]) -> T | None:
-        try:
-            return question()
-        except (NoAnswer, PrometheusError, KeyError, ValueError) as error:
-            errors[key] = str(error)
-            return None
 
 
 def verify(

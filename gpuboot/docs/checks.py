@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuboot.verify.checks.link import Link
 from gpuboot.verify.checks.links import TABLE
+from gpuboot.verify.checks.one_file import Link
 
 _INTRO = """# The links of the proof chain
 

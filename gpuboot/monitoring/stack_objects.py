@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Claim:
-    """A volume that a pod of the monitoring stack asked for. size: what it got, e.g. `50Gi`."""
-
-    name: str
-    phase: str
-    size: str = ""
+from gpuboot.cluster.objects import Claim
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpuboot.cluster import version_skew
-from gpuboot.cluster.cluster_state import ClusterState, NodeStatus, immutable_changes
+from gpuboot.cluster import objects, version_skew
+from gpuboot.cluster.cluster_state import ClusterState, immutable_changes
 from gpuboot.cluster.kubeadm import configuration
 from gpuboot.cluster.storage import STORAGE_CLASS, missing_class
 from gpuboot.config.inventory import Node
@@ -91,12 +91,12 @@ def _names(nodes: Sequence[Node], cluster: ClusterState) -> Iterator[Problem]:
             )
 
 
-def _renamed(node: Node, known_nodes: Sequence[NodeStatus]) -> str:
+def _renamed(node: Node, known_nodes: Sequence[objects.Node]) -> str:
     names = [item.name for item in known_nodes if _at(node, item)]
     return "" if not names or node.name in names else names[0]
 
 
-def _at(node: Node, status: NodeStatus) -> bool:
+def _at(node: Node, status: objects.Node) -> bool:
     return bool(node.address) and node.address in status.address.split()
 
 

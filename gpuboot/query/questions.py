@@ -9,13 +9,14 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from gpuboot.cluster.objects import JsonReader
 from gpuboot.config.settings import Settings
 from gpuboot.query import usage_query
 from gpuboot.query.profile import answer as profile
 from gpuboot.usage import ranges
 from gpuboot.usage.capacity import question as capacity
 from gpuboot.usage.cost import question as cost
-from gpuboot.verify.prometheus import JsonReader, Prometheus
+from gpuboot.verify.prometheus import Prometheus
 
 
 class Question(Protocol):

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, cast
 
+from gpuboot.cluster.objects import JsonReader
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
 from gpuboot.query.usage import METRICS, Answer, Kind, Usage, unknown
-from gpuboot.verify.prometheus import JsonReader, Prometheus
+from gpuboot.verify.prometheus import Prometheus
 
 _FIELD = re.compile(r"\bDCGM_\w+")
 

@@ -12,11 +12,12 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.objects import parse_node
 from gpuboot.config.settings import Settings
 from gpuboot.repair import writing
 from gpuboot.repair.decide import Decision, World, decide
 from gpuboot.repair.model import GpuNode, Repair
-from gpuboot.repair.observe import CONFIG_MAPS, NODES, Reader, observe, parse_node
+from gpuboot.repair.observe import CONFIG_MAPS, NODES, Reader, gpu_node, observe
 from gpuboot.repair.steps import Step, Work, concluded, handed_over, last, unfinished
 
 _CONFLICT, _MISSING = 409, 404
@@ -100,14 +101,14 @@ class Controller:
             open_works = [work for work in decision.works if _key(work) not in self._attempted]
             if not open_works or self.refusal():
                 return decision
-            self._do(open_works[0], _node(world, open_works[0].node))
+            self._do(open_works[0])
 
-    def _do(self, work: Work, node: GpuNode) -> None:
+    def _do(self, work: Work) -> None:
         self._attempted.add(_key(work))
         conclude = self._work(work)
         if self.has_control():
             now = self.cluster.now().timestamp()
-            current = parse_node(self.cluster.json(f"{NODES}/{work.node}"))
+            current = gpu_node(parse_node(self.cluster.json(f"{NODES}/{work.node}")))
             if current.repair == work.repair and (step := conclude(current, now)):
                 self._write(step, current)
 
@@ -138,8 +139,8 @@ class Controller:
         path = f"{NODES}/{step.node}"
         for attempt in range(_WRITES):
             item = self.cluster.json(path)
-            desired, current = writing.patched(item, step), parse_node(item)
-            if attempt and _decisive(current) == _decisive(parse_node(desired)):
+            desired, current = writing.patched(item, step), gpu_node(parse_node(item))
+            if attempt and _decisive(current) == _decisive(gpu_node(parse_node(desired))):
                 break  # the answer to an earlier try was lost
             if _decisive(current) != _decisive(observed):
                 return False

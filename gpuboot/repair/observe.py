@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from gpuboot.cluster.api import ClusterError
 from gpuboot.cluster.gate import CONTROL_PLANE
+from gpuboot.cluster.objects import GPU_RESOURCES, JsonReader, Node, count, mig_devices, read_nodes
 from gpuboot.cluster.repair_keys import BREAKER, OPT_OUT, PAST_KEY, STATE_KEY, STOP, TAINT_KEY
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.health_watches import UNKNOWN, Card
-from gpuboot.hosts.mig_devices import MIG_PREFIX
 from gpuboot.repair.decide import World
 from gpuboot.repair.model import AnnotationError, Breaker, GpuNode, load, load_past, seconds
 from gpuboot.repair.signals import Ignored, Signal, of_alert
 from gpuboot.verify.collector import PROMETHEUS
-from gpuboot.verify.kube_objects import GPU_RESOURCES
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, Sample
 
 NODES = "/api/v1/nodes"
@@ -27,10 +26,8 @@ ALERTS = 'timestamp(ALERTS{alertstate="firing"})'
 SCRAPED = "max(timestamp(up))"
 
 
-class Reader(Protocol):
+class Reader(JsonReader, Protocol):
     """What reads below the API server: `gpuboot.cluster.api.Cluster`."""
-
-    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any: ...
 
     def service(self, namespace: str, name: str, port: int | str) -> str: ...
 
@@ -40,8 +37,7 @@ def observe(cluster: Reader, settings: Settings, now: float) -> World:
 
     Raises `ClusterError` when the API server does not answer.
     """
-    items = cluster.json(NODES)["items"]
-    nodes = tuple(parse_node(item) for item in items if has_gpus(item))
+    nodes = tuple(gpu_node(node) for node in read_nodes(cluster).values() if has_gpus(node))
     stop, breaker = (_config_map(cluster, name) for name in (STOP, BREAKER))
     alerts, stale = _alerts(cluster, settings, now)
     cards = {node.name: Card(node.pool, other_gpus=node.capacity - 1) for node in nodes}
@@ -65,19 +61,14 @@ def observe(cluster: Reader, settings: Settings, now: float) -> World:
     )
 
 
-def has_gpus(item: Mapping[str, Any]) -> bool:
-    """Whether a node object is of a machine with GPUs."""
-    labels = item["metadata"].get("labels", {})
-    return labels.get(_PROMISED_GPUS, "0") != "0" or _count(item["status"].get("capacity", {})) > 0
+def has_gpus(node: Node) -> bool:
+    """Whether a node is a machine with GPUs."""
+    return node.labels.get(_PROMISED_GPUS, "0") != "0" or _count(node.capacity) > 0
 
 
-def parse_node(item: Mapping[str, Any]) -> GpuNode:
-    """A node object with GPUs, as the API's JSON has it."""
-    meta, spec, status = item["metadata"], item.get("spec", {}), item["status"]
-    labels, notes = meta.get("labels", {}), meta.get("annotations", {})
-    conditions = {
-        condition["type"]: condition["status"] for condition in status.get("conditions", ())
-    }
+def gpu_node(node: Node) -> GpuNode:
+    """A node with GPUs, and what its annotations say of its repair."""
+    notes = node.annotations
     try:
         repair = load(notes[STATE_KEY]) if STATE_KEY in notes else None
         past = load_past(notes[PAST_KEY]) if PAST_KEY in notes else ()
@@ -85,16 +76,16 @@ def parse_node(item: Mapping[str, Any]) -> GpuNode:
     except AnnotationError as problem:
         repair, past, error = None, (), str(problem)
     return GpuNode(
-        name=meta["name"],
-        pool=labels.get(_MODEL, ""),
-        capacity=_count(status.get("capacity", {})),
-        allocatable=_count(status.get("allocatable", {})),
-        ready=conditions.get("Ready") == "True",
-        cordoned=bool(spec.get("unschedulable")),
-        control_plane=CONTROL_PLANE in labels,
-        opted_out=labels.get(OPT_OUT[0]) == OPT_OUT[1],
-        tainted=any(taint["key"] == TAINT_KEY for taint in spec.get("taints", ())),
-        boot=status.get("nodeInfo", {}).get("bootID", ""),
+        name=node.name,
+        pool=node.labels.get(_MODEL, ""),
+        capacity=_count(node.capacity),
+        allocatable=_count(node.allocatable),
+        ready=node.ready,
+        cordoned=node.cordoned,
+        control_plane=CONTROL_PLANE in node.labels,
+        opted_out=node.labels.get(OPT_OUT[0]) == OPT_OUT[1],
+        tainted=node.has_taint(TAINT_KEY),
+        boot=node.boot_id,
         repair=repair,
         past=past,
         error=error,
@@ -103,10 +94,8 @@ def parse_node(item: Mapping[str, Any]) -> GpuNode:
 
 def _count(offer: Mapping[str, str]) -> int:
     """GPUs and MIG devices."""
-    return sum(
-        int(count)
-        for name, count in offer.items()
-        if name in GPU_RESOURCES or name.startswith(MIG_PREFIX)
+    return sum(count(offer.get(name, 0)) for name in GPU_RESOURCES) + sum(
+        mig_devices(offer).values()
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpuboot.config.problems import Problem
+from gpuboot.plan.tables import table_lines
 from gpuboot.site.draft import Site
 from gpuboot.site.files import deploy_of
 
@@ -23,7 +24,8 @@ def lines(site: Site, problems: Sequence[Problem], files: Sequence[Path]) -> Ite
     + problems: what a run would refuse already now
     + files: the inventory, and its group_data
     """
-    yield from _table(site)
+    hosts = [(host.name, host.address or "none", host.models, host.system) for host in site.hosts]
+    yield from table_lines([("host", "address", "GPUs", "system"), *hosts])
     yield ""
     inventory, group_data = map(str, files)
     width = max(len(inventory), len(group_data))
@@ -42,15 +44,6 @@ def lines(site: Site, problems: Sequence[Problem], files: Sequence[Path]) -> Ite
     password = " --same-sudo-password" if site.choices.sudo_password else ""
     yield f"next:    gpuboot check {inventory}{password}"
     yield f"         pyinfra {inventory} {deploy_of(site.choices.docker)} --dry{password}"
-
-
-def _table(site: Site) -> Iterator[str]:
-    rows = [("host", "address", "GPUs", "system")]
-    rows += [(host.name, host.address or "none", host.models, host.system) for host in site.hosts]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "  ".join([*cells, row[3]])
 
 
 def _notes(site: Site) -> Iterator[str]:

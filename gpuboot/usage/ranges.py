@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.objects import JsonReader
 from gpuboot.config.settings import Settings
 from gpuboot.usage.series import (
     History,
@@ -22,7 +23,7 @@ from gpuboot.usage.series import (
     from_matrix,
     to_json,
 )
-from gpuboot.verify.prometheus import JsonReader, Prometheus, PrometheusError
+from gpuboot.verify.prometheus import Prometheus, PrometheusError
 
 # HTTP codes of Prometheus for a query that it could not carry out: too many samples, too long
 _TOO_MUCH = {422, 503, 504}

@@ -4,8 +4,8 @@ How evidence flows, in the order of a run (`runner.verify`; Docker hosts: `gpubo
 
 1. Hosts: `deploys/parts/driver/nvidia_fact.sh` -> `gpu_state` (with `mig_devices`) ->
    `devices.Host`.
-2. The lock (`lease`) and a namespace (`session`); the cluster's objects (`kube_objects`) and
-   kubelets that report (`heartbeat`) -> `KubeNode`, `GpuPod`.
+2. The lock (`lease`) and a namespace (`session`); the cluster's nodes and pods (`gpuboot.cluster`)
+   and kubelets that report (`heartbeat`) -> `Node`, `Pod`.
 3. `workload` runs vectorAdd on each free GPU -> `WorkloadResult`; `service_probe` tries DNS and a
    Service on each node -> `ServiceProbeResult`.
 4. Meanwhile `collector` reads exporters (`exporter_access` where they are protected), and

@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any, Literal
 
 from gpuboot.cluster.api import Cluster
-from gpuboot.cluster.cluster_answers import workload
-from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue
+from gpuboot.cluster.objects import parse_event
 from gpuboot.cluster.pod_issues import issues_of
+from gpuboot.cluster.pods import parse_pod
 from gpuboot.cluster.stuck import UNCERTAIN_S, belongs, of_workload
+from gpuboot.cluster.workloads import Workload, parse_workload
 from gpuboot.verify.concurrently import concurrently
 
 Source = Literal["exporter", "prometheus", "alertmanager", "grafana"]
@@ -58,7 +60,9 @@ def read(cluster: Cluster, namespace: str, grafana: str) -> dict[Source, Blocked
     pods = concurrently(
         partial(cluster.json, f"/api/v1/namespaces/{space}/pods") for space in sorted(spaces)
     )
-    issues = issues_of([pod for answer in pods for pod in answer["items"]], events)
+    issues = issues_of(
+        [parse_pod(pod) for answer in pods for pod in answer["items"]], map(parse_event, events)
+    )
     now = cluster.now().timestamp() if issues else 0.0
     return {
         source: blocked
@@ -69,7 +73,7 @@ def read(cluster: Cluster, namespace: str, grafana: str) -> dict[Source, Blocked
 
 def _questions(cluster: Cluster, namespace: str) -> Iterable[Callable[[], list[Any]]]:
     def workloads(kind: str, path: str, query: Mapping[str, str]) -> list[Workload]:
-        return [workload(kind, item) for item in cluster.json(path, query)["items"]]
+        return [parse_workload(kind, item) for item in cluster.json(path, query)["items"]]
 
     def exporters() -> list[Workload]:
         answers = [
@@ -92,7 +96,7 @@ def _questions(cluster: Cluster, namespace: str) -> Iterable[Callable[[], list[A
 
 
 def _is_incomplete(item: Workload) -> bool:
-    return item.ready < item.desired
+    return item.current < item.desired
 
 
 def _settled(issues: Iterable[PodIssue], now: float) -> tuple[PodIssue, ...]:

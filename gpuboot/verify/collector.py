@@ -8,18 +8,19 @@ from typing import Any, TypeVar
 
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.cluster.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
+from gpuboot.cluster.objects import parse_claim
+from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
 from gpuboot.monitoring.charts import grafana_name
 from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
 from gpuboot.monitoring.charts.service_monitors import is_protected
-from gpuboot.monitoring.stack_objects import Claim, ObservedObjects
-from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
+from gpuboot.monitoring.stack_objects import ObservedObjects
 from gpuboot.verify import alert_probe
 from gpuboot.verify.alert_path import AlertDelivery
 from gpuboot.verify.blocked import EXPORTER_LABELS, Blocked, Source
 from gpuboot.verify.blocked import read as read_blocked
-from gpuboot.verify.checks.cluster_check import Answer
+from gpuboot.verify.checks.one_file import Answer
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.concurrently import concurrently
 from gpuboot.verify.devices import SeriesKey
@@ -62,7 +63,7 @@ class MetricsCollector:
 
         def collect(name: str) -> None:
             subject, question = questions[name]
-            values[name] = self._try(errors, subject, question)
+            values[name] = try_question(errors, subject, question)
 
         questions = self._questions(errors)
         concurrently(partial(collect, name) for name in questions)
@@ -72,7 +73,7 @@ class MetricsCollector:
         is_silent = not {"prometheus", "alertmanager", "grafana"}.isdisjoint(errors)
         if is_silent or {*nodes} - {scrape.node for scrape in values["exporters"]}:
             # it only saves waiting, and tells more of what is open anyway
-            values["blocked"] = self._try({}, "blocked", self._blocked) or {}
+            values["blocked"] = try_question({}, "blocked", self._blocked) or {}
         return Metrics(errors=errors, **values)
 
     def _blocked(self) -> dict[Source, Blocked]:
@@ -132,7 +133,7 @@ class MetricsCollector:
             for kind, listing in zip(PATHS, listings, strict=True)
             for item in listing["items"]
         }
-        return ObservedObjects(objects, tuple(_claim(item) for item in stored["items"]))
+        return ObservedObjects(objects, tuple(map(parse_claim, stored["items"])))
 
     def answers(self) -> dict[str, Answer]:
         """What the API answers to each check of `checks.of_cluster`, by its link."""
@@ -151,7 +152,7 @@ class MetricsCollector:
         """Prometheus' GPU series; None, with the reason in `errors`, without an answer."""
         if not self._settings.monitoring.enabled:
             return None
-        return self._try(errors, "prometheus", self._prometheus.gpu_series)
+        return try_question(errors, "prometheus", self._prometheus.gpu_series)
 
     def earlier_names(self) -> dict[SeriesKey, float]:
         """When series last named a verification's pod; nothing where nobody can say.
@@ -161,7 +162,7 @@ class MetricsCollector:
         if not self._settings.monitoring.enabled:
             return {}
         names = partial(self._prometheus.earlier_names, f"{VERIFY_PREFIX}.+")
-        return self._try({}, "prometheus", names) or {}
+        return try_question({}, "prometheus", names) or {}
 
     def exporters(self) -> tuple[ExporterScrape, ...]:
         """The answer of every exporter pod. Raises `ClusterError` when pods cannot be listed."""
@@ -170,38 +171,33 @@ class MetricsCollector:
             partial(self._cluster.json, "/api/v1/pods", selector) for selector in selectors
         )
         pods = {
-            pod["metadata"]["uid"]: pod
+            pod.key: pod
             for answer in listings
-            for pod in answer["items"]
-            if _is_staying(pod)
+            for pod in map(parse_pod, answer["items"])
+            if not pod.going  # another follows it
         }
         return tuple(concurrently(partial(self._scrape, pod) for pod in pods.values()))
 
-    def _scrape(self, pod: Any) -> ExporterScrape:
-        meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
-        phase = pod.get("status", {}).get("phase")
-        if phase != "Running":
-            return ExporterScrape(node=node, pod=meta["name"], error=f"the pod is {phase}")
+    def _scrape(self, pod: Pod) -> ExporterScrape:
+        if pod.phase != "Running":
+            return ExporterScrape(node=pod.node, pod=pod.name, error=f"the pod is {pod.phase}")
         try:
-            text = self._page(meta, pod["status"].get("podIP", ""))
-            return parse_scrape(
-                node, meta["name"], text, meta.get("annotations", {}).get(COLLECTORS_ANNOTATION)
-            )
+            return parse_scrape(pod.node, pod.name, self._page(pod), pod.stamp or None)
         except (ClusterError, ValueError) as error:
-            return ExporterScrape(node=node, pod=meta["name"], error=str(error))
+            return ExporterScrape(node=pod.node, pod=pod.name, error=str(error))
 
-    def _page(self, meta: Any, address: str) -> str:
-        if is_protected(self._settings.exporter) and meta["namespace"] == EXPORTER_NAMESPACE:
-            return self._exporter_client.metrics(address, EXPORTER_PORT)
-        path = self._cluster.pod(meta["namespace"], meta["name"], EXPORTER_PORT)
+    def _page(self, pod: Pod) -> str:
+        if is_protected(self._settings.exporter) and pod.namespace == EXPORTER_NAMESPACE:
+            return self._exporter_client.metrics(pod.address, EXPORTER_PORT)
+        path = self._cluster.pod(pod.namespace, pod.name, EXPORTER_PORT)
         return self._cluster.get(f"{path}/metrics").decode()
 
     def _dashboards(self, errors: dict[str, str]) -> int | None:
         """How many dashboards draw GPU metrics; `errors` tells when Grafana does not answer."""
         name = grafana_name(self._settings.monitoring.release)
         health = f"{self._cluster.service(self._namespace, name, 80)}/api/health"
-        self._try(errors, "grafana", lambda: self._cluster.get(health))
-        maps = self._try(
+        try_question(errors, "grafana", lambda: self._cluster.get(health))
+        maps = try_question(
             errors, "dashboards", lambda: self._cluster.json("/api/v1/configmaps", _DASHBOARDS)
         )
         if maps is None:
@@ -211,13 +207,14 @@ class MetricsCollector:
             for item in maps["items"]
         )
 
-    @staticmethod
-    def _try(errors: dict[str, str], subject: str, call: Callable[[], T]) -> T | None:
-        try:
-            return call()
-        except (ClusterError, PrometheusError, KeyError, ValueError) as error:
-            errors[subject] = str(error)
-            return None
+
+def try_question(errors: dict[str, str], subject: str, question: Callable[[], T]) -> T | None:
+    """The answer; None, with the reason in `errors`, where there is none."""
+    try:
+        return question()
+    except (ClusterError, PrometheusError, KeyError, ValueError) as error:
+        errors[subject] = str(error)
+        return None
 
 
 def parse_scrape(node: str, pod: str, text: str, stamp: str | None = None) -> ExporterScrape:
@@ -236,14 +233,3 @@ def parse_scrape(node: str, pod: str, text: str, stamp: str | None = None) -> Ex
         health=health_values(samples),
         fields_digest=stamp,
     )
-
-
-def _claim(item: Any) -> Claim:
-    status = item.get("status", {})
-    size = status.get("capacity", {}).get("storage", "")
-    return Claim(item["metadata"]["name"], status.get("phase", ""), size)
-
-
-def _is_staying(pod: Any) -> bool:
-    """Not on its way out: a pod that is being deleted is followed by another."""
-    return "deletionTimestamp" not in pod["metadata"]

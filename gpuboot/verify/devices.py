@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gpuboot.hosts.mig_devices import Instance
-from gpuboot.verify.checks.host_check import CommandOutput
+from gpuboot.verify.checks.one_file import CommandOutput
 from gpuboot.verify.dcgm_results import DcgmAnswer
 
 MigStrategy = Literal["none", "single", "mixed"]

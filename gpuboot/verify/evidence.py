@@ -8,56 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.monitoring.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.telemetry.requested_fields import RequestedFields
 from gpuboot.verify.alert_path import AlertDelivery, AlertPath
 from gpuboot.verify.blocked import Blocked, Source
-from gpuboot.verify.checks.cluster_check import Answer
+from gpuboot.verify.checks.one_file import Answer
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import GPU_RESOURCE, Host, SeriesKey
 from gpuboot.verify.firing_alerts import FiringAlert
 
 VERIFY_PREFIX = "gpuboot-verify-"  # of the namespaces of verifications' pods
-
-
-@dataclass(frozen=True, kw_only=True)
-class KubeNode:
-    """A node object.
-
-    + gpus: allocatable `nvidia.com/gpu` (and `.shared`)
-    + mig: allocatable MIG devices by resource, e.g. `nvidia.com/mig-1g.10gb`
-    + kubelet_error: why its kubelet is taken for stopped although the node is Ready; "" : it is not
-    + boot_id: of the boot that it reports
-    """
-
-    name: str
-    ready: bool
-    cordoned: bool
-    gpus: int
-    mig: Mapping[str, int] = field(default_factory=dict)
-    versions: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    kubelet_error: str = ""
-    boot_id: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GpuPod:
-    """A pod that holds GPUs: bound to a node, and not at its end.
-
-    + gpus: how many `nvidia.com/gpu` (and `.shared`)
-    + mig: MIG devices by resource
-    """
-
-    namespace: str
-    name: str
-    node: str
-    gpus: int
-    mig: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,8 +233,8 @@ class Evidence:
     """
 
     hosts: tuple[Host, ...]
-    nodes: Mapping[str, KubeNode]
-    gpu_pods: tuple[GpuPod, ...] = ()
+    nodes: Mapping[str, Node]
+    gpu_pods: tuple[Pod, ...] = ()
     workload_results: tuple[WorkloadResult, ...] = ()
     metrics: Metrics = Metrics()
     idle_series: tuple[Reading, ...] | None = None

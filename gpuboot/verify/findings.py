@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from gpuboot.verify.checks import links
-from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import CheckVerdict
+from gpuboot.verify.checks.one_file import CheckVerdict, Link
 
 Status = Literal["pass", "fail", "not_covered", "unknown"]
 Verdict = Literal["proven", "answering", "failed", "not_covered"]

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
-from gpuboot.verify import kube_objects
 from gpuboot.verify.devices import Host
-from gpuboot.verify.evidence import IsolationResult, KubeNode
+from gpuboot.verify.evidence import IsolationResult
+from gpuboot.verify.pod_results import TELLS_BY_MESSAGE
 from gpuboot.verify.session import Session, pod_name
 from gpuboot.verify.workload_pods import pod_manifest
 
@@ -86,7 +88,7 @@ class IsolationProbe:
         self._ways: dict[str, Sequence[Way]] = {}  # of each node's pod, in the order of containers
         self._started: list[IsolationResult] = []
 
-    def start(self, nodes: Mapping[str, KubeNode], hosts: Iterable[Host]) -> None:
+    def start(self, nodes: Mapping[str, Node], hosts: Iterable[Host]) -> None:
         """One pod on each of these nodes. Raises `ClusterError`.
 
         + hosts: tell the UUIDs of their devices
@@ -110,7 +112,7 @@ class IsolationProbe:
         styles = [_Style(runtime_class), _Style(runtime_class, mounted=False)]
         return styles if not runtime_class else [*styles, _Style(""), _Style("", mounted=False)]
 
-    def _create(self, nodes: Sequence[KubeNode], uuids: Mapping[str, str], style: _Style) -> str:
+    def _create(self, nodes: Sequence[Node], uuids: Mapping[str, str], style: _Style) -> str:
         """The pods of these nodes; why they were refused, or "". Raises other `ClusterError`s."""
         for node in nodes:
             self._ways[node.name] = [
@@ -124,7 +126,7 @@ class IsolationProbe:
             return str(error)
         return ""
 
-    def _manifest(self, node: KubeNode, style: _Style) -> dict[str, Any]:
+    def _manifest(self, node: Node, style: _Style) -> dict[str, Any]:
         containers = [_container(number, way) for number, way in enumerate(self._ways[node.name])]
         pod = pod_manifest(_pod(node.name), node, self._settings, containers, style.runtime_class)
         pod["metadata"]["annotations"] = dict(_CDI_ANNOTATION)
@@ -152,7 +154,7 @@ class IsolationProbe:
     def _result(
         self,
         item: IsolationResult,
-        pod: kube_objects.Json | None,
+        pod: Pod | None,
         given_up: Mapping[str, str],
         last: bool,
     ) -> IsolationResult | None:
@@ -161,7 +163,12 @@ class IsolationProbe:
             return item
         if pod is None:
             return replace(item, error=given_up.get(item.node) or self._session.loss())
-        tried_ways, messages = self._ways[item.node], kube_objects.termination_messages(pod)
+        tried_ways = self._ways[item.node]
+        messages = {
+            container.name: container.message
+            for container in pod.containers
+            if container.state == "terminated"
+        }
         devices = {
             way.name: tuple(message.removeprefix(MARKER).split())
             for number, way in enumerate(tried_ways)
@@ -173,8 +180,7 @@ class IsolationProbe:
         error = given_up.get(item.node) or issue.error or "a container gave no answer"
         if not (item.node in given_up or issue.failed or last or len(messages) == len(tried_ways)):
             return None
-        unscheduled = kube_objects.unschedulable(pod)
-        return replace(item, devices=devices, error=error, unschedulable=unscheduled)
+        return replace(item, devices=devices, error=error, unschedulable=not pod.node)
 
 
 def _pod(node: str) -> str:
@@ -191,6 +197,6 @@ def _container(number: int, way: Way) -> dict[str, Any]:
         "name": _name(number),
         "command": ["sh", "-c", _SCRIPT],
         "env": [{"name": name, "value": value} for name, value in way.variables.items()],
-        "terminationMessagePolicy": kube_objects.TELLS_BY_MESSAGE,
+        "terminationMessagePolicy": TELLS_BY_MESSAGE,
         **({"volumeMounts": mounts} if mounts else {}),
     }

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from gpuboot.cluster.api import Cluster
 from gpuboot.cluster.news import News
+from gpuboot.cluster.objects import parse_node
+from gpuboot.cluster.pods import read_holders
 from gpuboot.config.settings import Settings
-from gpuboot.verify import kube_objects
 from gpuboot.verify.checks import chain, kubernetes, operating_system
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence
@@ -84,12 +85,11 @@ class _Snapshot:
     def __init__(
         self, cluster: Cluster, name: str, host: Host, settings: Settings, shared_now: bool
     ) -> None:
-        item = cluster.json(f"/api/v1/nodes/{name}")
-        self.node = kube_objects.parse_node(item)
+        self.node = parse_node(cluster.json(f"/api/v1/nodes/{name}"))
         if shared_now:
             host = replace(host, shared_now=replicas(self.node.labels))
         self.host = host
-        self.offers = any(key.startswith(_NVIDIA) for key in item["status"].get("capacity", {}))
+        self.offers = any(key.startswith(_NVIDIA) for key in self.node.capacity)
         self.findings = operating_system.evaluate(host, settings.runtime.mode)
         if self.offers and settings.gpu_operator.enabled and not host.error:
             evidence = Evidence(hosts=(host,), nodes={name: self.node})
@@ -127,10 +127,10 @@ def _try_gpus(
         if blocked := session.begin(timeout_s):
             builder = FindingBuilder("workload", "vectorAdd by UUID", name)
             return [builder.unknown(blocked, "run again when it has ended")]
-        items = cluster.json("/api/v1/pods", {"fieldSelector": f"spec.nodeName={name}"})["items"]
-        holders = kube_objects.gpu_pods(items)
-        # only this node is asked for, and the scheduler is not: whether it is cordoned is no matter
-        plan = plan_pods([name], {name: replace(snapshot.node, cordoned=False)}, holders, {})
+        gpu_pods = read_holders(cluster, {"fieldSelector": f"spec.nodeName={name}"})
+        # only this node is asked for, and the scheduler is not: what closes it is no matter
+        open_node = replace(snapshot.node, cordoned=False, taints=())
+        plan = plan_pods([name], {name: open_node}, gpu_pods)
         workload = Workload(session, settings, progress, Heartbeats(cluster))
         workload.start(plan, {name: replace(snapshot.node, cordoned=True)})
         results = workload.wait()
@@ -139,7 +139,7 @@ def _try_gpus(
     evidence = Evidence(
         hosts=(snapshot.host,),
         nodes={name: snapshot.node},
-        gpu_pods=holders,
+        gpu_pods=gpu_pods,
         workload_results=tuple(results),
     )
     limits = chain.limits(settings, snapshot.host)

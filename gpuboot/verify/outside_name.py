@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ipaddress
 from urllib.parse import urlsplit
 
 from gpuboot.config.compose_images import mirrored
+from gpuboot.config.inventory import is_address
 from gpuboot.config.settings import Settings
 
 _HUB = "docker.io"  # what an image without a registry comes from
@@ -25,15 +25,7 @@ def of_site(settings: Settings) -> str:
     if not slash or not {".", ":"} & {*registry}:
         registry = _HUB
     host = urlsplit(proxy or f"//{registry}").hostname or ""
-    return "" if _is_address(host) else host
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
+    return "" if is_address(host) else host
 
 
 def query(name: str) -> str:

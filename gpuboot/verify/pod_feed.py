@@ -11,7 +11,9 @@ from typing import Any
 
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.cluster.lines import Lines
-from gpuboot.verify.kube_objects import TELLS_BY_MESSAGE, Json, container_state
+from gpuboot.cluster.objects import Json
+from gpuboot.cluster.pods import Pod, parse_pod
+from gpuboot.verify.pod_results import TELLS_BY_MESSAGE
 
 _WATCHED_S = 240  # then the API server ends a watch, and it is begun again
 _PAUSE_S = 1.0
@@ -32,7 +34,7 @@ class PodFeed:
         self._changed = Event()
         self._stopped = Event()
         self._version = ""  # of the newest that is known
-        self._pods: dict[str, Json] = {}
+        self._pods: dict[str, Pod] = {}
         self._logs: dict[Container, list[str]] = {}
         self._open: list[Lines] = []
         self._error: ClusterError | None = None
@@ -42,11 +44,12 @@ class PodFeed:
         self._read()
         Thread(target=self._watch, daemon=True).start()
 
-    def add(self, pod: Json) -> None:
+    def add(self, item: Json) -> None:
         """Take up a pod that was just made, of which the watch may not have told yet."""
-        self._pods.setdefault(pod["metadata"]["name"], pod)
+        pod = parse_pod(item)
+        self._pods.setdefault(pod.name, pod)
 
-    def pods(self) -> Mapping[str, Json]:
+    def pods(self) -> Mapping[str, Pod]:
         """The pods that there are, by name. Raises `ClusterError` when nobody tells any more."""
         if self._error is not None:
             raise self._error
@@ -70,9 +73,9 @@ class PodFeed:
     def _read(self) -> None:
         listing = self._cluster.json(self._path)
         self._version = listing.get("metadata", {}).get("resourceVersion", "")
-        self._pods = {item["metadata"]["name"]: item for item in listing["items"]}
-        for pod in self._pods.values():
-            self._follow_logs(pod)
+        self._pods = {}
+        for item in listing["items"]:
+            self._update(item)
         self._changed.set()
 
     def _watch(self) -> None:
@@ -92,25 +95,25 @@ class PodFeed:
             self._stopped.wait(_PAUSE_S)
 
     def _apply_event(self, event: Mapping[str, Any]) -> None:
-        kind, pod = event["type"], event["object"]
+        kind, item = event["type"], event["object"]
         if kind == "ERROR":  # the server no longer knows that version
             self._read()
             return
-        self._version = pod["metadata"]["resourceVersion"]
+        self._version = item["metadata"]["resourceVersion"]
         if kind in {"ADDED", "MODIFIED"}:
-            self._pods[pod["metadata"]["name"]] = pod
-            self._follow_logs(pod)
+            self._update(item)
         elif kind == "DELETED":
-            self._pods.pop(pod["metadata"]["name"], None)
+            self._pods.pop(item["metadata"]["name"], None)
         self._changed.set()
 
-    def _follow_logs(self, pod: Json) -> None:
-        """Begin with the logs of containers that have started."""
-        for container in pod["spec"].get("containers", []):
+    def _update(self, item: Json) -> None:
+        """Keep a pod as it is now, and begin with the logs of its containers that have started."""
+        pod = self._pods[item["metadata"]["name"]] = parse_pod(item)
+        for container in item["spec"].get("containers", []):
             if container.get("terminationMessagePolicy") == TELLS_BY_MESSAGE:
                 continue
-            key = pod["metadata"]["name"], container["name"]
-            if key not in self._logs and container_state(pod, key[1]) != "waiting":
+            key = pod.name, container["name"]
+            if key not in self._logs and not pod.container(key[1]).waits:
                 self._logs[key] = []
                 Thread(target=self._follow, args=[key], daemon=True).start()
 
@@ -119,9 +122,8 @@ class PodFeed:
         while time.monotonic() < until:
             with contextlib.suppress(ClusterError):  # the kubelet may not have the log yet
                 self._read_log(key)
-            is_finished = key[0] not in self._pods or (
-                container_state(self._pods[key[0]], key[1]) == "terminated"
-            )
+            pod = self._pods.get(key[0])
+            is_finished = pod is None or pod.container(key[1]).state == "terminated"
             if is_finished or self._stopped.wait(_PAUSE_S):
                 return
 

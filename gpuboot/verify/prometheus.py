@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
+from gpuboot.cluster.objects import JsonReader
 from gpuboot.telemetry.anchor import AGES, ANCHORS
 from gpuboot.verify.checks.health import METRICS
 from gpuboot.verify.devices import SeriesKey
@@ -25,12 +26,6 @@ _REMEMBERED = "1h"
 BLANK_VALUE = 140737488355328.0
 _LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?$")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
-
-
-class JsonReader(Protocol):
-    """What can read JSON below a path: `gpuboot.cluster.api.Cluster`."""
-
-    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any: ...
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,18 @@ from dataclasses import dataclass, field, replace
 
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.cluster.news import News
+from gpuboot.cluster.objects import Node, read_nodes
+from gpuboot.cluster.pods import Pod, read_holders
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
 from gpuboot.monitoring.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.telemetry.collectors import requested_fields
-from gpuboot.verify import kube_objects
 from gpuboot.verify.alert_path import AlertDelivery
 from gpuboot.verify.checks import chain
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import Host
-from gpuboot.verify.evidence import VERIFY_PREFIX, Evidence, GpuPod, KubeNode, Reading
+from gpuboot.verify.evidence import VERIFY_PREFIX, Evidence, Reading
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.heartbeat import Heartbeats
 from gpuboot.verify.isolation_probe import IsolationProbe
@@ -28,7 +29,7 @@ from gpuboot.verify.metrics_wait import is_hopeless, settle_s, wait_for_metrics
 from gpuboot.verify.service_probe import ServiceProbe
 from gpuboot.verify.session import Session
 from gpuboot.verify.workload import Progress, Workload
-from gpuboot.verify.workload_pods import TOLERATED_TAINTS, PodPlan, plan_pods
+from gpuboot.verify.workload_pods import PodPlan, plan_pods
 
 _POLL_S = 1.0
 _AT_ONCE = 8
@@ -122,7 +123,7 @@ class _Runner:
         required_links = chain.required_links(evidence, self._settings)
         return VerificationResult(evidence, findings, required_links, self._versions(nodes))
 
-    def _collect(self, inputs: _Inputs) -> dict[str, KubeNode]:
+    def _collect(self, inputs: _Inputs) -> dict[str, Node]:
         """All the evidence; the cluster's nodes."""
         names = self._names if self._settings.verify.level != "quick" else ()  # which get pods
         with self._timed("read cluster"):
@@ -130,12 +131,12 @@ class _Runner:
             earlier = self._pool.submit(self._collector.earlier_names)
             reading = self._pool.submit(self._read_nodes)
             address = self._pool.submit(self._service_probe.read_address)
-            gpu_pods = self._read_gpu_pods()
+            gpu_pods = read_holders(self._cluster)
             idle = self._idle_series(gpu_pods) if names and not blocked else None
-            nodes, taints = reading.result()
+            nodes = reading.result()
             address.result()
         started = time.monotonic()
-        plan = plan_pods(names, nodes, gpu_pods, taints)
+        plan = plan_pods(names, nodes, gpu_pods)
         if blocked:
             plan = PodPlan({}, {**dict.fromkeys(names, blocked), **plan.skipped_nodes})
         self._evidence = replace(
@@ -152,7 +153,7 @@ class _Runner:
             self._wait_for_metrics(started)
         return nodes
 
-    def _hold_gpus(self, plan: PodPlan, nodes: dict[str, KubeNode], inputs: _Inputs) -> None:
+    def _hold_gpus(self, plan: PodPlan, nodes: dict[str, Node], inputs: _Inputs) -> None:
         """The pods; and what is read while they start."""
         delivery = self._test_alert(inputs.test_alert)
         script = self._service_probe.script()
@@ -189,31 +190,20 @@ class _Runner:
             return None
         return self._pool.submit(self._collector.test_alert, severity)
 
-    def _read_nodes(self) -> tuple[dict[str, KubeNode], dict[str, str]]:
-        items = self._cluster.json("/api/v1/nodes")["items"]
-        nodes = {item["metadata"]["name"]: kube_objects.parse_node(item) for item in items}
-        taints = {
-            item["metadata"]["name"]: kube_objects.untolerated_taint(item, TOLERATED_TAINTS)
-            for item in items
-        }
+    def _read_nodes(self) -> dict[str, Node]:
+        nodes = read_nodes(self._cluster)
         ready = [name for name in self._names if name in nodes and nodes[name].ready]
-        return self._with_kubelet_errors(
-            nodes, self._heartbeats.silent_nodes(ready, self._progress)
-        ), taints
+        silent_nodes = self._heartbeats.silent_nodes(ready, self._progress)
+        return self._with_kubelet_errors(nodes, silent_nodes)
 
     @staticmethod
-    def _with_kubelet_errors(
-        nodes: dict[str, KubeNode], reasons: Mapping[str, str]
-    ) -> dict[str, KubeNode]:
+    def _with_kubelet_errors(nodes: dict[str, Node], reasons: Mapping[str, str]) -> dict[str, Node]:
         return {
             name: replace(node, kubelet_error=reasons.get(name, node.kubelet_error))
             for name, node in nodes.items()
         }
 
-    def _read_gpu_pods(self) -> tuple[GpuPod, ...]:
-        return kube_objects.gpu_pods(self._cluster.json("/api/v1/pods")["items"])
-
-    def _idle_series(self, gpu_pods: tuple[GpuPod, ...]) -> tuple[Reading, ...] | None:
+    def _idle_series(self, gpu_pods: tuple[Pod, ...]) -> tuple[Reading, ...] | None:
         """What metrics say before we hold anything.
 
         A pod that ended a moment ago is named until the next sample, so wait for that. Where
@@ -268,7 +258,7 @@ class _Runner:
             return max(settle, min(_MOUNT_UPDATE_S, self._settings.verify.timeout_s))
         return settle
 
-    def _versions(self, nodes: dict[str, KubeNode]) -> dict[str, str]:
+    def _versions(self, nodes: dict[str, Node]) -> dict[str, str]:
         """What the cluster runs, by name; several versions of one thing are all named."""
         versions: dict[str, set[str]] = {}
         for node in nodes.values():

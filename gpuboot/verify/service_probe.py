@@ -8,9 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
-from gpuboot.verify import kube_objects, outside_name
-from gpuboot.verify.evidence import KubeNode, ServiceProbeResult
+from gpuboot.verify import outside_name
+from gpuboot.verify.evidence import ServiceProbeResult
 from gpuboot.verify.session import Session, pod_name
 from gpuboot.verify.workload_pods import GpuContainer, Script, pod_manifest
 
@@ -65,7 +67,7 @@ class ServiceProbe:
         self._outside = outside_name.of_site(settings)
         self._address: tuple[str, int] | None = None
         self._error = ""
-        self._nodes: Mapping[str, KubeNode] = {}
+        self._nodes: Mapping[str, Node] = {}
         self._carried: dict[str, str] = {}  # pod -> its container that runs the script
         self._started: list[ServiceProbeResult] = []
 
@@ -86,7 +88,7 @@ class ServiceProbe:
         outside = (self._outside, outside_name.query(self._outside) if self._outside else "")
         return Script(_SCRIPT, (f"{self._name}.", address, str(port), *outside))
 
-    def start(self, nodes: Mapping[str, KubeNode], carriers: Mapping[str, GpuContainer]) -> None:
+    def start(self, nodes: Mapping[str, Node], carriers: Mapping[str, GpuContainer]) -> None:
         """One pod on each of these nodes. Raises `ClusterError` where none can be made.
 
         + carriers: node -> the container there that runs the script already
@@ -134,7 +136,7 @@ class ServiceProbe:
                 return tuple(finished)
             self._session.wait(_LOOK_EVERY_S)
 
-    def _replace_failed(self, pods: Mapping[str, kube_objects.Json]) -> None:
+    def _replace_failed(self, pods: Mapping[str, Pod]) -> None:
         """A pod of its own for each node where vectorAdd's pod failed, and this with it."""
         failed = [
             item
@@ -155,7 +157,7 @@ class ServiceProbe:
         return self._carried.get(pod, _CONTAINER)
 
     def _result(
-        self, item: ServiceProbeResult, pod: kube_objects.Json | None, last: bool
+        self, item: ServiceProbeResult, pod: Pod | None, last: bool
     ) -> ServiceProbeResult | None:
         """The pod's result; None while it can still come."""
         if item.error:
@@ -165,13 +167,13 @@ class ServiceProbe:
         if pod is None:
             return replace(item, error=self._session.loss())
         issue = self._session.issue(pod)
-        if pod.get("status", {}).get("phase") == "Succeeded":
+        if pod.phase == "Succeeded":
             return parse_log(item, self._session.whole_log(item.pod, _CONTAINER))
         if issue.failed or last:
             return replace(item, error=issue.error or "the pod gave no answer in time")
         return None
 
-    def _manifest(self, pod: str, node: KubeNode) -> dict[str, Any]:
+    def _manifest(self, pod: str, node: Node) -> dict[str, Any]:
         """A pod that asks for no GPU."""
         script = self.script()
         container = {

@@ -14,12 +14,14 @@ from typing import Any
 from gpuboot.cluster import stuck
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.objects import Event, Json, parse_event
 from gpuboot.cluster.pod_issues import issues_of
+from gpuboot.cluster.pods import Pod
 from gpuboot.verify.concurrently import concurrently
 from gpuboot.verify.evidence import VERIFY_PREFIX
-from gpuboot.verify.kube_objects import Json, PodIssue, pod_issue
 from gpuboot.verify.lease import VerificationLock
 from gpuboot.verify.pod_feed import PodFeed
+from gpuboot.verify.pod_results import PodIssue, pod_issue
 
 _LONGEST = 100  # of a node's name in a pod's: far from any limit, and from cutting names alike
 LABELS = {"app.kubernetes.io/managed-by": "gpuboot", "app.kubernetes.io/component": "verify"}
@@ -80,7 +82,7 @@ class Session:
         self._namespace_created = False
         self._feed: PodFeed | None = None
         self._patience: dict[str, stuck.Patience] = {}
-        self._events: list[Json] = []
+        self._events: list[Event] = []
         self._events_read_at = -math.inf
 
     def is_lost(self) -> bool:
@@ -176,33 +178,32 @@ class Session:
         while pod in self._feed.pods() and time.monotonic() < until:
             self._feed.wait(_POLL_S)
 
-    def pods(self) -> Mapping[str, Json]:
+    def pods(self) -> Mapping[str, Pod]:
         """The pods there are, by name. Raises `ClusterError`."""
         return self._feed.pods() if self._feed else {}
 
-    def issue(self, pod: Json) -> PodIssue:
+    def issue(self, pod: Pod) -> PodIssue:
         """What is wrong with a pod. It has failed as well where it has long been unable to start.
 
         Raises `ClusterError`.
         """
         issue, now = pod_issue(pod), time.monotonic()
-        if issue.failed or pod.get("status", {}).get("phase") != "Pending":
+        if issue.failed or pod.phase != "Pending":
             return issue
-        name = pod["metadata"]["name"]
         for looked_at in issues_of([pod], self._read_events(now)):
-            if looked_at.pod != name:
+            if looked_at.pod != pod.name:
                 continue
             reason = stuck.of_pod(looked_at, ClusterState())
-            patience = self._patience.setdefault(name, stuck.Patience())
+            patience = self._patience.setdefault(pod.name, stuck.Patience())
             over = patience.over([reason] if reason else [], 0, now)
             return PodIssue(looked_at.reason or issue.error, failed=bool(over))
         return issue
 
-    def _read_events(self, now: float) -> list[Json]:
+    def _read_events(self, now: float) -> list[Event]:
         """What events say of the pods: only there stands why volumes cannot be mounted."""
         if now - self._events_read_at >= _EVENTS_EVERY_S:
             path = f"/api/v1/namespaces/{self.namespace}/events"
-            self._events = list(self._cluster.json(path)["items"])
+            self._events = list(map(parse_event, self._cluster.json(path)["items"]))
             self._events_read_at = now
         return self._events
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from gpuboot.config.inventory import Node
+from gpuboot.config.problems import join_first
 from gpuboot.config.settings import Settings
 from gpuboot.monitoring.rules import groups
 from gpuboot.plan import Decision
@@ -43,13 +44,8 @@ def lasting(
         is_all = bool(rules) and len(muted) == len(rules)
         ends = datetime.fromisoformat(silence.ends).timestamp()
         if is_all or (muted and ends - now > _LASTING_DAYS * 86400):
-            names = "every alert of gpuboot" if is_all else _names(muted)
+            names = "every alert of gpuboot" if is_all else join_first(muted, _MAX_NAMES, ", ")
             decisions.append(
                 Decision(what=f"{title_of(silence)} holds back {names}", why=end_of(silence))
             )
     return decisions
-
-
-def _names(muted: Sequence[str]) -> str:
-    suffix = f" and {len(muted) - _MAX_NAMES} more" if len(muted) > _MAX_NAMES else ""
-    return ", ".join(muted[:_MAX_NAMES]) + suffix

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.verify import refusals
 from gpuboot.verify.checks import chain, control_plane, hosts, operating_system
+from gpuboot.verify.checks.pod_remedies import refusal_remedy
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.gaps import with_gaps
@@ -34,7 +34,7 @@ def stopped(
     + before: what was found before deep tests were stopped
     """
     is_rejected = error.status is not None
-    remedy = refusals.remedy(str(error)) or (_API_REJECTED if is_rejected else _UNREACHABLE)
+    remedy = refusal_remedy(str(error)) or (_API_REJECTED if is_rejected else _UNREACHABLE)
     cause = Finding(
         check="the API server takes what a verification makes"
         if is_rejected

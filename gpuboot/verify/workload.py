@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from gpuboot.cluster.node_reports import SILENT_S
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
-from gpuboot.verify import kube_objects
-from gpuboot.verify.evidence import KubeNode, WorkloadResult
+from gpuboot.verify.evidence import WorkloadResult
 from gpuboot.verify.heartbeat import Heartbeats
+from gpuboot.verify.pod_results import device_runs, listed_devices
 from gpuboot.verify.session import Session
 from gpuboot.verify.workload_pods import (
     NO_SCRIPT,
@@ -69,12 +71,12 @@ class Workload:
         self._heartbeats = heartbeats
         self._heartbeats_read_at = -math.inf
         self._plan = PodPlan({})
-        self._nodes: Mapping[str, KubeNode] = {}
+        self._nodes: Mapping[str, Node] = {}
         self._trials: list[_Trial] = []
         self.lost_nodes: dict[str, str] = {}
 
     def start(
-        self, plan: PodPlan, nodes: Mapping[str, KubeNode], side_script: Script = NO_SCRIPT
+        self, plan: PodPlan, nodes: Mapping[str, Node], side_script: Script = NO_SCRIPT
     ) -> dict[str, GpuContainer]:
         """Create all pods at once. Raises `ClusterError`.
 
@@ -126,7 +128,7 @@ class Workload:
     def _results(self) -> Iterator[WorkloadResult]:
         return (result for trial in self._trials for result in trial.results)
 
-    def _report(self, passed: int, elapsed: float, pods: Mapping[str, kube_objects.Json]) -> None:
+    def _report(self, passed: int, elapsed: float, pods: Mapping[str, Pod]) -> None:
         waiting = {trial.container.pod for trial in self._trials if not trial.results}
         issues = (self._session.issue(pods[name]).error for name in pods if name in waiting)
         reason = next(filter(None, issues), "")
@@ -135,7 +137,7 @@ class Workload:
             + (f"; waiting: {reason}" if reason else "")
         )
 
-    def _look_at(self, trial: _Trial, pod: kube_objects.Json | None, last: bool) -> None:
+    def _look_at(self, trial: _Trial, pod: Pod | None, last: bool) -> None:
         """Note the answer of a container that has one."""
         node = trial.container.node
         self._check_heartbeat(node)
@@ -152,14 +154,14 @@ class Workload:
         else:
             trial.results = [replace(result, seconds=elapsed) for result in answer]
 
-    def _hangs(self, trial: _Trial, pod: kube_objects.Json) -> bool:
+    def _hangs(self, trial: _Trial, pod: Pod) -> bool:
         """Whether a container has been running for long and has not listed its devices."""
         name, now = trial.container.name, time.monotonic()
-        if trial.running_at is None and kube_objects.container_state(pod, name) == "running":
+        if trial.running_at is None and pod.container(name).state == "running":
             trial.running_at = now
         if trial.running_at is None or now - trial.running_at < _LISTED_S:
             return False
-        return not kube_objects.listed_devices(self._session.log(trial.container.pod, name))
+        return not listed_devices(self._session.log(trial.container.pod, name))
 
     def _separate(self, node: str, reason: str) -> None:
         """Try each device of a node in a pod of its own."""
@@ -169,9 +171,7 @@ class Workload:
         self._trials = [trial for trial in self._trials if trial.container.node != node]
         self._create(separate_containers(self._nodes[node], self._plan.pods[node]), {})
 
-    def _given_up(
-        self, container: GpuContainer, pod: kube_objects.Json | None
-    ) -> list[WorkloadResult]:
+    def _given_up(self, container: GpuContainer, pod: Pod | None) -> list[WorkloadResult]:
         """The result of a container that nothing will be heard of."""
         result = _result(container, self._session.namespace)
         if loss := self.lost_nodes.get(container.node):
@@ -182,12 +182,12 @@ class Workload:
         return []
 
     def _answer(
-        self, container: GpuContainer, pod: kube_objects.Json, elapsed: float, last: bool
+        self, container: GpuContainer, pod: Pod, elapsed: float, last: bool
     ) -> list[WorkloadResult]:
         """A container's results; none while they can still come."""
         result = _result(container, self._session.namespace)
         issue = self._session.issue(pod)
-        if kube_objects.unschedulable(pod):
+        if not pod.node:
             if elapsed < _UNSCHEDULED_S and not last:
                 return []
             reason = issue.error or "the scheduler has not considered it yet"
@@ -195,8 +195,8 @@ class Workload:
         ending = last or issue.failed
         read = self._session.whole_log if ending else self._session.log
         log = read(container.pod, container.name)
-        listed_uuids = kube_objects.listed_devices(log)
-        runs = kube_objects.device_runs(log, listed_uuids)
+        listed_uuids = listed_devices(log)
+        runs = device_runs(log, listed_uuids)
         if not ending and (not listed_uuids or len(runs) < len(listed_uuids)):
             return []
         waited = f"no answer within {elapsed:.0f} s" if not issue.failed else ""

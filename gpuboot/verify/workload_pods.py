@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.cluster import gate
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.mig_devices import uses_mig
 from gpuboot.verify.checks.kubernetes import effective_strategy
 from gpuboot.verify.devices import GPU_RESOURCE
-from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.session import LABELS, pod_name
 
 TOLERATED_TAINTS = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane", gate.KEY)
@@ -69,15 +70,15 @@ class PodPlan:
 
 def plan_pods(
     names: Iterable[str],
-    nodes: Mapping[str, KubeNode],
-    gpu_pods: tuple[GpuPod, ...],
-    taints: Mapping[str, str],
+    nodes: Mapping[str, Node],
+    gpu_pods: tuple[Pod, ...],
+    tolerated: Sequence[str] = TOLERATED_TAINTS,
 ) -> PodPlan:
     """One pod for every GPU and every MIG device that is free.
 
     + names: GPU nodes of the inventory
     + gpu_pods: pods that hold GPUs now
-    + taints: node -> a taint that keeps our pods away, or ""
+    + tolerated: keys of the taints that do not keep our pods away
     """
     pods: dict[str, Mapping[str, int]] = {}
     skipped: dict[str, str] = {}
@@ -89,14 +90,14 @@ def plan_pods(
             skipped[name] = node.kubelet_error
         elif node.cordoned:
             skipped[name] = "the node is cordoned"
-        elif taints.get(name):
-            skipped[name] = f"the node has the taint {taints[name]}"
+        elif taint := node.untolerated_taint(tolerated):
+            skipped[name] = f"the node has the taint {taint}"
         else:
             pods[name] = _free(node, [pod for pod in gpu_pods if pod.node == name])
     return PodPlan(pods, skipped)
 
 
-def _free(node: KubeNode, gpu_pods: Iterable[GpuPod]) -> dict[str, int]:
+def _free(node: Node, gpu_pods: Iterable[Pod]) -> dict[str, int]:
     """How many of a node's GPUs and MIG devices no pod holds, by resource."""
     held_counts = Counter[str]()
     for pod in gpu_pods:
@@ -125,7 +126,7 @@ class GpuContainer:
     isolated: bool = True
 
 
-def containers(node: KubeNode, free: Mapping[str, int], settings: Settings) -> list[GpuContainer]:
+def containers(node: Node, free: Mapping[str, int], settings: Settings) -> list[GpuContainer]:
     """The containers for a node's free devices, in one pod where that can be.
 
     With several devices of a resource, one container asks for one and another for the rest: each
@@ -145,7 +146,7 @@ def containers(node: KubeNode, free: Mapping[str, int], settings: Settings) -> l
     ]
 
 
-def separate_containers(node: KubeNode, free: Mapping[str, int]) -> list[GpuContainer]:
+def separate_containers(node: Node, free: Mapping[str, int]) -> list[GpuContainer]:
     """A pod of its own for each free device, so that none can spoil another's answer."""
     devices = [resource for resource, count in free.items() for _ in range(count)]
     return [
@@ -160,7 +161,7 @@ def replicas(labels: Mapping[str, str]) -> dict[str, int]:
     return {name: int(value) for name, value in counts.items() if value.isdecimal() and int(value)}
 
 
-def can_share_a_pod(node: KubeNode, settings: Settings) -> bool:
+def can_share_a_pod(node: Node, settings: Settings) -> bool:
     """Whether a container may ask for several devices and know which it got.
 
     Of GPUs that are shared, a plugin may refuse more than one at once; and under the MIG strategy
@@ -175,7 +176,7 @@ def can_share_a_pod(node: KubeNode, settings: Settings) -> bool:
 
 def gpu_pod(
     parts: Sequence[GpuContainer],
-    node: KubeNode,
+    node: Node,
     settings: Settings,
     side_script: Script = NO_SCRIPT,
 ) -> dict[str, Any]:
@@ -201,7 +202,7 @@ def gate_pod(settings: Settings) -> dict[str, Any]:
     `@NODE@`, `@POD@` and `@LIMITS@` in it stand for the node, its name in a pod's, and what is
     asked for.
     """
-    node = KubeNode(name="@NODE@", ready=True, cordoned=True, gpus=0)
+    node = Node(name="@NODE@", ready=True, cordoned=True)
     container = {
         "name": "vectoradd",
         "command": ["sh", "-c", f"{_SCRIPT}wait\n"],
@@ -215,7 +216,7 @@ def gate_pod(settings: Settings) -> dict[str, Any]:
 
 def pod_manifest(
     name: str,
-    node: KubeNode,
+    node: Node,
     settings: Settings,
     containers: Sequence[Mapping[str, Any]],
     runtime_class: str = "",

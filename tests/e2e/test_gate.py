@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gpuboot.cluster import gate
+from gpuboot.cluster.objects import Node, parse_node
 from tests.e2e.conftest import Lab, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -83,8 +84,13 @@ def node(lab: Lab, name: str) -> dict[str, Any]:
     return document
 
 
-def state(lab: Lab, name: str) -> gate.GateState:
-    return gate.parse(node(lab, name))
+def state(lab: Lab, name: str) -> Node:
+    return parse_node(node(lab, name))
+
+
+def marks(state: Node) -> tuple[bool, bool, bool]:
+    """Whether a node is proven, closed, and has cordoned itself at its boot."""
+    return gate.is_proven(state), state.has_taint(gate.KEY), gate.CORDON in state.annotations
 
 
 def condition(lab: Lab, name: str) -> dict[str, str]:
@@ -114,8 +120,8 @@ def test_a_new_node_is_open_when_it_is_proven_and_a_bad_one_stays_closed(gated_s
     assert result.code == 1, result.details
     assert "vectorAdd" in result.text
     good, bad = state(gated_site, "gpu1"), state(gated_site, "gpu2")
-    assert (gate.is_proven(good), good.tainted, good.cordoned) == (True, False, False), good
-    assert (gate.is_proven(bad), bad.tainted, bad.cordoned) == (False, True, False), bad
+    assert marks(good) == (True, False, False), good
+    assert marks(bad) == (False, True, False), bad
     gate_condition = condition(gated_site, "gpu2")
     assert (gate_condition["status"], gate_condition["reason"]) == ("False", "VerifyFailed"), (
         gate_condition
@@ -186,7 +192,7 @@ def test_a_node_that_reboots_by_itself_gives_no_gpu_away_before_it_is_proven(
     # from its own cordon on, until the proof had passed, there was no moment without
     closed = [i for i, row in enumerate(rows) if row[2] == "true" or gate.KEY in row[3]]
     assert closed == list(range(closed[0], closed[-1] + 1))
-    assert not state(gated_site, "gpu1").cordoned
+    assert gate.CORDON not in state(gated_site, "gpu1").annotations
     assert not node(gated_site, "gpu1")["spec"].get("unschedulable")
 
 
@@ -231,5 +237,5 @@ def test_switched_on_with_another_driver_in_one_run(gated_site: Lab, lock: dict[
     for name in ("gpu1", "gpu2"):
         assert set(gated_site.ssh(name, query).split()) == {earlier["version"]}
         node_state = state(gated_site, name)
-        assert (gate.is_proven(node_state), node_state.tainted) == (True, False), node_state
+        assert marks(node_state)[:2] == (True, False), node_state
         assert not node(gated_site, name)["spec"].get("unschedulable")

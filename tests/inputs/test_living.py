@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster import objects
 from gpuboot.cluster.cluster_answers import parse_cluster
-from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
+from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.kubeadm import configuration
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
@@ -160,10 +161,10 @@ def test_names_that_changed_places_are_both_told() -> None:
 
 
 def test_a_node_with_two_addresses_is_itself() -> None:
-    dual_stack = NodeStatus(
+    dual_stack = objects.Node(
         name="gpu1",
         address="192.0.2.21 2001:db8::21",
-        kubelet="1.36.6",
+        versions={"kubelet": "v1.36.6"},
         ready=True,
         message="",
         allocatable={},

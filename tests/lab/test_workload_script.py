@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.verify import kube_objects
+from gpuboot.verify.pod_results import device_runs, listed_devices
 from gpuboot.verify.workload_pods import GpuContainer, gpu_pod
 from lab.gpusim.pci_devices import gpu_uuid
 from tests.lab.simulated_driver import SEED, VERSION, SimulatedMachine
@@ -44,9 +44,9 @@ def test_a_container_with_several_gpus_tells_what_each_of_them_did(
         machine.inject(f"{broken}.cuda_wrong = 1")
     code, log = in_a_container(machine)
     assert code == 0
-    uuids = kube_objects.listed_devices(log)
+    uuids = listed_devices(log)
     assert uuids == tuple(gpu_uuid(SEED, index) for index in (0, 1, 3))
-    runs = kube_objects.device_runs(log, uuids)
+    runs = device_runs(log, uuids)
     assert [run.passed for run in runs.values()] == [index != broken for index in (0, 1, 3)]
     if broken is not None:
         assert "Result verification failed" in runs[gpu_uuid(SEED, broken)].error

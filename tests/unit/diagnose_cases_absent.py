@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpuboot.diagnose import objects
+from gpuboot.cluster.objects import parse_going
+from gpuboot.cluster.workloads import Workload
 from gpuboot.diagnose.facts import Facts
-from gpuboot.diagnose.workloads import Workload
 from gpuboot.monitoring.components import Missing
 from tests.unit.diagnose_site import COREDNS, Case, cluster, control, event, site
 
@@ -54,7 +54,7 @@ def _missing(*objects: tuple[str, str, str], **fields: tuple[str, ...]) -> Facts
 
 def going(**meta: object) -> Facts:
     item = {**STUCK, "metadata": {**STUCK["metadata"], **meta}}
-    namespace = objects.going(item)
+    namespace = parse_going(item)
     return site(at=cluster(going=(namespace,) if namespace else ()))
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from gpuboot.cluster.certificates import Certificate
 from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.objects import Condition
 from gpuboot.hosts.dkms import DkmsState
 from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.secure_boot import SecureBootState
@@ -17,6 +18,7 @@ from tests.unit.diagnose_site import (
     GPU,
     NODES,
     NOW,
+    ONE_GPU,
     SLOT,
     Case,
     cluster,
@@ -59,7 +61,7 @@ def expiring(at: float) -> KubeadmState:
 
 def pressed(kind: str) -> tuple[object, ...]:
     message = "kubelet has disk pressure"
-    return (NODES[0], replace(NODES[1], conditions={kind: ("True", message)}))
+    return (NODES[0], replace(NODES[1], conditions={kind: Condition("True", message)}))
 
 
 def not_ready(message: str) -> tuple[object, ...]:
@@ -248,7 +250,7 @@ GPUS = (
                 state=state(pci=BOARD, packages=MANAGER),
             ),
             at=cluster(
-                pods=(pod("train-0", gpus=True),),
+                pods=(pod("train-0", devices=ONE_GPU),),
                 logs={"ml/train-0/main": ("Error 802: system not yet initialized",)},
             ),
         ),
@@ -280,11 +282,13 @@ GPUS = (
     ),
     Case(
         "gpus-lost-in-containers",
-        site(at=cluster(pods=(pod("train-0", gpus=True),), logs={"ml/train-0/main": (NVML,)})),
+        site(
+            at=cluster(pods=(pod("train-0", devices=ONE_GPU),), logs={"ml/train-0/main": (NVML,)})
+        ),
         # not well on the node itself: another matter
         site(
             gpu_host(gpu=GpuState(smi_error=NVML)),
-            at=cluster(pods=(pod("train-0", gpus=True),), logs={"ml/train-0/main": (NVML,)}),
+            at=cluster(pods=(pod("train-0", devices=ONE_GPU),), logs={"ml/train-0/main": (NVML,)}),
         ),
         "/dev/char has no link",
     ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuboot.diagnose import objects
+from gpuboot.cluster.limit_ranges import LimitRange, limit_range
+from gpuboot.cluster.pods import parse_pod
 from gpuboot.diagnose.facts import Facts
-from gpuboot.diagnose.limit_ranges import LimitRange, limit_range
 from tests.unit.diagnose_site import Case, cluster, site
 
 # Kubernetes 1.36.3: a pod without limits in a namespace whose LimitRange has defaults
@@ -64,7 +64,7 @@ def killed(
         POD["metadata"]["annotations"] if note is None else {"kubernetes.io/limit-ranger": note}
     )
     item = {**POD, "metadata": {**POD["metadata"], "annotations": annotations}}
-    return site(at=cluster(pods=(objects.pod(item),), limit_ranges=ranges))
+    return site(at=cluster(pods=(parse_pod(item),), limit_ranges=ranges))
 
 
 CASES = (

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuboot.diagnose.objects import Claim
-from gpuboot.diagnose.workloads import Workload
+from gpuboot.cluster.objects import Claim, Condition
+from gpuboot.cluster.workloads import Workload
 from tests.unit.diagnose_site import (
     COREDNS,
     EXPORTER,
@@ -104,13 +104,13 @@ PENDING = (
                         claims=("data",),
                     ),
                 ),
-                claims=(Claim("ml", "data", "Pending", "no-such-class"),),
+                claims=(Claim("ml", "data", "", "no-such-class", phase="Pending"),),
             )
         ),
         site(
             at=cluster(
                 pods=(pod("train-0", claims=("data",)),),
-                claims=(Claim("ml", "data", "Pending", "no-such-class"),),
+                claims=(Claim("ml", "data", "", "no-such-class", phase="Pending"),),
             )
         ),
         "class no-such-class",
@@ -158,7 +158,7 @@ PENDING = (
     Case(
         "pending-cordon",
         site(at=cluster(pods=(waiting(waits(CONTROL, "1 node(s) were unschedulable")),))),
-        site(at=cluster(nodes=(NODES[0], replace(NODES[1], unschedulable=True)))),
+        site(at=cluster(nodes=(NODES[0], replace(NODES[1], cordoned=True)))),
         "unschedulable",
     ),
     Case(
@@ -179,7 +179,7 @@ PENDING = (
                         name="many-6d4cf56db6",
                         desired=1,
                         ready=0,
-                        failure=QUOTA,
+                        refusal=QUOTA,
                     ),
                 )
             )
@@ -275,7 +275,7 @@ PODS = (
 UNPROVEN = replace(
     NODES[1],
     taints=("gpuboot.io/unproven=:NoSchedule",),
-    conditions={"GPUsProven": ("False", "GPU 1 computes wrong")},
+    conditions={"GPUsProven": Condition("False", "GPU 1 computes wrong")},
 )
 GATE = (
     Case(

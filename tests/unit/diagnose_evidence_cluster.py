@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gpuboot.cluster.objects import Claim
+from gpuboot.cluster.pods import Container
 from gpuboot.diagnose.facts import Facts
-from gpuboot.diagnose.objects import Claim, Container
 from tests.unit.diagnose_cases_pods import CONTROL, waits
 from tests.unit.diagnose_judged import CERTAIN, LIKELY, POSSIBLE, EvidenceCase, restarted
 from tests.unit.diagnose_site import (
@@ -273,7 +274,7 @@ PENDING = (
             "pending-cordon", kind, _pending("1 node(s) were unschedulable", nodes=nodes), certainty
         )
         for kind, nodes, certainty in (
-            ("present", (NODES[0], replace(NODES[1], unschedulable=True)), CERTAIN),
+            ("present", (NODES[0], replace(NODES[1], cordoned=True)), CERTAIN),
             # it was uncordoned since the scheduler tried
             ("another", NODES, LIKELY),
         )
@@ -284,7 +285,7 @@ PENDING = (
             kind,
             _pending(
                 "1 pod has unbound immediate PersistentVolumeClaims",
-                claims=(Claim("ml", "data", phase, "local-path"),),
+                claims=(Claim("ml", "data", "", "local-path", phase=phase),),
             ),
             certainty,
         )

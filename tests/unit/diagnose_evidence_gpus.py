@@ -24,6 +24,7 @@ from tests.unit.diagnose_judged import CERTAIN, LIKELY, EvidenceCase, restarted
 from tests.unit.diagnose_site import (
     ANSWERS,
     DNS,
+    ONE_GPU,
     at,
     cluster,
     control,
@@ -157,7 +158,7 @@ CASES = (
             kind,
             site(
                 at=cluster(
-                    pods=(pod("train-0", gpus=True, **changes),),
+                    pods=(pod("train-0", devices=ONE_GPU, **changes),),
                     logs={f"ml/train-0/main{run}": (at(ago, NVML),)},
                 )
             ),

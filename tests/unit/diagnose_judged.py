@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpuboot.cluster.pods import Container, Termination
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Confidence
-from gpuboot.diagnose.objects import Container, Termination
 from tests.unit.diagnose_site import (
     NOW,
 )

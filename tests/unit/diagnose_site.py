@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.objects import Event, Node
+from gpuboot.cluster.pods import Container, Pod, Termination
+from gpuboot.cluster.workloads import Workload
 from gpuboot.diagnose import details
 from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import Cluster, Facts, Host
 from gpuboot.diagnose.lines import parse as parse_line
 from gpuboot.diagnose.model import Finding, diagnose
-from gpuboot.diagnose.objects import Container, Event, KubeNode, Pod, Termination
-from gpuboot.diagnose.workloads import Workload
 from gpuboot.hosts import packet_filter
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.node_state import NodeState
@@ -169,13 +170,14 @@ def event(name: str, reason: str, message: str, namespace: str = "ml", ago: floa
     return Event("Pod", namespace, name, reason, message, NOW - ago)
 
 
+ONE_GPU = {"nvidia.com/gpu": 1}
 NODES = (
-    KubeNode(
+    Node(
         name="cp1",
         ready=True,
         taints=("node-role.kubernetes.io/control-plane:NoSchedule",),
     ),
-    KubeNode(
+    Node(
         name="gpu1",
         ready=True,
         labels={"nvidia.com/gpu.deploy.dcgm-exporter": "true"},

@@ -13,7 +13,7 @@ from gpuboot.cluster.release_objects import Drift, drifted
 from gpuboot.monitoring.stack_objects import ExpectedObjects
 from gpuboot.plan.workloads import label
 from gpuboot.verify.checks import node_metrics
-from gpuboot.verify.checks.cluster_check import Answer
+from gpuboot.verify.checks.one_file import Answer
 from gpuboot.verify.evidence import Target
 from tests.unit.drift_plants import Row
 from tests.unit.evidence import evidence, metrics

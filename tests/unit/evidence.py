@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from gpuboot.cluster.backup import Backup, Backups
 from gpuboot.cluster.certificates import DAY_S, Certificate
+from gpuboot.cluster.objects import Node
 from gpuboot.verify.alert_path import AlertPath, HeartbeatAlert
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import Gpu, Host
@@ -15,7 +17,6 @@ from gpuboot.verify.evidence import (
     ExporterScrape,
     HealthValue,
     IsolationResult,
-    KubeNode,
     Metrics,
     Reading,
     Rule,
@@ -82,13 +83,11 @@ def control_plane(**fields: Any) -> ControlPlane:
     return replace(plain, **fields)
 
 
-def node(name: str, gpus: int, **fields: Any) -> KubeNode:
-    plain = KubeNode(
+def node(name: str, gpus: int, mig: Mapping[str, int] | None = None, **fields: Any) -> Node:
+    plain = Node(
         name=name,
         ready=True,
-        cordoned=False,
-        gpus=gpus,
-        mig={},
+        allocatable={"nvidia.com/gpu": str(gpus), **{k: str(n) for k, n in (mig or {}).items()}},
         versions={"kubelet": "v1.36.3"},
         labels={"kubernetes.io/hostname": name},
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.cluster.api import ClusterError
-from gpuboot.verify.kube_objects import TELLS_BY_MESSAGE
+from gpuboot.verify.pod_results import TELLS_BY_MESSAGE
 from tests.unit.evidence import SIZES, uuid
 
 PASSED = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"

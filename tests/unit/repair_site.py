@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.objects import parse_node
 from gpuboot.cluster.repair_keys import TAINT_KEY
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.repair.controller import Controller, UndecidedError
 from gpuboot.repair.decide import decide
 from gpuboot.repair.model import GpuNode, Repair
-from gpuboot.repair.observe import NODES, observe, parse_node
+from gpuboot.repair.observe import NODES, gpu_node, observe
 from gpuboot.repair.writing import EVENTS
 
 START = 1_763_800_000.0
@@ -216,7 +217,7 @@ class Site:
         self.touch(name)
 
     def node(self, name: str) -> GpuNode:
-        return parse_node(self.nodes[name])
+        return gpu_node(parse_node(self.nodes[name]))
 
     def states(self) -> dict[str, str | None]:
         return {name: self.node(name).state for name in self.nodes}

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from rich.console import Console
 
+from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import parse_settings as settings
 from gpuboot.verify.checks import chain
-from gpuboot.verify.evidence import Evidence, GpuPod
+from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Status
 from gpuboot.verify.report import Report, build
 from gpuboot.verify.report.terminal import show
@@ -51,7 +52,9 @@ def broken() -> Report:
         replace(
             sound,
             workload_results=(*remaining, bad),
-            gpu_pods=(GpuPod(namespace="ml", name="train-0", node="gpu2", gpus=1),),
+            gpu_pods=(
+                Pod(namespace="ml", name="train-0", node="gpu2", devices={"nvidia.com/gpu": 1}),
+            ),
             metrics=metrics(exporters=(scrape("gpu1", 2),)),
         )
     )

@@ -8,6 +8,7 @@ import pytest
 
 from gpuboot.cluster import budgets
 from gpuboot.cluster.budgets import Budget
+from gpuboot.cluster.pods import parse_pod
 from tests.cluster_answers import make_object
 
 Json = dict[str, Any]
@@ -54,13 +55,14 @@ def test_why_it_lets_none_go() -> None:
     }
     image = {"phase": "Pending", "containerStatuses": [
         {"name": "m", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}  # fmt: skip
-    pods = [
+    items = [
         pod("ok", READY),
         pod("a", no_node, node=""),
         pod("b", image),
         pod("c", READY, deletionTimestamp="2026-01-01T00:00:00Z"),
         pod("d", UNREADY),
     ]
+    pods = [parse_pod(item) for item in items]
     begin = "not Ready of the pods that serve counts: "
     assert budgets.describe_budget(BUDGET, pods) == (
         f"{begin}a (on no node): 0/3 nodes: taint; b (on gpu1): ImagePullBackOff in m; "

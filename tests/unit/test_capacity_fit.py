@@ -114,7 +114,9 @@ class Api:
         waiting = pod(4, on="")
         waiting["status"] = {
             "phase": "Pending",
-            "conditions": [{"type": "PodScheduled", "message": "0/1 nodes are available"}],
+            "conditions": [
+                {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
+            ],
         }
         answers = {"/api/v1/nodes": [node()], "/api/v1/pods": [pod(6), waiting]}
         if path not in answers:

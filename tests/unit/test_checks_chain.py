@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.pods import Pod
 from gpuboot.config.exit_codes import exit_code
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify.checks import chain, hosts
-from gpuboot.verify.evidence import Evidence, GpuPod
+from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import (
     GPU_LINKS,
     Finding,
@@ -20,7 +21,7 @@ from gpuboot.verify.findings import (
     verdict,
     worst,
 )
-from tests.unit.evidence import SIZES, evidence, gpu, host, metrics, of, scrape, series, uuid
+from tests.unit.evidence import SIZES, evidence, gpu, host, metrics, node, of, scrape, series, uuid
 
 SETTINGS = parse_settings({"monitoring": {"grafana": False}, "exporter": {"interval_ms": 2000}})
 
@@ -47,7 +48,7 @@ def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
         sound,
         hosts=(lost_host, sound.hosts[1]),
         workload_results=tuple(t for t in sound.workload_results if t.uuids != (uuid("gpu1", 1),)),
-        nodes={**sound.nodes, "gpu1": replace(sound.nodes["gpu1"], gpus=1)},
+        nodes={**sound.nodes, "gpu1": node("gpu1", 1)},
         metrics=metrics(
             exporters=(scrape("gpu1", 1), scrape("gpu2", 4)),
             series=series("gpu1", 1) + series("gpu2", 4),
@@ -65,7 +66,7 @@ def test_a_busy_gpu_keeps_the_cluster_from_being_proven() -> None:
     observed = replace(
         sound,
         workload_results=sound.workload_results[1:],
-        gpu_pods=(GpuPod(namespace="ml", name="t", node="gpu1", gpus=1),),
+        gpu_pods=(Pod(namespace="ml", name="t", node="gpu1", devices={"nvidia.com/gpu": 1}),),
     )
     findings = chain.evaluate(observed, SETTINGS)
     assert of(findings, "fail") == []

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.verify.checks import kubernetes as checks
-from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.findings import Finding
 from tests.unit.evidence import evidence, node, of, only, uuid, workload_result
 
-TRAIN = GpuPod(namespace="ml", name="train-0", node="gpu1", gpus=1)
+TRAIN = Pod(namespace="ml", name="train-0", node="gpu1", devices={"nvidia.com/gpu": 1})
 
 
 def evaluate(slices: int = 1, **changed: Any) -> list[Finding]:
@@ -19,7 +20,7 @@ def evaluate(slices: int = 1, **changed: Any) -> list[Finding]:
     return checks.evaluate(observed.hosts[0], observed, slices)
 
 
-def nodes(**gpu1: Any) -> dict[str, KubeNode]:
+def nodes(**gpu1: Any) -> dict[str, Node]:
     return {"gpu1": node("gpu1", **({"gpus": 2} | gpu1)), "gpu2": node("gpu2", 4)}
 
 
@@ -36,7 +37,7 @@ def test_all_gpus_offered_and_computed_on() -> None:
     ("state", "detail"),
     [({}, "not a node of the cluster"), ({"gpu1": node("gpu1", 2, ready=False)}, "not Ready")],
 )
-def test_a_node_that_cannot_offer(state: dict[str, KubeNode], detail: str) -> None:
+def test_a_node_that_cannot_offer(state: dict[str, Node], detail: str) -> None:
     observed = evidence(nodes=state)
     assert detail in only(checks.allocatable(observed.hosts[0], observed, 1), "fail").detail
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.pods import Pod
 from gpuboot.verify.checks import metrics as checks
 from gpuboot.verify.checks import monitoring
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.evidence import GpuPod, Rule, Target
+from gpuboot.verify.evidence import Rule, Target
 from gpuboot.verify.findings import Finding
 from tests.unit.evidence import (
     evidence,
@@ -175,7 +176,9 @@ def test_an_idle_gpu_that_named_the_exporter_fails() -> None:
 
 def test_a_gpu_that_others_hold_passes_by_their_name_and_not_without() -> None:
     holding: dict[str, Any] = {
-        "gpu_pods": (GpuPod(namespace="ml", name="train-0", node="gpu1", gpus=1),),
+        "gpu_pods": (
+            Pod(namespace="ml", name="train-0", node="gpu1", devices={"nvidia.com/gpu": 1}),
+        ),
         "workload_results": (),
     }
     findings = evaluate(series=gpu1(pod="ml/train-0")[:1], **holding)

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from gpuboot.cluster.objects import Claim
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.monitoring import rules
-from gpuboot.monitoring.stack_objects import Claim, ExpectedObjects, ObservedObjects
+from gpuboot.monitoring.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.verify.checks import monitoring_objects
 from gpuboot.verify.evidence import Evidence, Rule, Target
 from gpuboot.verify.findings import Finding
@@ -59,7 +60,13 @@ EXPECTED = ExpectedObjects(
     claims={VOLUME: "50Gi"},
     rules_digest="new",
 )
-OBSERVED = ObservedObjects({RULE: "1", BOARD: "2"}, (Claim(f"{VOLUME}0", "Bound", "50Gi"),))
+
+
+def claim(phase: str, size: str = "") -> Claim:
+    return Claim("monitoring", f"{VOLUME}0", size, phase=phase)
+
+
+OBSERVED = ObservedObjects({RULE: "1", BOARD: "2"}, (claim("Bound", "50Gi"),))
 RULES_INFO = Rule(
     name=rules.RULES_INFO_METRIC,
     health="ok",
@@ -229,9 +236,9 @@ def test_objects_that_are_not_as_wanted(
     ("claims", "message"),
     [
         ((), "no PersistentVolumeClaim asks for it"),
-        ((Claim(f"{VOLUME}0", "Pending"),), f"{VOLUME}0 is Pending"),
-        ((Claim(f"{VOLUME}0", "Bound", "10Gi"),), f"{VOLUME}0 has 10Gi, expected 50Gi"),
-        ((Claim(f"{VOLUME}0", "Bound", "49G"),), "has 49G, expected 50Gi"),
+        ((claim("Pending"),), f"{VOLUME}0 is Pending"),
+        ((claim("Bound", "10Gi"),), f"{VOLUME}0 has 10Gi, expected 50Gi"),
+        ((claim("Bound", "49G"),), "has 49G, expected 50Gi"),
     ],
 )
 def test_volumes(claims: tuple[Claim, ...], message: str) -> None:
@@ -242,8 +249,8 @@ def test_volumes(claims: tuple[Claim, ...], message: str) -> None:
 
 @pytest.mark.parametrize("size", ["51200Mi", "53687091200", "0.05Ti", "1e12"])
 def test_a_size_in_other_words(size: str) -> None:
-    claim = Claim(f"{VOLUME}0", "Bound", size)
-    assert not of(evaluate_objects(observed_objects=replace(OBSERVED, claims=(claim,))), "fail")
+    observed = replace(OBSERVED, claims=(claim("Bound", size),))
+    assert not of(evaluate_objects(observed_objects=observed), "fail")
 
 
 def test_a_cluster_that_does_not_tell() -> None:

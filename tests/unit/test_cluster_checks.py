@@ -10,7 +10,7 @@ import pytest
 from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify.checks import cluster
-from gpuboot.verify.checks.cluster_check import Answer, ClusterCheck
+from gpuboot.verify.checks.one_file import Answer, ClusterCheck
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.collector import MetricsCollector
 from tests.documents import ROOT
@@ -63,8 +63,8 @@ def test_a_question_that_fails_keeps_its_error() -> None:
 
 
 NEW = """
-from gpuboot.verify.checks.cluster_check import ClusterCheck
-from gpuboot.verify.checks.link import Link
+from gpuboot.verify.checks.one_file import ClusterCheck
+from gpuboot.verify.checks.one_file import Link
 from gpuboot.verify.checks.one_file import CheckVerdict
 
 def _evaluate(answer):
@@ -91,7 +91,7 @@ of_cluster.__path__.append(sys.argv[1])
 from gpuboot.config.settings import parse_settings
 from gpuboot.docs.checks import checks_markdown
 from gpuboot.verify.checks import chain
-from gpuboot.verify.checks.cluster_check import Answer
+from gpuboot.verify.checks.one_file import Answer
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.report import build
 from tests.unit.evidence import evidence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from deploys.parts.cluster.objects_fact import Managed
 from deploys.parts.helm.fact import HelmRelease
 from gpuboot.cluster import cluster_answers as api
 from gpuboot.cluster.cluster_state import ClusterState, PodIssue
+from gpuboot.cluster.objects import parse_node
 from tests.cluster_answers import CLOCK, cluster, item_list, lease, make_object, packed, served
 
 RECORD = "kubernetesVersion: v1.36.3\nnetworking:\n  podSubnet: 10.244.0.0/16\n"
@@ -26,7 +27,7 @@ def waiting(name: str, reason: str) -> dict[str, Any]:
 
 
 def scheduled(message: str) -> dict[str, Any]:
-    return {"conditions": [{"type": "PodScheduled", "message": message}]}
+    return {"conditions": [{"type": "PodScheduled", "status": "False", "message": message}]}
 
 
 GPU1 = make_object(
@@ -99,28 +100,6 @@ COMING_UP = cluster(
 }
 
 
-GPU1_STATUS = {
-    "name": "gpu1",
-    "address": "10.0.0.2",
-    "kubelet": "1.36.3",
-    "ready": False,
-    "message": "no CNI",
-    "allocatable": {"nvidia.com/gpu": "2"},
-    "labels": {"gpuboot.io/gpus": "2"},
-    "taints": ("node.kubernetes.io/not-ready:NoSchedule",),
-    "pod_cidrs": ("10.244.1.0/24",),
-    "gate": {
-        "status": "",
-        "reason": "",
-        "running": "",
-        "proven_boot": "",
-        "tainted": False,
-        "cordoned": False,
-    },
-    "reported": CLOCK - 4,
-}
-
-
 def read_cluster(folder: Path, answers: dict[str, Any]) -> ClusterState:
     with served(folder, answers) as host:
         host.log.unlink(missing_ok=True)
@@ -130,9 +109,10 @@ def read_cluster(folder: Path, answers: dict[str, Any]) -> ClusterState:
 
 
 def test_a_cluster_that_comes_up(tmp_path: Path) -> None:
-    state = asdict(read_cluster(tmp_path, COMING_UP))
-    [node] = state.pop("nodes")
-    assert node == GPU1_STATUS
+    cluster_state = read_cluster(tmp_path, COMING_UP)
+    assert cluster_state.nodes == (replace(parse_node(GPU1), reported=CLOCK - 4),)
+    state = asdict(replace(cluster_state, nodes=()))
+    assert state.pop("nodes") == ()
     assert abs(state.pop("clock") - time.time()) < 60
     keys = ("kind", "name", "desired", "ready", "observed", "digest")
     assert [tuple(item[key] for key in keys) for item in state.pop("workloads")] == [
@@ -259,7 +239,7 @@ def test_an_old_pod_is_not_taken_for_its_successor(
 ) -> None:
     web = make_object("web", "w", spec={"replicas": 1}, status=status)
     state = read_cluster(tmp_path, {**cluster(), api.WORKLOADS["Deployment"]: item_list(web)})
-    assert [item.ready for item in state.workloads] == [ready]
+    assert [item.current for item in state.workloads] == [ready]
 
 
 def test_half_an_answer_is_none() -> None:

@@ -16,11 +16,11 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from gpuboot.cluster.api import Cluster
+from gpuboot.cluster.objects import Node
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.verify.deep import files, internode, pairs, runner
 from gpuboot.verify.deep.answers import EXIT, Answer, DeepAnswers, PairAnswer
 from gpuboot.verify.deep.plan import CONTAINER, START_S, Plan
-from gpuboot.verify.evidence import KubeNode
 from tests.unit import deep_outputs as printed
 from tests.unit.evidence import SIZES
 from tests.unit.test_deep_runner import HOSTS, DeepCluster
@@ -257,7 +257,7 @@ def plans(count: int) -> list[Plan]:
     return [
         Plan(
             name=f"n{i}",
-            node=KubeNode(name=f"n{i}", ready=True, cordoned=False, gpus=8),
+            node=Node(name=f"n{i}", ready=True, allocatable={"nvidia.com/gpu": "8"}),
             gpus=8,
             left_out={},
         )

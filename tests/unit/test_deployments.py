@@ -14,7 +14,8 @@ from deploys.engine import waiting
 from deploys.parts.cluster import deployments
 from deploys.parts.cluster.fact import Cluster
 from gpuboot.cluster import stuck
-from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue
+from gpuboot.cluster.workloads import Workload
 
 OPERATOR = Workload("Deployment", "mon", "op", 1, 1, True, "")
 SECOND_OPERATOR = replace(OPERATOR, name="op-two", ready=0)

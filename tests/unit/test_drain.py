@@ -12,7 +12,7 @@ from deploys.engine import waiting
 from deploys.engine.remote import RemoteError
 from deploys.parts.cluster import node_drain as moving
 from deploys.parts.cluster.pods_fact import NodePods as NodePodsFact
-from gpuboot.cluster import drain, gpu_pods
+from gpuboot.cluster import drain
 from gpuboot.cluster.budgets import Budget
 from gpuboot.cluster.drain import NodePods, Pod
 from tests.cluster_answers import item_list, make_object, packed
@@ -29,7 +29,7 @@ def pod(name: str, *owners: Json, **fields: Any) -> Json:
     labels, annotations = fields.pop("labels", {}), fields.pop("annotations", {})
     manifest = make_object(name, "ml", labels=labels, annotations=annotations)
     manifest["metadata"] |= {"ownerReferences": list(owners), **fields.pop("meta", {})}
-    spec = {"containers": [{"resources": {"limits": fields.get("limits")}}]}
+    spec = {"containers": [{"name": "m", "resources": {"limits": fields.get("limits")}}]}
     ready = {"type": "Ready", "status": "True" if fields.get("ready", True) else "False"}
     status = {"phase": fields.get("phase", "Running"), "conditions": [ready]}
     return {**manifest, "spec": {**spec, "volumes": fields.get("volumes")}, "status": status}
@@ -148,30 +148,6 @@ def test_a_pod_that_has_ended_keeps_nobody() -> None:
     assert drain.forbidden(state(ended_pod), empty_dirs=False, unmanaged=False) == []
 
 
-def test_gpus_are_counted_as_the_scheduler_does() -> None:
-    """The sum of the containers, or one init container's where that is more."""
-    one_gpu, four = ({"resources": {"limits": {"nvidia.com/gpu": count}}} for count in ("1", "4"))
-    slices = {"resources": {"limits": {"nvidia.com/mig-1g.10gb": 2, "cpu": "4"}}}
-    spec = {"containers": [one_gpu, slices, {"name": "side"}], "initContainers": [one_gpu]}
-    assert gpu_pods.gpus({"spec": spec}) == 3
-    assert gpu_pods.gpus({"spec": {**spec, "initContainers": [four]}}) == 4
-    assert gpu_pods.gpus({"spec": {"containers": [{"resources": {"limits": None}}]}}) == 0
-
-
-def test_pods_hold_gpus_until_their_last_container_has_ended() -> None:
-    gpu = {"nvidia.com/gpu": "1"}
-    pods = [
-        pod("train", limits=gpu),
-        pod("web"),
-        pod("done", limits=gpu, phase="Succeeded"),
-        pod("broken", limits=gpu, phase="Failed"),
-        pod("pulls-its-image", limits=gpu, phase="Pending"),
-        pod("slice", limits={"nvidia.com/mig-1g.10gb": "1"}),
-        pod("shares", limits={"nvidia.com/gpu.shared": "1"}),
-    ]
-    assert gpu_pods.holding(pods) == ["ml/train", "ml/pulls-its-image", "ml/slice", "ml/shares"]
-
-
 def leaving_pod(name: str, **fields: Any) -> Pod:
     return Pod(namespace="ml", name=name, owner="Deployment web", **fields)
 
@@ -209,7 +185,9 @@ def test_the_fact_asks_for_one_node() -> None:
     fact = NodePodsFact()
     command = fact.command("/etc/kubernetes/admin.conf", "gpu1")
     assert "spec.nodeName%3Dgpu1" in command
-    lines = ["node\tgpu1", *packed(dict.fromkeys(drain.paths("gpu1"), item_list()))]
+    first, *paths = drain.paths("gpu1")
+    answers = {first: make_object("gpu1"), **dict.fromkeys(paths, item_list())}
+    lines = ["node\tgpu1", *packed(answers)]
     assert fact.value(lines) == NodePods(exists=True)
 
 

@@ -9,10 +9,11 @@ import pytest
 
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.cluster.manifests import as_owned
+from gpuboot.cluster.objects import Claim
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.monitoring import objects as monitoring
 from gpuboot.monitoring import rules
-from gpuboot.monitoring.stack_objects import Claim, ExpectedObjects
+from gpuboot.monitoring.stack_objects import ExpectedObjects
 from gpuboot.verify.collector import MetricsCollector
 from tests.unit.test_checks_monitoring_objects import NODES, RULE, VOLUME
 
@@ -66,7 +67,8 @@ class Api:
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         if path.endswith("persistentvolumeclaims"):
             status = {"phase": "Bound", "capacity": {"storage": "50Gi"}}
-            return {"items": [{"metadata": {"name": f"{VOLUME}0"}, "status": status}]}
+            metadata = {"namespace": "monitoring", "name": f"{VOLUME}0"}
+            return {"items": [{"metadata": metadata, "status": status}]}
         if path.endswith("prometheusrules"):
             raise ClusterError("GET …: 404", 404)
         assert query == {"labelSelector": "app.kubernetes.io/managed-by=gpuboot"}
@@ -80,7 +82,7 @@ def test_the_clusters_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
         gatherer.observed_objects()
     monkeypatch.setattr("gpuboot.verify.collector.PATHS", {"ConfigMap": "/api/v1/configmaps"})
     observed = gatherer.observed_objects()
-    assert observed.claims == (Claim(f"{VOLUME}0", "Bound", "50Gi"),)
+    assert observed.claims == (Claim("monitoring", f"{VOLUME}0", "50Gi", phase="Bound"),)
     [(key, digest)] = observed.objects.items()
     assert key == ("ConfigMap", "m", "a")
     assert len(digest) == 64

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from gpuboot.cluster import gate, kubeadm, storage
+from gpuboot.cluster.objects import parse_node
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.config.versions import lock
@@ -160,8 +161,8 @@ def test_the_state_of_a_node() -> None:
             "conditions": [{"type": gate.CONDITION, "status": "True", "reason": "Proven"}],
         },
     }
-    state = gate.parse(item)
+    state = parse_node(item)
     assert gate.is_proven(state)
-    assert state.tainted
+    assert state.has_taint(gate.KEY)
     assert gate.is_marked(state)
-    assert not gate.is_marked(gate.parse({"metadata": {"name": "gpu1"}}))
+    assert not gate.is_marked(parse_node({"metadata": {"name": "gpu1"}}))

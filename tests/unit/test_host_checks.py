@@ -12,7 +12,7 @@ import pytest
 from deploys.parts.verify.fact import HostChecks
 from gpuboot.hosts.fact_output import answer
 from gpuboot.verify.checks import hosts
-from gpuboot.verify.checks.host_check import TIMED_OUT, CommandOutput, HostCheck
+from gpuboot.verify.checks.one_file import TIMED_OUT, CommandOutput, HostCheck
 from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
 from gpuboot.verify.devices import Gpu, Host
 from tests.documents import ROOT
@@ -107,8 +107,8 @@ def test_a_command_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 NEW = """
-from gpuboot.verify.checks.host_check import HostCheck
-from gpuboot.verify.checks.link import Link
+from gpuboot.verify.checks.one_file import HostCheck
+from gpuboot.verify.checks.one_file import Link
 from gpuboot.verify.checks.one_file import CheckVerdict
 
 def _evaluate(gpus, printed):
@@ -140,7 +140,7 @@ from deploys.parts.verify.fact import HostChecks
 from gpuboot.config.settings import parse_settings
 from gpuboot.docs.checks import checks_markdown
 from gpuboot.verify.checks import chain
-from gpuboot.verify.checks.host_check import CommandOutput
+from gpuboot.verify.checks.one_file import CommandOutput
 from gpuboot.verify.report import build
 from tests.unit.evidence import evidence, host, uuid
 from tests.unit.reports import text

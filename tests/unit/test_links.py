@@ -12,12 +12,11 @@ from gpuboot.cluster.certificates import Certificate
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker import checks as docker_checks
 from gpuboot.docs.checks import checks_markdown
-from gpuboot.monitoring.stack_objects import Claim
 from gpuboot.verify.alert_path import AlertPath
 from gpuboot.verify.checks import chain, hosts
-from gpuboot.verify.checks.cluster_check import Answer as Answered
-from gpuboot.verify.checks.link import Link
 from gpuboot.verify.checks.links import TABLE
+from gpuboot.verify.checks.one_file import Answer as Answered
+from gpuboot.verify.checks.one_file import Link
 from gpuboot.verify.deep import internode, verdicts
 from gpuboot.verify.deep.answers import Answer, DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.evidence import (
@@ -99,7 +98,7 @@ BROKEN: dict[str, Evidence] = {
     "alertmanager": with_metrics(alertmanagers=()),
     "dashboards": with_metrics(errors={"grafana": "refused"}),
     "storage": stack.observed_evidence(
-        observed_objects=replace(stack.OBSERVED, claims=(Claim(f"{stack.VOLUME}0", "Pending"),))
+        observed_objects=replace(stack.OBSERVED, claims=(stack.claim("Pending"),))
     ),
     "certificates": evidence(
         control_planes=(control_plane(certificates=(Certificate("pki/apiserver.crt", 1.0),)),)

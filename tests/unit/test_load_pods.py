@@ -9,10 +9,10 @@ import pytest
 from kubernetes.client import V1Pod
 
 from gpuboot.cluster import gate
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.cluster.repair_keys import TAINT_KEY
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.verify import kube_objects
-from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.load import pods, program
 from gpuboot.verify.load.pods import Kind, LoadRequest
 from tests.unit.evidence import node
@@ -21,19 +21,18 @@ GPU1, GPU2 = node("gpu1", 2), node("gpu2", 4)
 
 
 def planned(
-    *nodes: KubeNode,
-    held_pods: tuple[GpuPod, ...] = (),
-    taints: dict[str, str] | None = None,
+    *nodes: Node,
+    held_pods: tuple[Pod, ...] = (),
     settings: Settings | None = None,
     **fields: Any,
 ) -> pods.Plan:
     request = LoadRequest(**{"kind": "compute", "seconds": 120, **fields})
     by_name = {node.name: node for node in nodes}
-    return pods.plan(by_name, by_name, held_pods, taints or {}, settings or Settings(), request)
+    return pods.plan(by_name, by_name, held_pods, settings or Settings(), request)
 
 
-def holding(name: str, gpus: int) -> GpuPod:
-    return GpuPod(namespace="ml", name="train-0", node=name, gpus=gpus)
+def holding(name: str, gpus: int) -> Pod:
+    return Pod(namespace="ml", name="train-0", node=name, devices={"nvidia.com/gpu": gpus})
 
 
 def test_free_gpus_are_taken_and_held_ones_left() -> None:
@@ -65,16 +64,14 @@ def test_for_one_gpu_all_free_ones_of_its_node_are_held() -> None:
     ],
 )
 def test_why_a_node_is_left(changed: dict[str, Any], reason: str) -> None:
-    plan = planned(replace(GPU1, **changed))
+    plan = planned(node("gpu1", **{"gpus": 2, **changed}))
     assert plan.gpus == {}
     assert plan.left == {"gpu1": reason}
 
 
 @pytest.mark.parametrize("key", [gate.KEY, TAINT_KEY])
 def test_a_node_that_is_gated_or_quarantined_is_left(key: str) -> None:
-    item = {"spec": {"taints": [{"key": key, "value": "x", "effect": "NoSchedule"}]}}
-    taint = kube_objects.untolerated_taint(item, pods.TOLERATED)
-    plan = planned(GPU1, taints={"gpu1": taint})
+    plan = planned(replace(GPU1, taints=(f"{key}=x:NoSchedule",)))
     assert plan.left == {"gpu1": f"the node has the taint {key}=x:NoSchedule"}
 
 

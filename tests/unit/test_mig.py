@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot.cluster import readiness
-from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
+from gpuboot.cluster import objects, readiness
+from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
@@ -73,10 +73,10 @@ def test_the_mig_manager_can_be_left_out() -> None:
 def test_divided_gpus_are_not_waited_for(
     labels: dict[str, str], allocatable: dict[str, str], left_out: bool
 ) -> None:
-    node = NodeStatus(
+    node = objects.Node(
         name="gpu1",
         address="10.0.0.2",
-        kubelet="1.36.6",
+        versions={"kubelet": "v1.36.6"},
         ready=True,
         message="",
         allocatable=allocatable,

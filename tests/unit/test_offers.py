@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from gpuboot.cluster import offers
-from gpuboot.cluster.cluster_state import NodeStatus
+from gpuboot.cluster.objects import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import sharing
 from tests.unit.test_sharing import H100, NODE, shared
 
 
-def node_status(labels: dict[str, str], **allocatable: str) -> NodeStatus:
-    return NodeStatus(
+def node_status(labels: dict[str, str], **allocatable: str) -> Node:
+    return Node(
         name="gpu2",
         address="10.0.0.2",
-        kubelet="1.36.6",
+        versions={"kubelet": "v1.36.6"},
         ready=True,
         message="",
         allocatable={"cpu": "8", **allocatable},

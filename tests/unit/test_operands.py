@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from gpuboot.cluster import readiness
-from gpuboot.cluster.cluster_state import ClusterState, Workload
+from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.operands import Operand
+from gpuboot.cluster.workloads import Workload
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.monitoring.charts import expected_operands, operator_values

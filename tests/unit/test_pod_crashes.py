@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gpuboot.cluster.pod_crashes import Crash, crash, telling, to_restart
+from gpuboot.cluster.pods import parse_pod
 
 ENDED_AT = 1_795_348_800.0  # 2026-11-22T12:00:00Z
 FLANNEL: dict[str, Any] = {
@@ -50,7 +51,7 @@ OWN_PODS = {"kube-flannel": [""], "kube-system": ["coredns-", "kube-proxy-"]}
 
 
 def test_a_crash_loop() -> None:
-    assert crash(FLANNEL) == LOOP
+    assert crash(parse_pod(FLANNEL)) == LOOP
     text = "CrashLoopBackOff in kube-flannel, started again 5 times, ended with 2 (Error)"
     assert str(LOOP) == text
 
@@ -58,8 +59,8 @@ def test_a_crash_loop() -> None:
 def test_a_pod_that_waits_for_something_else() -> None:
     waiting = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
     pod = {**FLANNEL, "status": {"containerStatuses": [waiting]}}
-    assert crash(pod) is None
-    assert crash({"metadata": FLANNEL["metadata"]}) is None
+    assert crash(parse_pod(pod)) is None
+    assert crash(parse_pod({"metadata": FLANNEL["metadata"]})) is None
 
 
 def test_a_static_pod_has_nobody_who_makes_it_again() -> None:
@@ -70,7 +71,7 @@ def test_a_static_pod_has_nobody_who_makes_it_again() -> None:
         "annotations": {"kubernetes.io/config.mirror": "x"},
         "ownerReferences": [owner],
     }
-    crash_loop = crash({**FLANNEL, "metadata": meta})
+    crash_loop = crash(parse_pod({**FLANNEL, "metadata": meta}))
     assert crash_loop is not None
     assert crash_loop.owner == ""
     assert to_restart([crash_loop], ENDED_AT, {"kube-system": [""]}) == []

@@ -8,31 +8,31 @@ from gpuboot.cluster import readiness
 from gpuboot.cluster.cluster_state import (
     ClusterState,
     KubeadmState,
-    NodeStatus,
     PodIssue,
-    Workload,
     belongs_elsewhere,
     immutable_changes,
     parse_kubeadm,
     stage,
 )
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.workloads import Workload
 from gpuboot.hosts.fact_output import FactOutputError
 from gpuboot.hosts.sharing import Offer
 
-READY = NodeStatus(
+READY = Node(
     name="cp1",
     address="10.0.0.1",
-    kubelet="1.36.3",
+    versions={"kubelet": "v1.36.3"},
     ready=True,
     message="",
     allocatable={},
     labels={},
     taints=(),
 )
-GPU = NodeStatus(
+GPU = Node(
     name="gpu1",
     address="10.0.0.2",
-    kubelet="1.36.3",
+    versions={"kubelet": "v1.36.3"},
     ready=True,
     message="",
     allocatable={"nvidia.com/gpu": "2"},

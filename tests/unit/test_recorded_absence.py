@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gpuboot.cluster.managed_objects import Key
+from gpuboot.cluster.workloads import Workload
 from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import of
 from gpuboot.diagnose.model import Finding, diagnose
 from gpuboot.diagnose.recording import ClusterRecording, Recording
-from gpuboot.diagnose.workloads import Workload
 from gpuboot.monitoring.components import Missing
 from tests.unit.diagnose_site import COREDNS, EXPORTERS, cluster, site
 
@@ -79,7 +79,7 @@ def test_what_is_refused_elsewhere_explains_nothing(owner: str, follows: tuple[s
     namespace, _, name = owner.partition("/")
     message = "maximum memory usage per Container is 20Mi, but limit is 170Mi"
     workload = Workload(
-        kind="ReplicaSet", namespace=namespace, name=name, desired=2, ready=0, failure=message
+        kind="ReplicaSet", namespace=namespace, name=name, desired=2, ready=0, refusal=message
     )
     facts = site(at=cluster(workloads=(DNS_DOWN, EXPORTERS, workload)))
     [symptom] = [

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from gpuboot.cluster import refusals
-from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue
 from gpuboot.cluster.stuck import of_workload
+from gpuboot.cluster.workloads import Workload
 from tests.unit.test_remedies import all_checked
 
 EXPORTER = Workload("DaemonSet", "gpu-operator", "nvidia-dcgm-exporter", 1, 0, True, "", missing=1)
@@ -38,7 +39,7 @@ CASES = (
     ),
     (
         f"{_POD}maximum memory usage per Container is 20Mi, but limit is 170Mi",
-        "LimitRange of namespace gpu-operator",
+        "LimitRange of the namespace",
         "kubectl -n gpu-operator describe limitrange",
     ),
     (
@@ -65,8 +66,6 @@ def test_words_that_name_nothing_have_the_general_remedy() -> None:
     assert refusals.remedy('pods "x" is forbidden: no', "ml") == ""
 
 
-@pytest.mark.parametrize("remedy", refusals._REMEDIES.values())
-def test_its_commands_are_commands(remedy: str) -> None:
-    text = remedy.format(name="corp", namespace="ml")
-    for command in text.split("`")[1::2]:
-        assert all_checked("a refusal", command)
+@pytest.mark.parametrize("remedy", refusals.REMEDIES.values(), ids=lambda item: item.subject)
+def test_its_commands_are_commands(remedy: refusals.Remedy) -> None:
+    assert all_checked("a refusal", remedy.command.format(name="corp", namespace="ml"))

@@ -12,10 +12,11 @@ from pyinfra.api.state import State
 
 from deploys.engine import answers, changes, remote, waiting
 from deploys.parts.kubeadm import join_operations as kubeadm_join
-from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.objects import Node
 
-GPU1 = NodeStatus(
-    name="gpu1", address="", kubelet="", ready=False, message="", allocatable={}, labels={},
+GPU1 = Node(
+    name="gpu1", address="", ready=False, message="", allocatable={}, labels={},
     taints=(),
 )  # fmt: skip
 

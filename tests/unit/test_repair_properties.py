@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.objects import parse_node
 from gpuboot.cluster.repair_keys import BREAKER, STATE_KEY
 from gpuboot.config.settings.upgrade import batch_size
 from gpuboot.repair.controller import Controller
 from gpuboot.repair.decide import decide
 from gpuboot.repair.model import OUT
-from gpuboot.repair.observe import NODES, observe, parse_node
+from gpuboot.repair.observe import NODES, gpu_node, observe
 from tests.unit.repair_site import (
     GPU_LOST,
     HEALTH,
@@ -51,7 +52,7 @@ class Watched(Site):
         return super().send(method, path, body, missing_ok)
 
     def check(self, name: str, body: dict[str, Any]) -> None:
-        before, after = self.node(name), parse_node(body)
+        before, after = self.node(name), gpu_node(parse_node(body))
         if name in self.persons:
             assert after.cordoned, f"{name}: a person's cordon is lifted"
         if before.cordoned and not after.cordoned:

@@ -12,7 +12,8 @@ from deploys.parts.cluster import crash_loops
 from deploys.parts.cluster.fact import Cluster, PodIssues
 from deploys.parts.rollout import operations as rollout
 from gpuboot.cluster import stuck
-from gpuboot.cluster.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue
+from gpuboot.cluster.objects import Node
 from gpuboot.cluster.pod_crashes import Crash
 from gpuboot.cluster.readiness import (
     Part,
@@ -24,6 +25,7 @@ from gpuboot.cluster.readiness import (
     workloads_ready,
 )
 from gpuboot.cluster.stuck import Stuck
+from gpuboot.cluster.workloads import Workload
 
 
 class Host:
@@ -90,7 +92,7 @@ def test_what_refuses_the_reports_of_a_silent_node_is_named(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = 'Internal error occurred: failed calling webhook "gone.example.com": no service'
-    node = NodeStatus(name="gpu1", address="", kubelet="", ready=True, message="",
+    node = Node(name="gpu1", address="", ready=True, message="",
                       allocatable={}, labels={}, taints=(), reported=900.0)  # fmt: skip
     answers = {PodIssues: (), Cluster: ClusterState(nodes=(node,), clock=1000.0)}
     monkeypatch.setattr(rollout, "read", lambda fact, **arguments: answers.get(fact, message))
@@ -135,7 +137,7 @@ def test_nodes_that_are_away_are_not_waited_for(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nodes = tuple(
-        NodeStatus(name=name, address="", kubelet="", ready=name != "gpu2", message="",
+        Node(name=name, address="", ready=name != "gpu2", message="",
                    allocatable={}, labels={}, taints=())
         for name in ("cp1", "gpu1", "gpu2")
     )  # fmt: skip

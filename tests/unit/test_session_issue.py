@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.pods import parse_pod
 from gpuboot.verify import session as module
 from gpuboot.verify.session import Session
 
@@ -63,7 +64,7 @@ def sandbox() -> dict[str, Any]:
 def given_up_after(api: Api, looked_at: dict[str, Any], clock: list[float]) -> tuple[float, str]:
     session = Session(cast(Cluster, api), lambda _: None, 300)
     while clock[0] < 300:
-        issue = session.issue(looked_at)
+        issue = session.issue(parse_pod(looked_at))
         if issue.failed:
             return clock[0], issue.error
         clock[0] += 1
@@ -99,7 +100,7 @@ def test_a_pod_that_pulls_a_large_image_is_not_given_up(clock: list[float]) -> N
 def test_a_pod_that_runs_is_asked_nothing(clock: list[float]) -> None:
     api = Api(sandbox())
     running = pod(CREATING) | {"status": {"phase": "Running"}}
-    assert not Session(cast(Cluster, api), lambda _: None, 300).issue(running).failed
+    assert not Session(cast(Cluster, api), lambda _: None, 300).issue(parse_pod(running)).failed
     assert api.reads == 0
 
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from gpuboot.cluster import hooks
-from gpuboot.cluster.cluster_state import NodeStatus, PodIssue
+from gpuboot.cluster.cluster_state import PodIssue
+from gpuboot.cluster.objects import Node
 from gpuboot.cluster.stuck import (
     CERTAIN_S,
     UNCERTAIN_S,
@@ -38,7 +39,7 @@ CLOSED = (
     ],
 )
 def test_cordoned_nodes_stay_so_whatever_else_starts(
-    nodes: tuple[NodeStatus, ...], after_s: float, settled: bool
+    nodes: tuple[Node, ...], after_s: float, settled: bool
 ) -> None:
     waiting = with_issues(issue("unscheduled", CLOSED, node=""), STARTING, nodes=nodes)
     [reason] = of_workload(replace(WEB, missing=0), waiting)

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.pods import Pod
 from gpuboot.hosts.mig_devices import Instance
 from gpuboot.verify.checks import metrics as checks
 from gpuboot.verify.checks.attribution import attribution
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.evidence import ExporterScrape, GpuPod, Reading
+from gpuboot.verify.evidence import ExporterScrape, Reading
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.prometheus import Prometheus, gpu_readings, parse_exposition
 from tests.unit.evidence import evidence, metrics, only, series, uuid, workload_result
@@ -92,9 +93,7 @@ def attribution_of(
     + other_pods: pods that hold something of gpu1
     """
     results = [workload_result("gpu1", 0, namespace="ml", pod=pod) for pod in own_pods]
-    holding_pods = tuple(
-        GpuPod(namespace="ml", name=pod, node="gpu1", gpus=1) for pod in other_pods
-    )
+    holding_pods = tuple(Pod(namespace="ml", name=pod, node="gpu1") for pod in other_pods)
     collected = evidence(
         metrics=metrics(series=tuple(readings), exporters=options.pop("exporters", ())),
         workload_results=(*results, workload_result("gpu1", 1, namespace="ml", pod="elsewhere")),

@@ -12,7 +12,7 @@ from deploys.engine import answers, planned_drains
 from deploys.parts.nodes import node_sharing
 from deploys.parts.nodes import sharing_operations as sharing
 from deploys.parts.nodes.node_sharing import Sharing
-from gpuboot.cluster.cluster_state import NodeStatus
+from gpuboot.cluster.objects import Node
 from tests.unit.test_sharing_operation import (
     CDI,
     LABEL,
@@ -29,9 +29,7 @@ SHARES = Sharing(TURN.offer, 5)
 class Upgraded(Site):
     """A site whose node is upgraded; it has been drained already."""
 
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, *nodes: NodeStatus, held_pods: Any = ()
-    ) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *nodes: Node, held_pods: Any = ()) -> None:
         super().__init__(monkeypatch, *nodes, held_pods=held_pods)
         inventory = SimpleNamespace(hosts={"cp1": self.host}, get_host=lambda name: self.host)
         self.state = SimpleNamespace(inventory=inventory, failed_hosts=[])
@@ -67,7 +65,7 @@ def test_what_does_not_come_fails_the_upgrade(monkeypatch: pytest.MonkeyPatch) -
     [(PARTITIONED, (), False), (UNPARTITIONED, ("ml/agent",), False), (UNPARTITIONED, (), True)],
 )
 def test_it_is_left_to_its_own_phase(
-    monkeypatch: pytest.MonkeyPatch, node: NodeStatus, held_pods: Any, leader_failed: bool
+    monkeypatch: pytest.MonkeyPatch, node: Node, held_pods: Any, leader_failed: bool
 ) -> None:
     site = Upgraded(monkeypatch, node, held_pods=held_pods)
     if leader_failed:

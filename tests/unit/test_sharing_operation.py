@@ -16,7 +16,8 @@ from deploys.parts.cluster.pods_fact import GpuPods
 from deploys.parts.nodes import node_sharing
 from deploys.parts.nodes import sharing_operations as sharing
 from deploys.parts.nodes.node_sharing import Turn
-from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.objects import Node
 from gpuboot.cluster.readiness import Progress
 from gpuboot.hosts.sharing import PLUGIN_LABEL, Offer
 from gpuboot.plan import Change, Effect
@@ -33,10 +34,10 @@ TURN = Turn(
     offer=Offer({"nvidia.com/gpu": 14}, LABELS, foreign=False),
     moved=lambda: {"timeout_s": 600},
 )
-UNPARTITIONED = NodeStatus(
+UNPARTITIONED = Node(
     name="gpu1",
     address="10.0.0.2",
-    kubelet="1.36.6",
+    versions={"kubelet": "v1.36.6"},
     ready=True,
     message="",
     allocatable={"cpu": "8", "nvidia.com/gpu": "2"},
@@ -56,9 +57,7 @@ PARTITIONED = replace(
 class Site:
     """A leader and a node; what they are told. + nodes: as the API server shows them, in turn"""
 
-    def __init__(
-        self, monkeypatch: pytest.MonkeyPatch, *nodes: NodeStatus, held_pods: Any = ()
-    ) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *nodes: Node, held_pods: Any = ()) -> None:
         self.nodes, self.held_pods, self.messages = list(nodes), held_pods, list[str]()
         self.failed = ""
         self.host = cast(Any, SimpleNamespace(name="cp1", print_prefix="[cp1] ", noop=self.say))
@@ -212,7 +211,7 @@ def test_a_layout_that_the_mig_manager_gave_up_is_not_waited_for(
     ("node", "pending"), [(FAILED, True), (UNPARTITIONED, True), (PARTITIONED, False)]
 )
 def test_an_upgrade_leaves_a_node_to_sharing_that_has_labels_to_change(
-    monkeypatch: pytest.MonkeyPatch, node: NodeStatus, pending: bool
+    monkeypatch: pytest.MonkeyPatch, node: Node, pending: bool
 ) -> None:
     site = Site(monkeypatch, node)
     hosts = {"cp1": site.host}

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from gpuboot.cluster import pod_issues
-from gpuboot.cluster.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue
+from gpuboot.cluster.objects import Node
 from gpuboot.cluster.pod_crashes import Crash
 from gpuboot.cluster.readiness import (
     Progress,
@@ -29,10 +30,11 @@ from gpuboot.cluster.stuck import (
     Stuck,
     of_workload,
 )
+from gpuboot.cluster.workloads import Workload
 
 WEB = Workload("Deployment", "a", "web", 2, 1, True, "", missing=1)
-NODE = NodeStatus(
-    name="n1", address="", kubelet="", ready=True, message="", allocatable={}, labels={}, taints=(),
+NODE = Node(
+    name="n1", address="", ready=True, message="", allocatable={}, labels={}, taints=(),
     reported=1000.0,
 )  # fmt: skip
 STATE = ClusterState(workloads=(WEB,), nodes=(NODE,), clock=1000.0)

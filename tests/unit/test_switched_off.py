@@ -9,6 +9,7 @@ import yaml
 
 from gpuboot.cluster import volumes
 from gpuboot.cluster.helm import Release
+from gpuboot.cluster.objects import Claim
 from gpuboot.cluster.switched_off import (
     Contents,
     contents_paths,
@@ -18,7 +19,7 @@ from gpuboot.cluster.switched_off import (
     shown_objects,
     stale_labels,
 )
-from gpuboot.cluster.volumes import Claim, Volume, Volumes, parse_volumes
+from gpuboot.cluster.volumes import Volume, Volumes, parse_volumes
 from gpuboot.config.settings import parse_settings
 from gpuboot.monitoring.charts import claim_names, monitoring_values
 from tests.cluster_answers import item_list, make_object, packed

@@ -13,8 +13,7 @@ import pytest
 from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker import checks as docker_checks
-from gpuboot.verify import refusals
-from gpuboot.verify.checks import chain, operating_system
+from gpuboot.verify.checks import chain, operating_system, pod_remedies
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.gate import outcomes
@@ -201,11 +200,11 @@ def test_the_remedy_is_that_of_what_stopped_it() -> None:
     ("message", "name"),
     [
         ('pods "x" is forbidden: exceeded quota: no-pods, requested: pods=1, used: pods=0, '
-         "limited: pods=0", "quota no-pods "),
+         "limited: pods=0", "quota no-pods: "),
         ('pods "x" is forbidden: violates PodSecurity "restricted:latest": '
-         "allowPrivilegeEscalation != false", "Standard restricted:latest "),
+         "allowPrivilegeEscalation != false", "Standard restricted:latest: "),
         ("pods \"x\" is forbidden: ValidatingAdmissionPolicy 'signed.example.com' with binding "
-         "'all' denied request: not signed", "ValidatingAdmissionPolicy signed.example.com "),
+         "'all' denied request: not signed", "ValidatingAdmissionPolicy signed.example.com: "),
         ('pods "x" is forbidden: [maximum memory usage per Container is 1Mi, but no limit is '
          "specified]", "maximum memory usage per Container is 1Mi"),
         ('pods "x" is forbidden: no PriorityClass with name gone was found', "PriorityClass gone "),
@@ -220,7 +219,7 @@ def test_the_remedy_is_that_of_what_stopped_it() -> None:
 def test_what_refuses_pods_is_named(message: str, name: str) -> None:
     error = ClusterError(f"POST /api/v1/namespaces/gpuboot-verify-1/pods: 403 {message}", 403)
     assert name in cause(stopped(error, only_hosts(), STANDARD)).remedy
-    assert refusals.remedy("NewConnectionError: Connection refused") == ""
+    assert pod_remedies.refusal_remedy("NewConnectionError: Connection refused") == ""
 
 
 def test_a_gpu_without_uuid_is_not_covered() -> None:

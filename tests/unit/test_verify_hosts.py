@@ -20,7 +20,7 @@ from deploys.parts.verify.verify_hosts import Discovery, read_hosts, read_site
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import lock
-from gpuboot.verify.checks.host_check import CommandOutput
+from gpuboot.verify.checks.one_file import CommandOutput
 from gpuboot.verify.gpu_state import parse
 from tests.unit.test_gpu_state import GOOD, machine
 

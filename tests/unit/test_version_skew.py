@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot.cluster import version_skew
-from gpuboot.cluster.cluster_state import ClusterState, NodeStatus
+from gpuboot.cluster import objects, version_skew
+from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.deprecated_apis import DeprecatedApi, DeprecatedApis, warnings
 from gpuboot.config.inventory import Node
 
@@ -15,16 +15,11 @@ LEADER = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=0, leader=True)
 WORKER = Node("gpu1.example.com", "gpu1", "192.0.2.21", "worker", gpus=8, leader=False)
 
 
-def node(name: str, kubelet: str) -> NodeStatus:
-    return NodeStatus(
+def node(name: str, kubelet: str) -> objects.Node:
+    return objects.Node(
         name=name,
-        address="",
-        kubelet=kubelet,
+        versions={"kubelet": f"v{kubelet}"},
         ready=True,
-        message="",
-        allocatable={},
-        labels={},
-        taints=(),
     )
 
 

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from gpuboot.cluster import volumes
-from gpuboot.cluster.cluster_state import ClusterState, PodIssue, Workload
+from gpuboot.cluster.cluster_state import ClusterState, PodIssue
+from gpuboot.cluster.objects import Claim
 from gpuboot.cluster.stuck import CERTAIN_S, UNCERTAIN_S, Patience
 from gpuboot.cluster.switched_off import going
-from gpuboot.cluster.volumes import Claim, Volume, Volumes
+from gpuboot.cluster.volumes import Volume, Volumes
+from gpuboot.cluster.workloads import Workload
 
 CLAIM = Claim("m", "db-0", "5Gi", "local-path", "pvc-1")
 VOLUME = Volume("pvc-1", "local-path", "rancher.io/local-path", "m/db-0")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from kubernetes.client import V1Pod
 
+from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.verify import workload_pods
-from gpuboot.verify.evidence import GpuPod
 from gpuboot.verify.session import pod_name
 from gpuboot.verify.workload_pods import NO_SCRIPT, Script
 from tests.unit.evidence import node
@@ -79,9 +79,8 @@ def test_nodes_whose_long_names_differ_at_the_end_have_pods_of_their_own() -> No
 
 
 def test_a_taint_that_the_pods_do_not_tolerate_keeps_them_away() -> None:
-    plan = workload_pods.plan_pods(
-        ("gpu1",), {"gpu1": node("gpu1", 2)}, (), {"gpu1": "team=ml:NoSchedule"}
-    )
+    tainted = node("gpu1", 2, taints=("team=ml:NoSchedule",))
+    plan = workload_pods.plan_pods(("gpu1",), {"gpu1": tainted}, ())
     assert plan.skipped_nodes == {"gpu1": "the node has the taint team=ml:NoSchedule"}
     assert plan.total == 0
 
@@ -89,10 +88,9 @@ def test_a_taint_that_the_pods_do_not_tolerate_keeps_them_away() -> None:
 def test_each_free_mig_device_gets_a_pod_that_asks_for_it_by_name() -> None:
     small, large = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
     mixed = node("gpu1", 1, mig={small: 4, large: 1})
-    holder_pod = GpuPod(
-        namespace="ml", name="infer-0", node="gpu1", gpus=0, mig={small: 1, large: 1}
-    )
-    planned = workload_pods.plan_pods(("gpu1",), {"gpu1": mixed}, (holder_pod,), {})
+    devices = {small: 1, large: 1}
+    holder_pod = Pod(namespace="ml", name="infer-0", node="gpu1", devices=devices)
+    planned = workload_pods.plan_pods(("gpu1",), {"gpu1": mixed}, (holder_pod,))
     assert planned.pods == {"gpu1": {"nvidia.com/gpu": 1, small: 3}}
     assert planned.total == 4
     parts = workload_pods.containers(mixed, planned.pods["gpu1"], SETTINGS)

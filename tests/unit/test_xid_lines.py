@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuboot.monitoring.rules.xid_lines import XidLine, parse
+from gpuboot.monitoring.rules.xid_lines import XidLine, parse_xid
 
 FALLEN = "Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 # recorded: leptonai/gpud#1160 and #1174
@@ -59,4 +59,4 @@ CAUSED = (
     ],
 )  # fmt: skip
 def test_a_line_is_parsed(line: str, expected: XidLine | None) -> None:
-    assert parse(line) == expected
+    assert parse_xid(line) == expected

@@ -19,6 +19,7 @@ from gpuboot.cluster import budgets
 from gpuboot.cluster import drain as rules
 from gpuboot.cluster.budgets import Budget
 from gpuboot.cluster.node_upgrade import Drain
+from gpuboot.cluster.pods import parse_pod
 from gpuboot.cluster.readiness import Progress
 
 # kubectl waits so long at a time; in between the person hears how far it is
@@ -96,7 +97,9 @@ def _of_budget(leader: Host, budget: Budget) -> str:
         f"{KUBECTL} get pods --namespace {shlex.quote(budget.namespace)} {selector} --output json"
     )
     try:
-        return budgets.describe_budget(budget, json.loads(run(leader, query))["items"])
+        return budgets.describe_budget(
+            budget, map(parse_pod, json.loads(run(leader, query))["items"])
+        )
     except RemoteError as error:
         return f"which pods {budget.name} counts is not known: {error}"
 

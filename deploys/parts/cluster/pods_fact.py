@@ -12,7 +12,8 @@ from typing_extensions import override
 from deploys.engine.framed import Framed
 from deploys.parts.cluster import api_scripts as api
 from deploys.parts.cluster.kubectl import ADMIN_CONF
-from gpuboot.cluster import drain, gpu_pods
+from gpuboot.cluster import drain
+from gpuboot.cluster.pods import parse_pod
 from gpuboot.hosts.fact_output import Fields
 
 
@@ -75,4 +76,7 @@ class GpuPods(Framed[tuple[str, ...] | None]):
     @override
     def process(self, output: list[str]) -> tuple[str, ...] | None:
         text = b64decode("".join(output)).decode()
-        return tuple(gpu_pods.holding(json.loads(text)["items"])) if text.strip() else None
+        if not text.strip():
+            return None
+        pods = map(parse_pod, json.loads(text)["items"])
+        return tuple(pod.key for pod in pods if pod.devices and not pod.finished)

@@ -75,7 +75,7 @@ def closed(nodes: Sequence[str]) -> Commands:
     open_nodes = [
         node.name
         for node in state.nodes
-        if node.name in nodes and not node.gate.tainted and not gate.is_proven(node.gate)
+        if node.name in nodes and not node.has_taint(gate.KEY) and not gate.is_proven(node)
     ]
     changes.record(
         *[
@@ -110,18 +110,18 @@ def _closed_for(node: str) -> str:
 def lifted() -> Commands:
     """Ensure that the gate, which is switched off, keeps pods off no node. On the leader."""
     state = read(Cluster, kubeconfig=ADMIN_CONF)
-    marked_nodes = [node for node in state.nodes if gate.is_marked(node.gate)]
+    marked_nodes = [node for node in state.nodes if gate.is_marked(node)]
     for node in marked_nodes:
         changes.record(Change(subject=f"node {node.name}", field="gate", old="on"))
     for node in marked_nodes:
         name = QuoteString(node.name)
-        if node.gate.tainted:
+        if node.has_taint(gate.KEY):
             yield StringCommand(KUBECTL, "taint node", name, f"{gate.KEY}-")
-        if node.gate.cordoned:
+        if gate.CORDON in node.annotations:
             yield StringCommand(KUBECTL, "uncordon", name)
         removed = " ".join(f"{key}-" for key in (*gate.PROVEN, gate.CORDON))
         yield StringCommand(KUBECTL, "annotate node", name, removed)
-        if node.gate.status:
+        if gate.CONDITION in node.conditions:
             yield StringCommand(
                 KUBECTL, "patch node", name, "--subresource=status -p",
                 QuoteString(gate.LIFTED_CONDITION),

@@ -29,6 +29,7 @@ from gpuboot.cluster.managed_objects import undefined
 from gpuboot.cluster.release_changes import release_changes
 from gpuboot.cluster.release_objects import unknown_kinds
 from gpuboot.cluster.values import keeping
+from gpuboot.config.problems import join_first
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
 from gpuboot.plan import Change, Unknown
 from gpuboot.plan.differences import safe_text
@@ -272,10 +273,8 @@ def _record(
 
 
 def _explain(release: str, change: Decision) -> None:
-    reasons = ", ".join(change.reasons[:12])
-    suffix = f" and {len(change.reasons) - 12} more" if len(change.reasons) > 12 else ""
     words = {"unlock": "finishing what a killed Helm left"}.get(change.action, change.action)
-    inform(f"{release}: {words}: {reasons}{suffix}")
+    inform(f"{release}: {words}: {join_first(change.reasons, 12, ', ')}")
 
 
 def _unlock(release: str, namespace: str, revision: int) -> StringCommand:

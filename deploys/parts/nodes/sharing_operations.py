@@ -24,7 +24,7 @@ from deploys.parts.nodes.node_sharing import (
     tried_again,
 )
 from gpuboot.cluster import node_upgrade, offers
-from gpuboot.cluster.cluster_state import NodeStatus
+from gpuboot.cluster.objects import Node
 from gpuboot.plan import Change, Effect
 
 Labels = Mapping[str, str | None]
@@ -76,24 +76,23 @@ def _in_its_upgrade(turn: Turn) -> bool:
     return not executing() and turn.node in planned_drains.sharing
 
 
-def _labels(node: NodeStatus | None) -> Mapping[str, str]:
+def _labels(node: Node | None) -> Mapping[str, str]:
     return node.labels if node else {}
 
 
-def _in_use(node: NodeStatus | None) -> bool:
+def _in_use(node: Node | None) -> bool:
     """Whether pods hold its GPUs, or can come to. Pods that nobody can tell of count as some."""
     if node is None:
         return False
     return _kept_out(node) or offers.has_offered(node) or read(GpuPods, node=node.name) != ()
 
 
-def _kept_out(node: NodeStatus | None) -> bool:
+def _kept_out(node: Node | None) -> bool:
     """Whether an earlier run left it tainted."""
-    key = f"{node_upgrade.KEY}:"
-    return node is not None and any(taint.startswith(key) for taint in node.taints)
+    return node is not None and node.has_taint(node_upgrade.KEY)
 
 
-def _changes(turn: Turn, node: NodeStatus | None, labels: Labels) -> Iterator[Change]:
+def _changes(turn: Turn, node: Node | None, labels: Labels) -> Iterator[Change]:
     old = _labels(node)
     for name, value in labels.items():
         subject = f"node {turn.node}"

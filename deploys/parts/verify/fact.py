@@ -10,7 +10,7 @@ from typing_extensions import override
 from deploys.engine.framed import Framed
 from deploys.parts.driver.nvidia_fact import BOUNDED
 from gpuboot.hosts.fact_output import Fields
-from gpuboot.verify.checks.host_check import CommandOutput, HostCheck
+from gpuboot.verify.checks.one_file import CommandOutput, HostCheck
 from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
 
 # each has its own time, so that one that hangs keeps none of the others

@@ -27,7 +27,7 @@ from gpuboot.config.versions import DriverLock, Lock
 from gpuboot.hosts import gpu_choice, sharing
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.verify import gpu_state, outside_name
-from gpuboot.verify.checks.host_check import CommandOutput
+from gpuboot.verify.checks.one_file import CommandOutput
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import Host
 from gpuboot.verify.levels import ALL, Scope

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
-from gpuboot.diagnose.objects import KubeNode, Pod
 
 _MIG = "nvidia.com/mig-"
 _PLUGIN = "nvidia-device-plugin"
@@ -15,7 +16,7 @@ _UNHEALTHY = ("marking device as unhealthy", "device marked unhealthy")
 _SETTLES_S = 60.0  # from its start until the kubelet has counted what it offers
 
 
-def _short(node: KubeNode) -> list[str]:
+def _short(node: Node) -> list[str]:
     """The kinds of GPUs of which a node offers fewer than it has."""
     return [
         f"{name}: {free_count} of {text} allocatable"
@@ -76,7 +77,7 @@ def device_plugin_missing(facts: Facts) -> Iterator[Sighting]:
         )
 
 
-def _none(facts: Facts, node: KubeNode) -> list[str]:
+def _none(facts: Facts, node: Node) -> list[str]:
     """What a node has that offers no GPU any more: the kubelet forgets them after five minutes."""
     host = next((item for item in facts.read if item.node == node.name), None)
     loaded = host is not None and host.state is not None and host.state.driver_loaded

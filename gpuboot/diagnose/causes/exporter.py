@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from gpuboot.cluster.pods import Pod, Termination
 from gpuboot.diagnose.facts import RECENT_S, Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
-from gpuboot.diagnose.objects import Pod, Termination
 
 _LABELS = (("app", "nvidia-dcgm-exporter"), ("app.kubernetes.io/name", "dcgm-exporter"))
 _UNKNOWN = re.compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuboot.cluster.gate import CONDITION, KEY
+from gpuboot.cluster.objects import Condition, taint_key
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Sighting
 
@@ -12,13 +13,11 @@ from gpuboot.diagnose.model import Cause, Sighting
 def gate_closed(facts: Facts) -> Iterator[Sighting]:
     """Nodes with the gate's taint or label, and what their condition says of the proof."""
     for node in facts.cluster.nodes:
-        marks = [
-            f"taint {taint}" for taint in node.taints if taint.startswith((f"{KEY}=", f"{KEY}:"))
-        ]
+        marks = [f"taint {taint}" for taint in node.taints if taint_key(taint) == KEY]
         marks += [f"label {KEY}={node.labels[KEY]}"] if KEY in node.labels else []
         if marks:
-            status, message = node.conditions.get(CONDITION, ("", ""))
-            condition = (f"{CONDITION} is {status}: {message}",) if status else ()
+            proof = node.conditions.get(CONDITION, Condition())
+            condition = (f"{CONDITION} is {proof.status}: {proof.message}",) if proof.status else ()
             yield Sighting(node=node.name, evidence=(*marks, *condition))
 
 

@@ -10,8 +10,8 @@ from gpuboot.diagnose.facts import Facts, Host
 from gpuboot.diagnose.lines import Line
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.hosts import fabric
-from gpuboot.monitoring.rules import sxid_lines, xid, xid_lines
-from gpuboot.monitoring.rules.xid_lines import XidLine
+from gpuboot.monitoring.rules import xid
+from gpuboot.monitoring.rules.xid_lines import ALWAYS_FATAL, XidLine, parse_sxid, parse_xid
 
 _MANAGER = "nvidia-fabricmanager"
 _INIT = re.compile(r"NVRM: GPU (\S+?):? RmInitAdapter failed|NVRM: RmInitAdapter failed")
@@ -77,7 +77,7 @@ def fabric_not_ready(facts: Facts) -> Iterator[Sighting]:
         pod_lines = [
             line
             for pod in facts.cluster.pods
-            if pod.node == host.node and pod.gpus
+            if pod.node == host.node and pod.devices
             for line in facts.cluster.log(pod, *_NOT_READY)
         ]
         # a manager that runs may have just been started
@@ -154,7 +154,7 @@ def _xids(host: Host) -> list[XidLine]:
     slots = {device.slot for device in host.state.pci} if host.state else set()
     return [
         item
-        for item in map(xid_lines.parse, _since_load(host))
+        for item in map(parse_xid, _since_load(host))
         if item
         and item.seconds is not None
         and item.seconds > host.details.uptime_s - _RECENT_S
@@ -177,10 +177,10 @@ def _nvswitch_errors(facts: Facts, *, always: bool) -> Iterator[Sighting]:
     for host in facts.read:
         lines = [
             item.text[:160]
-            for item in map(sxid_lines.parse, _since_load(host))
+            for item in map(parse_sxid, _since_load(host))
             if item
             and item.severity == "Fatal"
-            and (item.code in sxid_lines.ALWAYS_FATAL) == always
+            and (item.code in ALWAYS_FATAL) == always
             and item.seconds is not None
             and item.seconds > host.details.uptime_s - _RECENT_S
         ]

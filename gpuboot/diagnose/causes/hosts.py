@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from gpuboot.cluster.objects import Condition
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.lines import last_words
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
@@ -60,10 +61,10 @@ def disk_full(facts: Facts) -> Iterator[Sighting]:
             if disk.inodes >= _FULL:
                 evidence.append(f"{disk.path}: {disk.inodes} % of the inodes used")
         node = facts.cluster.node(host.node)
-        status, message = node.conditions.get("DiskPressure", ("", "")) if node else ("", "")
+        pressure = node.conditions.get("DiskPressure", Condition()) if node else Condition()
         full = bool(evidence)
-        if status == "True":
-            evidence.append(f"node condition DiskPressure: {message}")
+        if pressure.status == "True":
+            evidence.append(f"node condition DiskPressure: {pressure.message}")
             full = full or any(disk.used >= _PRESSED for disk in host.details.disks)
         if evidence:
             # the kubelet takes the condition back minutes after there is room again
@@ -84,8 +85,9 @@ def disk_read_only(facts: Facts) -> Iterator[Sighting]:
 def memory_short(facts: Facts) -> Iterator[Sighting]:
     for host in facts.read:
         node = facts.cluster.node(host.node)
-        status, message = node.conditions.get("MemoryPressure", ("", "")) if node else ("", "")
-        condition = [f"node condition MemoryPressure: {message}"] if status == "True" else []
+        pressure = node.conditions.get("MemoryPressure", Condition()) if node else Condition()
+        is_short = pressure.status == "True"
+        condition = [f"node condition MemoryPressure: {pressure.message}"] * is_short
         stalled = host.details.memory_pressure >= _STALLED
         share = f"/proc/pressure/memory: full avg10={host.details.memory_pressure}"
         if evidence := [*condition, *([share] if stalled else [])]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from gpuboot.cluster.pods import Pod
 from gpuboot.diagnose import lines
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
-from gpuboot.diagnose.objects import Pod
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
 _COUNT = re.compile(r"^0/(\d+) nodes? (?:is|are) available")
@@ -112,7 +112,7 @@ def _of(kind: str) -> Callable[[Facts], Iterator[Sighting]]:
 def _still(facts: Facts, pod: Pod, kind: str) -> bool:
     """Whether what the scheduler said when it tried last is so now, where nodes and claims tell."""
     if kind == "cordon":
-        return any(item.unschedulable for item in facts.cluster.nodes)
+        return any(item.cordoned for item in facts.cluster.nodes)
     if kind == "taint":
         return any(item.taints for item in facts.cluster.nodes)
     if kind == "nodes":

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Container, Pod
+from gpuboot.cluster.workloads import Workload
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.lines import last_words
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
-from gpuboot.diagnose.objects import Container, KubeNode, Pod
-from gpuboot.diagnose.workloads import Workload
 
 _LOOP = "CrashLoopBackOff"
 _IN_USE = "address already in use"
@@ -145,7 +146,7 @@ def tolerated(taint: str, tolerations: tuple[Mapping[str, Any], ...]) -> bool:
     )
 
 
-def _keeping_away(node: KubeNode, workload: Workload) -> list[str]:
+def _keeping_away(node: Node, workload: Workload) -> list[str]:
     """The node's taints that keep a DaemonSet's pods away; Kubernetes' own it tolerates anyway."""
     return [
         taint
@@ -173,7 +174,7 @@ def operand_desired_zero(facts: Facts) -> Iterator[Sighting]:
         yield Sighting(node=name, evidence=tuple(lines[:4]))
 
 
-def _selected(node: KubeNode, workload: Workload) -> bool:
+def _selected(node: Node, workload: Workload) -> bool:
     return bool(workload.selector) and all(
         node.labels.get(key) == value for key, value in workload.selector.items()
     )

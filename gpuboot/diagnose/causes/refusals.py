@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gpuboot.cluster.refusals import Kind, Refusal, refusal
+from gpuboot.cluster.refusals import REMEDIES, Kind, Refusal, refusal
 from gpuboot.diagnose.causes.followers import OF_PODS, of_refused
 from gpuboot.diagnose.facts import RECENT_S, Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 
 _EVENT_S = 180.0  # controllers try again, at growing distances
-_WEBHOOKS = "validatingwebhookconfigurations,mutatingwebhookconfigurations"
 
 
 def refused_owners(facts: Facts) -> Iterator[tuple[str, Refusal | None, str, Confidence]]:
@@ -25,8 +24,8 @@ def refused_owners(facts: Facts) -> Iterator[tuple[str, Refusal | None, str, Con
     words: dict[str, tuple[str, Confidence]] = {}
     for workload in cluster.workloads:
         # a Deployment says what its ReplicaSet says
-        if workload.kind != "Deployment" and workload.failure and workload.ready < workload.desired:
-            words[workload.key] = f"{workload.kind}: {workload.failure}", Confidence.CERTAIN
+        if workload.kind != "Deployment" and workload.refusal and workload.ready < workload.desired:
+            words[workload.key] = f"{workload.kind}: {workload.refusal}", Confidence.CERTAIN
     satisfied = {
         workload.key for workload in cluster.workloads if workload.ready >= workload.desired
     }
@@ -54,11 +53,11 @@ def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
                 pod=key,
                 evidence=(text,),
                 confidence=confidence,
-                values={"by": by.name},
+                values={"name": by.name},
                 explains=of_refused(key),
             )
         for name, text in _own_requests(facts, kind).items():
-            yield Sighting(evidence=(text,), values={"by": name})
+            yield Sighting(evidence=(text,), values={"name": name})
 
     return find
 
@@ -92,65 +91,44 @@ def unnamed_refusals(facts: Facts) -> Iterator[Sighting]:
             )
 
 
-# kind: id, meaning, remedy, command; a namespace that is being deleted tells of itself
-_CAUSES: dict[Kind, tuple[str, str, str, str]] = {
+# kind: id and meaning; a namespace that is being deleted tells of itself
+_CAUSES: dict[Kind, tuple[str, str]] = {
     "webhook": (
         "webhook-refuses",
         "pods are not even made: an admission webhook refuses them",
-        "let its policy take these pods, or leave their namespace out of its selector",
-        f"kubectl get {_WEBHOOKS} -o yaml | grep -B 30 {{by}}",
     ),
     "silent-webhook": (
         "webhook-silent",
         "nothing of its kind is made or changed: an admission webhook that has to be asked does "
         "not answer",
-        "mend what is behind it, or delete its configuration",
-        f"kubectl get {_WEBHOOKS} -o yaml | grep -B 30 {{by}}",
     ),
     "policy": (
         "admission-policy",
         "pods are not even made: a ValidatingAdmissionPolicy refuses them",
-        "leave their namespace out of its binding, or change the policy",
-        "kubectl get validatingadmissionpolicy {by} -o yaml",
     ),
     "quota": (
         "pending-quota",
         "pods are not even made: the namespace's quota is used up, or wants limits that they lack",
-        "end something in the namespace, or raise its quota",
-        "kubectl -n {namespace} describe resourcequota",
     ),
     "pod-security": (
         "pod-security",
         "pods are not even made: the namespace enforces a Pod Security Standard against them",
-        "take the label pod-security.kubernetes.io/enforce off the namespace, or set it to "
-        "privileged",
-        "kubectl get namespace {namespace} --show-labels",
     ),
     "limit-range": (
         "limit-range",
         "pods are not even made: a LimitRange of the namespace refuses what they ask for",
-        "change it, or delete it",
-        "kubectl -n {namespace} describe limitrange",
     ),
     "priority-class": (
         "priority-class-missing",
         "pods are not even made: their PriorityClass does not exist",
-        "run deploys/site.py, which makes its own again; Kubernetes makes those that begin with "
-        "system- when an API server starts",
-        "kubectl get priorityclasses",
     ),
     "runtime-class": (
         "runtime-class-missing",
         "pods are not even made: their RuntimeClass does not exist",
-        "run deploys/site.py, which makes nvidia's again",
-        "kubectl get runtimeclasses",
     ),
     "service-account": (
         "service-account-missing",
         "pods are not even made: their ServiceAccount does not exist",
-        "run deploys/site.py, which makes those of gpuboot's parts again; others: by whoever made "
-        "the pods' owner",
-        "kubectl -n {namespace} get serviceaccounts",
     ),
 }
 
@@ -160,12 +138,12 @@ TABLE = (
             id=name,
             meaning=meaning,
             find=_by(kind),
-            remedy=remedy,
-            command=command,
+            remedy=REMEDIES[kind].action,
+            command=REMEDIES[kind].command,
             # what refuses everything refuses what kubelets report as well
             explains=("node-not-ready", *OF_PODS),
         )
-        for kind, (name, meaning, remedy, command) in _CAUSES.items()
+        for kind, (name, meaning) in _CAUSES.items()
     ),
     Cause(
         id="pods-refused",

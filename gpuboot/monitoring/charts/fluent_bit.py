@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.logs import Loki
-from gpuboot.monitoring.rules import sxid_lines, xid_lines
+from gpuboot.monitoring.rules import xid_lines
 
 # On the node: how far each file has been read, so that a restart neither loses nor repeats.
 STATE = "/var/lib/gpuboot/fluent-bit"
@@ -20,9 +20,9 @@ CA = "/fluent-bit/gpuboot/ca.crt"
 # parser's name -> its expression
 PARSERS = {
     f"gpuboot_{name}": f"^{pattern}".replace("(?P<", "(?<")
-    for name, pattern in (("xid", xid_lines.PATTERN), ("sxid", sxid_lines.PATTERN))
+    for name, pattern in (("xid", xid_lines.XID), ("sxid", xid_lines.SXID))
 }
-_KEYS = dict.fromkeys(re.findall(r"P<(\w+)>", xid_lines.PATTERN + sxid_lines.PATTERN))
+_KEYS = dict.fromkeys(re.findall(r"P<(\w+)>", xid_lines.XID + xid_lines.SXID))
 Section = tuple[str, tuple[tuple[str, str], ...]]
 # labels make streams, and each stream costs Loki: nothing that is another one with each GPU or line
 _PODS_LABELS = (

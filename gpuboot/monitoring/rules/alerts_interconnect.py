@@ -17,7 +17,7 @@ from gpuboot.monitoring.rules.alert import (
 from gpuboot.monitoring.rules.promql import BLANK_VALUE, GPU, age, level, over
 from gpuboot.monitoring.rules.recording_xid import REPAIRED
 from gpuboot.monitoring.rules.requirements import Requirement
-from gpuboot.monitoring.rules.sxid_lines import ALWAYS_FATAL
+from gpuboot.monitoring.rules.xid_lines import ALWAYS_FATAL
 
 _REPLAY = "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"
 _RECOVERY = "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"

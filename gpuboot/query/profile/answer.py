@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, cast
 
 from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.objects import JsonReader
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
 from gpuboot.config.settings.profile import Thresholds, thresholds
@@ -18,10 +19,9 @@ from gpuboot.query.latest_samples import Device, duration, selector
 from gpuboot.query.profile.classes import HostView
 from gpuboot.query.profile.counters import ENGINE, FIELDS, MEAN_S, UTIL, Samples, collect
 from gpuboot.query.profile.window import Span, profile
-from gpuboot.verify.prometheus import JsonReader, Prometheus, PrometheusError
+from gpuboot.verify.prometheus import Prometheus, PrometheusError
 
 Kind = Literal["pod", "job", "namespace", "node", "gpu"]
-LEAST_S, MOST_S = 300.0, 6 * 3600.0
 _STALE = 2.5  # intervals without a sample, after which a device's series have ended
 _USUAL_INTERVAL_S = 15.0
 

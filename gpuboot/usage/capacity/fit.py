@@ -9,10 +9,10 @@ from decimal import Decimal
 from typing import Any
 
 from gpuboot.cluster import gate
+from gpuboot.cluster.objects import GPU_RESOURCES, Json, Node, amount, parse_node
+from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.hosts.mig_devices import MIG_PREFIX
-from gpuboot.verify.kube_objects import GPU_RESOURCES, requested, untolerated_taint
 
-Json = Mapping[str, Any]
 PATHS = {"nodes": "/api/v1/nodes", "pods": "/api/v1/pods"}
 _TOLERATED = ("nvidia.com/gpu",)  # jobs that ask for GPUs tolerate it, by themselves or admission
 _GIB = 2**30
@@ -92,27 +92,29 @@ def sizes(nodes: Iterable[NodeFit]) -> dict[int, int]:
 
 def fit(nodes: Sequence[Json], pods: Sequence[Json], shape: Shape) -> Fit:
     """What fits. + nodes, pods: objects of the API server, all of them"""
-    by_node: dict[str, list[Json]] = defaultdict(list)
+    by_node: dict[str, list[tuple[Json, Pod]]] = defaultdict(list)
     waiting: list[Waiting] = []
-    for pod in pods:
-        if pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}:
+    for item in pods:
+        pod = parse_pod(item)
+        if pod.finished:
             continue
-        if name := pod["spec"].get("nodeName", ""):
-            by_node[name].append(pod)
+        if pod.node:
+            by_node[pod.node].append((item, pod))
         else:
             waiting += _waits(pod)
-    rows = [row for node in nodes for row in _rows(node, by_node[node["metadata"]["name"]], shape)]
+    rows = [
+        row for node in map(parse_node, nodes) for row in _rows(node, by_node[node.name], shape)
+    ]
     rows.sort(key=lambda row: (row.model, row.resource, row.node))
     return Fit(tuple(rows), tuple(sorted(waiting, key=lambda entry: -entry.count)), shape)
 
 
-def _rows(node: Json, pods: Sequence[Json], shape: Shape) -> Iterator[NodeFit]:
+def _rows(node: Node, pods: Sequence[tuple[Json, Pod]], shape: Shape) -> Iterator[NodeFit]:
     """A row for each resource. What one row may take of cores and memory, the next cannot."""
-    status, meta = node.get("status", {}), node["metadata"]
-    capacity, allocatable = status.get("capacity", {}), status.get("allocatable", {})
-    held_units = sum((Counter(requested(pod)) for pod in pods), Counter[str]())
+    capacity, allocatable = node.capacity, node.allocatable
+    held_units = sum((Counter(pod.devices) for _, pod in pods), Counter[str]())
     blocked = _blocked(node)
-    spare = _spare(allocatable, pods)
+    spare = _spare(allocatable, [item for item, _ in pods])
     for resource in sorted(name for name in capacity if _is_gpu(name)):
         total, healthy = int(capacity[resource]), int(allocatable.get(resource, 0))
         if not total:
@@ -125,8 +127,8 @@ def _rows(node: Json, pods: Sequence[Json], shape: Shape) -> Iterator[NodeFit]:
             cause: free - usable,
         }
         yield NodeFit(
-            meta["name"],
-            meta.get("labels", {}).get("nvidia.com/gpu.product", ""),
+            node.name,
+            node.labels.get("nvidia.com/gpu.product", ""),
             resource,
             total,
             held_units[resource],
@@ -139,19 +141,15 @@ def _is_gpu(resource: str) -> bool:
     return resource in GPU_RESOURCES or resource.startswith(MIG_PREFIX)
 
 
-def _blocked(node: Json) -> str:
+def _blocked(node: Node) -> str:
     """Why the scheduler puts no job there; "" where it does."""
-    spec = node.get("spec", {})
-    conditions = {
-        condition["type"]: condition["status"] for condition in node["status"].get("conditions", ())
-    }
-    if conditions.get("Ready") != "True":
+    if not node.ready:
         return "the node is not Ready"
-    if any(taint["key"] == gate.KEY for taint in spec.get("taints", ())):
+    if node.has_taint(gate.KEY):
         return f"not proven ({gate.KEY})"
-    if spec.get("unschedulable"):
+    if node.cordoned:
         return "cordoned"
-    if taint := untolerated_taint(node, _TOLERATED):
+    if taint := node.untolerated_taint(_TOLERATED):
         return f"taint {taint}"
     return ""
 
@@ -221,24 +219,7 @@ def _request(container: Json, name: str) -> Decimal:
     return amount(str(quantities.get(name, "0")))
 
 
-def amount(text: str) -> Decimal:
-    """A Kubernetes quantity as a number."""
-    from kubernetes.utils.quantity import parse_quantity  # its package takes a tenth of a second
-
-    number: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
-    return number
-
-
-def _waits(pod: Json) -> Iterator[Waiting]:
-    conditions = pod.get("status", {}).get("conditions", ())
-    reason = next(
-        (
-            condition.get("message", "")
-            for condition in conditions
-            if condition["type"] == "PodScheduled"
-        ),
-        "",
-    )
-    meta = pod["metadata"]
-    for resource, count in requested(pod).items():
-        yield Waiting(f"{meta['namespace']}/{meta['name']}", resource, count, reason)
+def _waits(pod: Pod) -> Iterator[Waiting]:
+    for resource, count in pod.devices.items():
+        if _is_gpu(resource):
+            yield Waiting(pod.key, resource, count, pod.waits)

@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from gpuboot.cluster.api import ClusterError
+from gpuboot.cluster.objects import JsonReader
 from gpuboot.config.settings import Settings
 from gpuboot.usage import ranges
 from gpuboot.usage.capacity import fit
 from gpuboot.usage.ranges import RangeQuestion
 from gpuboot.usage.series import History, SeriesError, from_json, to_json
-from gpuboot.verify.prometheus import JsonReader, Prometheus, PrometheusError
+from gpuboot.verify.prometheus import Prometheus, PrometheusError
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from io import StringIO
 from typing import Any
 
+from gpuboot.plan.tables import table_lines
 from gpuboot.usage.cost.ledger import REASONS, TENANT, UNALLOCATED, UNAVAILABLE
 from gpuboot.usage.cost.lines import KEYS, Sums, grouped, total
 from gpuboot.usage.cost.queries import RESOLUTION_S
@@ -37,15 +38,7 @@ _OF_TENANTS = {"used", "sm", "idle", "unmeasured", "efficiency"}
 def text(report: Report, by: Sequence[str]) -> str:
     """For a terminal."""
     rows = list(_cells(report, by))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    names = len(_headings(by))
-    table = [
-        "  ".join(
-            cell.ljust(width) if place < names else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    table = table_lines(rows, numbers=range(len(_headings(by)), len(rows[0])))
     return "\n".join([*_head(report), "", *table, "", *proof(report), *_notes(report, by)])
 
 

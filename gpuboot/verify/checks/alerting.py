@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from gpuboot.config.problems import join_first
 from gpuboot.verify.alert_path import (
     HEARTBEAT,
     REFUSALS_WINDOW,
@@ -166,6 +167,5 @@ def _passes(path: AlertPath, rules: Sequence[Rule]) -> str:
     muted = sorted({name for item in path.silences for name in muted_by(item, critical, path)})
     detail = f"{HEARTBEAT} goes from rule to Alertmanager, and nothing suppresses it"
     if muted:
-        suffix = f" and {len(muted) - _NAMES_SHOWN} more" if len(muted) > _NAMES_SHOWN else ""
-        detail += f"; silenced: {', '.join(muted[:_NAMES_SHOWN])}{suffix}"
+        detail += f"; silenced: {join_first(muted, _NAMES_SHOWN, ', ')}"
     return detail

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from gpuboot.verify.checks.cluster_check import Answer, ClusterCheck
-from gpuboot.verify.checks.one_file import CheckVerdict
+from gpuboot.verify.checks.one_file import Answer, CheckVerdict, ClusterCheck
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.findings import Finding, from_file
 

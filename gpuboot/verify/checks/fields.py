@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from gpuboot.config.problems import join_first
 from gpuboot.telemetry.fields import BY_NAME
 from gpuboot.telemetry.requested_fields import RequestedFields
 from gpuboot.verify.devices import Host
@@ -35,7 +36,7 @@ def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
     if difference := _difference(requested, answer, evidence.metrics.exporters):
         return [builder.failed(f"{answer.pod}: {difference}", REMEDY)]
     collected = requested.names & answer.names
-    absent = _some(requested.names - collected)
+    absent = join_first(sorted(requested.names - collected), _MAX_SHOWN, ", ")
     return [
         builder.passed(
             f"{len(collected)} of {len(requested.names)} fields have values"
@@ -51,12 +52,14 @@ def _difference(
     if answer.fields_digest not in {None, requested.digest}:
         parts.append("it was started with another list of fields")
     if extra := {name for name in answer.names - requested.names if name.startswith("DCGM_FI_")}:
-        parts.append(f"it collects {_some(extra)}, which is not in its list")
+        parts.append(
+            f"it collects {join_first(sorted(extra), _MAX_SHOWN, ', ')}, which is not in its list"
+        )
     missing = {name for name in requested.names - answer.names if not _may_be_absent(name)}
     if answer.fields_digest is None:
         missing -= {name for scrape in all_scrapes for name in scrape.names}
     if missing and answer.fields_digest != requested.digest:
-        parts.append(f"it does not collect {_some(missing)}")
+        parts.append(f"it does not collect {join_first(sorted(missing), _MAX_SHOWN, ', ')}")
     return "; ".join(parts)
 
 
@@ -64,8 +67,3 @@ def _may_be_absent(name: str) -> bool:
     """Whether some supported GPU or release of DCGM has no such field."""
     field = BY_NAME.get(name)
     return field is None or bool(field.limits or field.since)
-
-
-def _some(names: Collection[str]) -> str:
-    listing = ", ".join(sorted(names)[:_MAX_SHOWN])
-    return f"{listing} and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else listing

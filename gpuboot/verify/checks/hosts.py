@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuboot.verify.checks.host_check import HostCheck
-from gpuboot.verify.checks.one_file import CheckVerdict
+from gpuboot.verify.checks.one_file import CheckVerdict, HostCheck
 from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
 from gpuboot.verify.devices import Host
 from gpuboot.verify.findings import Finding, from_file

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.hosts.mig_devices import uses_mig
 from gpuboot.verify.checks import pod_remedies
 from gpuboot.verify.checks.layout import expected_resources, other_layout, unsupported_layout
 from gpuboot.verify.checks.operating_system import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.devices import GPU_RESOURCE, Device, Host, MigStrategy
-from gpuboot.verify.evidence import Evidence, GpuPod, KubeNode, WorkloadResult
+from gpuboot.verify.evidence import Evidence, WorkloadResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 PLUGIN_REMEDY = (
@@ -91,7 +93,7 @@ def allocatable(
     return _resource_findings(host, evidence, node, slices, strategy, builder) + unpartitioned
 
 
-def effective_strategy(node: KubeNode | None, default: MigStrategy) -> MigStrategy:
+def effective_strategy(node: Node | None, default: MigStrategy) -> MigStrategy:
     """The MIG strategy of a node's device plugin."""
     label = node.labels.get(_STRATEGY, "") if node else ""
     strategies: dict[str, MigStrategy] = {"none": "none", "single": "single", "mixed": "mixed"}
@@ -101,7 +103,7 @@ def effective_strategy(node: KubeNode | None, default: MigStrategy) -> MigStrate
 def _resource_findings(
     host: Host,
     evidence: Evidence,
-    node: KubeNode,
+    node: Node,
     slices: int,
     strategy: MigStrategy,
     builder: FindingBuilder,
@@ -170,7 +172,7 @@ def _compare_count(
     ]
 
 
-def _node_error(node: KubeNode | None, name: str) -> tuple[str, str] | None:
+def _node_error(node: Node | None, name: str) -> tuple[str, str] | None:
     if node is None:
         return f"{name} is not a node of the cluster", "run deploys/site.py, which joins it"
     if not node.ready:
@@ -283,11 +285,11 @@ def _not_run(
     return builder.not_covered(f"the node offered no {resource} for it", PLUGIN_REMEDY, uuid)
 
 
-def _holds(pod: GpuPod, resource: str) -> bool:
+def _holds(pod: Pod, resource: str) -> bool:
     return bool(pod.gpus if resource == GPU_RESOURCE else pod.mig.get(resource))
 
 
-def _held_by(gpu_pods: Sequence[GpuPod]) -> str:
+def _held_by(gpu_pods: Sequence[Pod]) -> str:
     return "held by " + ", ".join(sorted(pod.key for pod in gpu_pods))
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gpuboot.verify.checks.cluster_check import ClusterCheck
-from gpuboot.verify.checks.host_check import HostCheck
-from gpuboot.verify.checks.link import Link, Subject
+from gpuboot.verify.checks.one_file import ClusterCheck, HostCheck, Link, Subject
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS, HOST_CHECKS
 
 _CHAIN: tuple[Link, ...] = (

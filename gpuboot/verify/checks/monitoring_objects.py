@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 import yaml
 
+from gpuboot.cluster.objects import Claim, amount
 from gpuboot.monitoring.rules import RULES_INFO_METRIC
-from gpuboot.monitoring.stack_objects import Claim, ExpectedObjects, ObservedObjects
+from gpuboot.monitoring.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.verify.evidence import Evidence, Metrics
 from gpuboot.verify.findings import Finding, FindingBuilder
 
@@ -21,8 +23,6 @@ _KINDS = {
     "NetworkPolicy": ("policies", "our NetworkPolicies"),
 }
 _MATCHER = re.compile(r'^\s*"?(\w+)"?\s*(=~|!~|!=|=)\s*"?(.*?)"?\s*$')
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGT", 1)}
 
 
 def evaluate(evidence: Evidence, grafana: bool = True) -> list[Finding]:
@@ -229,16 +229,16 @@ def _claim(builder: FindingBuilder, claim: Claim, size: str) -> Finding:
     if claim.phase != "Bound":
         remedy = "see `kubectl describe pvc` and the provisioner's log"
         return builder.failed(f"{claim.name} is {claim.phase or 'not bound'}", remedy)
-    has, wants = _bytes(claim.size), _bytes(size)
+    has, wants = _amount(claim.size), _amount(size)
     if has is not None and wants is not None and has < wants:
         remedy = "docs/storage.md tells how a volume grows"
         return builder.failed(f"{claim.name} has {claim.size}, expected {size}", remedy)
     return builder.passed(f"{claim.name} is bound, {claim.size}")
 
 
-def _bytes(quantity: str) -> float | None:
-    """A Kubernetes quantity such as `50Gi`; None for one that is written in another way."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?i?)", quantity.replace("k", "K"))
-    if match is None or match[2] not in _UNITS:
+def _amount(quantity: str) -> Decimal | None:
+    """A size such as `50Gi`; None for one that is written in another way."""
+    try:
+        return amount(quantity)
+    except ValueError:
         return None
-    return float(match[1]) * _UNITS[match[2]]

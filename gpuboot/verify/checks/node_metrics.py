@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from gpuboot.verify.checks.cluster_check import Answer
+from gpuboot.verify.checks.one_file import Answer
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding, FindingBuilder
 

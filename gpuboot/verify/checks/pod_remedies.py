@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gpuboot.verify import refusals
+from gpuboot.cluster import refusals
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 
 POD_IS_GONE = (
@@ -28,7 +28,14 @@ _IMAGE = re.compile(r"ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNev
 
 def without_answer(error: str) -> str:
     """The remedy for a pod that gave no answer. + error: what is known of it"""
-    return refusals.remedy(error) or POD_IS_GONE
+    return refusal_remedy(error) or POD_IS_GONE
+
+
+def refusal_remedy(error: str) -> str:
+    """What to do about what refuses pods of a verification; "" where the error names nothing."""
+    remedy = refusals.remedy(error)
+    new_namespaces = "verifications make namespaces gpuboot-verify-*: verify again then"
+    return f"{remedy}; {new_namespaces}" if remedy else ""
 
 
 def remedy(error: str, uuid: str | None, remedies: Remedies = CLUSTER) -> str:

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
-from gpuboot.verify import kube_objects
 from gpuboot.verify.deep.answers import EXIT, Answer, PairAnswer, finished_answer
 from gpuboot.verify.deep.pairs import Pair, keys, running_pod, waiting_pod
 from gpuboot.verify.deep.plan import CONTAINER, START_S
-from gpuboot.verify.kube_objects import Json
+from gpuboot.verify.pod_results import pod_issue
 from gpuboot.verify.session import Session
 
 _LOOK_EVERY_S = 2.0
@@ -93,7 +93,7 @@ class PairRunner:
         self._session.create([waiting_pod(pair, self._settings)])
         return _Trial(pair, time.monotonic())
 
-    def _look_at(self, trial: _Trial, pods: Mapping[str, Json], late: bool) -> Answer | None:
+    def _look_at(self, trial: _Trial, pods: Mapping[str, Pod], late: bool) -> Answer | None:
         """What became of a pair; None while it goes on."""
         second = pods.get(trial.pair.pod(trial.pair.second.name))
         elapsed = time.monotonic() - trial.since
@@ -103,8 +103,8 @@ class PairRunner:
         first = pods.get(name)
         if first is None:
             return _not_started(f"{self._session.loss()} (mpirun)", trial.pair.first.name)
-        issue = kube_objects.pod_issue(first)
-        state = kube_objects.container_state(first, CONTAINER)
+        issue = pod_issue(first)
+        state = first.container(CONTAINER).state
         if state == "terminated" or issue.failed or EXIT in self._session.log(name, CONTAINER):
             output = self._session.whole_log(name, CONTAINER)
             return finished_answer(output, issue.error, elapsed)
@@ -122,21 +122,20 @@ class PairRunner:
         return None
 
     def _wait_for_second(
-        self, trial: _Trial, pod: Json | None, elapsed: float, late: bool
+        self, trial: _Trial, pod: Pod | None, elapsed: float, late: bool
     ) -> Answer | None:
         """Until the pod with sshd has an address and runs; then mpirun is started."""
         node = trial.pair.second.name
         if pod is None:
             return _not_started(f"{self._session.loss()} (sshd)", node)
-        issue = kube_objects.pod_issue(pod)
-        state = kube_objects.container_state(pod, CONTAINER)
+        issue = pod_issue(pod)
+        state = pod.container(CONTAINER).state
         if issue.failed or state == "terminated":
             log = self._session.whole_log(trial.pair.pod(node), CONTAINER).strip()
             return _not_started(log[-200:] or issue.error or "its pod ended", node)
-        address = pod.get("status", {}).get("podIP", "")
-        if state == "running" and address:
-            trial.address, trial.since = address, time.monotonic()
-            self._session.create([running_pod(trial.pair, address, self._settings)])
+        if state == "running" and pod.address:
+            trial.address, trial.since = pod.address, time.monotonic()
+            self._session.create([running_pod(trial.pair, pod.address, self._settings)])
         elif late or elapsed > START_S or (issue := self._session.issue(pod)).failed:
             return _not_started(issue.error or "its pod did not start", node)
         return None

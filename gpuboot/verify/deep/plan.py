@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
 from gpuboot.verify.deep.answers import EXIT, Answer, Step
 from gpuboot.verify.deep.nvbandwidth import CASES
 from gpuboot.verify.devices import GPU_RESOURCE, Host
-from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.session import pod_name
 from gpuboot.verify.workload_pods import pod_manifest
 
@@ -42,7 +43,7 @@ class Plan:
     """
 
     name: str
-    node: KubeNode | None
+    node: Node | None
     gpus: int = 0
     memory_mib: int = 0
     steps: tuple[Step, ...] = ()
@@ -52,17 +53,15 @@ class Plan:
 
 def plans(
     hosts: Sequence[Host],
-    nodes: Mapping[str, KubeNode],
-    gpu_pods: Sequence[GpuPod],
+    nodes: Mapping[str, Node],
+    gpu_pods: Sequence[Pod],
     settings: Settings,
 ) -> list[Plan]:
     """One for each host. No pod of others is moved: a node that has one is left alone."""
     return [_plan(host, nodes.get(host.node), gpu_pods, settings) for host in hosts]
 
 
-def _plan(
-    host: Host, node: KubeNode | None, gpu_pods: Iterable[GpuPod], settings: Settings
-) -> Plan:
+def _plan(host: Host, node: Node | None, gpu_pods: Iterable[Pod], settings: Settings) -> Plan:
     holders = sorted(pod.key for pod in gpu_pods if pod.node == host.node)
     if reason := _unfit(host, node, holders, settings):
         return Plan(name=host.node, node=None, left_out={}, skipped=reason)
@@ -95,7 +94,7 @@ def left_out(settings: Settings) -> dict[Step, Answer]:
     }
 
 
-def _unfit(host: Host, node: KubeNode | None, holders: Sequence[str], settings: Settings) -> str:
+def _unfit(host: Host, node: Node | None, holders: Sequence[str], settings: Settings) -> str:
     """Why a node cannot be tested; "" where it can."""
     if host.error:
         return host.error

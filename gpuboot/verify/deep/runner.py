@@ -8,8 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from gpuboot.cluster.api import Cluster
+from gpuboot.cluster.objects import read_nodes
+from gpuboot.cluster.pods import Pod, read_holders
 from gpuboot.config.settings import Settings
-from gpuboot.verify import kube_objects
 from gpuboot.verify.deep import pairs as pairs_of
 from gpuboot.verify.deep import plan as plans_of
 from gpuboot.verify.deep import resume
@@ -26,7 +27,7 @@ from gpuboot.verify.deep.pair_runner import PairRunner
 from gpuboot.verify.deep.pairs import Pair
 from gpuboot.verify.deep.plan import CONTAINER, START_S, Plan
 from gpuboot.verify.devices import Host
-from gpuboot.verify.kube_objects import Json
+from gpuboot.verify.pod_results import listed_devices, pod_issue
 from gpuboot.verify.session import Session, pod_name
 
 _LOOK_EVERY_S = 2.0
@@ -101,10 +102,7 @@ def run_tests(
 
 def _plans(cluster: Cluster, hosts: Sequence[Host], settings: Settings) -> list[Plan]:
     """What can be done on each node, as the cluster is now."""
-    items = cluster.json("/api/v1/nodes")["items"]
-    nodes = {item["metadata"]["name"]: kube_objects.parse_node(item) for item in items}
-    holders = kube_objects.gpu_pods(cluster.json("/api/v1/pods")["items"])
-    return plans_of.plans(hosts, nodes, holders, settings)
+    return plans_of.plans(hosts, read_nodes(cluster), read_holders(cluster), settings)
 
 
 def _pending_pairs(fit: Sequence[Plan], still: DeepAnswers, settings: Settings) -> list[list[Pair]]:
@@ -173,8 +171,8 @@ class _Runner:
         self._session.create([plans_of.pod(trial.plan, trial.step, self._settings)])
         trial.requested_at, trial.running_at = time.monotonic(), None
 
-    def _look_at(self, trial: _Trial, pod: Json | None, late: bool) -> None:
-        if pod and kube_objects.container_state(pod, CONTAINER) == "running":
+    def _look_at(self, trial: _Trial, pod: Pod | None, late: bool) -> None:
+        if pod and pod.container(CONTAINER).state == "running":
             trial.running_at = trial.running_at or time.monotonic()
             self._take_sample(trial)
         answer = self._answer(trial, pod, late)
@@ -183,7 +181,7 @@ class _Runner:
         self._progress(
             f"deep: {trial.plan.name}: {trial.step} {answer.ended}, {answer.seconds:.0f} s"
         )
-        listed_uuids = kube_objects.listed_devices(answer.output)
+        listed_uuids = listed_devices(answer.output)
         trial.answers = replace(
             trial.answers,
             steps={**trial.answers.steps, trial.step: answer},
@@ -197,15 +195,15 @@ class _Runner:
         else:
             self._end(trial)
 
-    def _answer(self, trial: _Trial, pod: Json | None, late: bool) -> Answer | None:
+    def _answer(self, trial: _Trial, pod: Pod | None, late: bool) -> Answer | None:
         """What became of a test; None while it goes on."""
         now = time.monotonic()
         elapsed = now - (trial.running_at or trial.requested_at)
         if pod is None:
             return Answer(ended="not started", reason=self._session.loss(), seconds=elapsed)
         output = self._session.log(trial.pod, CONTAINER)
-        issue = kube_objects.pod_issue(pod)
-        is_terminated = kube_objects.container_state(pod, CONTAINER) == "terminated"
+        issue = pod_issue(pod)
+        is_terminated = pod.container(CONTAINER).state == "terminated"
         if is_terminated or issue.failed or EXIT in output:
             output = self._session.whole_log(trial.pod, CONTAINER)
             return ended_with(output, issue.error, elapsed)

@@ -201,6 +201,11 @@ def to_json(event: Event) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value}
 
 
+def cells(event: Event) -> tuple[str, ...]:
+    """An event as a row of a table."""
+    return event.at, event.kind, f"{event.cluster}/{event.node}", event.pci, event.detail
+
+
 def from_json(line: Mapping[str, Any]) -> Event:
     """The inverse of `to_json`. Raises KeyError or TypeError for anything else."""
     values = dict(line)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from gpuboot.cluster import gate
+from gpuboot.cluster.objects import Node
+from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
 from gpuboot.verify.devices import GPU_RESOURCE
-from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.load import program
 from gpuboot.verify.session import pod_name
 from gpuboot.verify.workload_pods import (
@@ -105,9 +106,8 @@ class Plan:
 
 def plan(
     names: Iterable[str],
-    nodes: Mapping[str, KubeNode],
-    gpu_pods: Sequence[GpuPod],
-    taints: Mapping[str, str],
+    nodes: Mapping[str, Node],
+    gpu_pods: Sequence[Pod],
     settings: Settings,
     request: LoadRequest,
 ) -> Plan:
@@ -115,11 +115,10 @@ def plan(
 
     + names: GPU nodes that it is about
     + gpu_pods: pods that hold GPUs now
-    + taints: node -> a taint that is none of `TOLERATED`, or ""
 
     To get one GPU by its UUID all free ones of its node are asked for: nobody can choose.
     """
-    pod_plan = plan_pods(names, nodes, tuple(gpu_pods), taints)
+    pod_plan = plan_pods(names, nodes, tuple(gpu_pods), TOLERATED)
     gpus, skipped_nodes = dict[str, int](), dict(pod_plan.skipped_nodes)
     for name, free in pod_plan.pods.items():
         count = free.get(GPU_RESOURCE, 0)
@@ -130,7 +129,7 @@ def plan(
     return Plan(gpus, skipped_nodes)
 
 
-def _unfit(node: KubeNode, free: int, gpu_pods: Iterable[GpuPod], settings: Settings) -> str:
+def _unfit(node: Node, free: int, gpu_pods: Iterable[Pod], settings: Settings) -> str:
     """Why a node's GPUs are left alone; "" where they are not."""
     if node.mig:
         return "MIG is on: a load is for whole GPUs"
@@ -144,7 +143,7 @@ def _unfit(node: KubeNode, free: int, gpu_pods: Iterable[GpuPod], settings: Sett
     return f"its GPUs are held by {', '.join(holders)}"
 
 
-def pod(node: KubeNode, gpus: int, request: LoadRequest, begin_by: int, settings: Settings) -> Any:
+def pod(node: Node, gpus: int, request: LoadRequest, begin_by: int, settings: Settings) -> Any:
     """The pod that keeps GPUs of a node busy. It ends itself, whatever becomes of who made it.
 
     + begin_by: seconds since 1970 after which it does nothing

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuboot.cluster.api import Cluster
+from gpuboot.cluster.objects import Node, read_nodes
+from gpuboot.cluster.pods import Pod, read_holders
 from gpuboot.config.settings import Settings
-from gpuboot.verify import kube_objects
-from gpuboot.verify.evidence import KubeNode
-from gpuboot.verify.kube_objects import Json
 from gpuboot.verify.load import answers, pods
 from gpuboot.verify.load.answers import GpuLoad, Outcome
 from gpuboot.verify.load.pods import CONTAINER, GRACE_S, LABELS, START_S, LoadRequest
+from gpuboot.verify.pod_results import pod_issue
 from gpuboot.verify.session import Namespace, Session, delete_namespace, pod_name
 
 PREFIX = "gpuboot-load-"
@@ -88,15 +88,9 @@ def remove_leftovers(cluster: Cluster, now: int, progress: Progress) -> None:
 
 def _plan(
     cluster: Cluster, names: Iterable[str], settings: Settings, request: LoadRequest
-) -> tuple[Mapping[str, KubeNode], pods.Plan]:
-    items = cluster.json("/api/v1/nodes")["items"]
-    nodes = {item["metadata"]["name"]: kube_objects.parse_node(item) for item in items}
-    taints = {
-        item["metadata"]["name"]: kube_objects.untolerated_taint(item, pods.TOLERATED)
-        for item in items
-    }
-    holders = kube_objects.gpu_pods(cluster.json("/api/v1/pods")["items"])
-    return nodes, pods.plan(names, nodes, holders, taints, settings, request)
+) -> tuple[Mapping[str, Node], pods.Plan]:
+    nodes = read_nodes(cluster)
+    return nodes, pods.plan(names, nodes, read_holders(cluster), settings, request)
 
 
 class _Runner:
@@ -129,20 +123,20 @@ class _Runner:
                 self._report(trials, created_pods)
                 reported_at = time.monotonic()
             self._session.wait(_LOOK_EVERY_S)
-        return self._final_outcome(outcome, trials, gpus)
+        return self._final_outcome(outcome, trials)
 
-    def _look_at(self, trial: _Trial, pod: Json | None) -> None:
+    def _look_at(self, trial: _Trial, pod: Pod | None) -> None:
         elapsed = time.monotonic() - trial.requested_at
         if pod is None:
             trial.finished, trial.reason = True, self._session.loss()
             return
-        issue = kube_objects.pod_issue(pod)
-        state = kube_objects.container_state(pod, CONTAINER)
+        issue = pod_issue(pod)
+        state = pod.container(CONTAINER).state
         over = state == "terminated" or issue.failed
         log = self._session.whole_log if over else self._session.log
-        trial.gpus = answers.read(trial.node, log(pod["metadata"]["name"], CONTAINER))
-        unscheduled = kube_objects.unschedulable(pod) and elapsed > _UNSCHEDULED_S
-        late = state == "waiting" and (
+        trial.gpus = answers.read(trial.node, log(pod.name, CONTAINER))
+        unscheduled = not pod.node and elapsed > _UNSCHEDULED_S
+        late = pod.container(CONTAINER).waits and (
             elapsed > START_S or (issue := self._session.issue(pod)).failed
         )
         if over or unscheduled or late:
@@ -151,9 +145,9 @@ class _Runner:
                 issue.error or ("" if over else "its pod did not start"),
             )
             if not over:
-                self._session.delete(pod["metadata"]["name"])
+                self._session.delete(pod.name)
 
-    def _report(self, trials: Iterable[_Trial], created_pods: Mapping[str, Json]) -> None:
+    def _report(self, trials: Iterable[_Trial], created_pods: Mapping[str, Pod]) -> None:
         for trial in trials:
             for gpu in trial.gpus:
                 if not gpu.ended:
@@ -161,12 +155,10 @@ class _Runner:
                     self._progress(f"{trial.node} {gpu.uuid}: {rate}, by {gpu.program or 'nobody'}")
             pod = created_pods.get(pod_name("load", trial.node))
             if not trial.gpus and not trial.finished and pod is not None:
-                reason = kube_objects.pod_issue(pod).error or "the pod starts"
+                reason = pod_issue(pod).error or "the pod starts"
                 self._progress(f"{trial.node}: {reason}")
 
-    def _final_outcome(
-        self, outcome: Outcome, trials: Sequence[_Trial], gpus: Mapping[str, int]
-    ) -> Outcome:
+    def _final_outcome(self, outcome: Outcome, trials: Sequence[_Trial]) -> Outcome:
         skipped_nodes = dict(outcome.left)
         for trial in trials:
             if not trial.gpus:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from gpuboot.plan.history import changed_operations
+from gpuboot.plan.tables import table_lines
 from gpuboot.verify.report.timeline.stretches import timed
 from gpuboot.verify.report.timeline.table import Row, Share, rows
-from gpuboot.verify.report.timeline.terminal import aligned
 
 Run = Mapping[str, Any]
 ALL = "the whole run"
@@ -109,46 +109,39 @@ def _shares_by_host(run: Run) -> dict[str, Share]:
     return {host: Share(commands=data["commands"]) for host, data in run["hosts"].items()}
 
 
-def lines(runs: Sequence[PastRun]) -> Iterator[str]:
+def lines(runs: Sequence[PastRun]) -> list[str]:
     """Runs as a table for a terminal, the newest first."""
-    yield from aligned(
-        [
-            ("started", "deploy", "seconds", "commands", "changed", "exit", "report"),
-            *(
-                (
-                    item.started,
-                    item.deploy,
-                    f"{item.seconds:.1f}",
-                    "?" if item.commands is None else str(item.commands),
-                    str(item.changes),
-                    str(item.exit),
-                    item.folder,
-                )
-                for item in runs
-            ),
-        ]
-    )
+    head = ("started", "deploy", "seconds", "commands", "changed", "exit", "report")
+    cells = [
+        (
+            item.started,
+            item.deploy,
+            f"{item.seconds:.1f}",
+            "?" if item.commands is None else str(item.commands),
+            str(item.changes),
+            str(item.exit),
+            item.folder,
+        )
+        for item in runs
+    ]
+    return table_lines([head, *cells], range(2, 6), indent="  ")
 
 
-def difference_lines(compared: Iterable[Difference]) -> Iterator[str]:
+def difference_lines(compared: Iterable[Difference]) -> list[str]:
     """Differences as a table for a terminal."""
-    yield from aligned(
-        [
-            ("", "seconds", "before", "more", "commands", "before"),
-            *(
-                (
-                    item.name,
-                    _seconds(item.seconds),
-                    _seconds(item.before),
-                    "" if item.increase is None else f"{item.increase:+.1f}",
-                    _count(item.commands),
-                    _count(item.commands_before),
-                )
-                for item in compared
-            ),
-        ],
-        texts=0,
-    )
+    head = ("", "seconds", "before", "more", "commands", "before")
+    cells = [
+        (
+            item.name,
+            _seconds(item.seconds),
+            _seconds(item.before),
+            "" if item.increase is None else f"{item.increase:+.1f}",
+            _count(item.commands),
+            _count(item.commands_before),
+        )
+        for item in compared
+    ]
+    return table_lines([head, *cells], range(1, 6), indent="  ")
 
 
 def to_json(runs: Sequence[PastRun], against: str, compared: Iterable[Difference]) -> Any:

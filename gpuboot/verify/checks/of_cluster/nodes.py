@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpuboot.verify.checks.cluster_check import ClusterCheck
-from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import CheckVerdict
+from gpuboot.cluster.objects import Condition, parse_conditions
+from gpuboot.verify.checks.one_file import CheckVerdict, ClusterCheck, Link
 
 # condition -> what it is when it is true
 _PRESSURE = {
@@ -25,7 +24,9 @@ _REMEDY = "see `kubectl describe node {}`: conditions and events tell why"
 
 
 def _evaluate(answer: Any) -> Iterable[CheckVerdict]:
-    nodes = {item["metadata"]["name"]: _problems(item["status"]) for item in answer["items"]}
+    nodes = {
+        item["metadata"]["name"]: _problems(parse_conditions(item)) for item in answer["items"]
+    }
     if not nodes:
         remedy = "see `kubectl describe nodes`, then run deploys/site.py"
         return [CheckVerdict(status="fail", detail="the cluster has no node", remedy=remedy)]
@@ -39,19 +40,18 @@ def _evaluate(answer: Any) -> Iterable[CheckVerdict]:
     ]
 
 
-def _problems(status: Mapping[str, Any]) -> list[str]:
-    conditions = {item["type"]: item for item in status["conditions"]}
+def _problems(conditions: Mapping[str, Condition]) -> list[str]:
     ready = conditions["Ready"]
-    problems = [] if ready["status"] == "True" else [f"is not Ready: {_condition_reason(ready)}"]
+    problems = [] if ready.status == "True" else [f"is not Ready: {_condition_reason(ready)}"]
     return problems + [
         f"{text}: {_condition_reason(conditions[name])}"
         for name, text in _PRESSURE.items()
-        if name in conditions and conditions[name]["status"] == "True"
+        if name in conditions and conditions[name].status == "True"
     ]
 
 
-def _condition_reason(condition: Mapping[str, Any]) -> str:
-    return str(condition.get("message") or condition.get("reason") or "no reason is told")
+def _condition_reason(condition: Condition) -> str:
+    return condition.message or condition.reason or "no reason is told"
 
 
 CHECK = ClusterCheck(

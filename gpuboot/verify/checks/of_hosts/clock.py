@@ -10,9 +10,7 @@ import re
 from collections.abc import Mapping
 
 from gpuboot.hosts.clock import skew
-from gpuboot.verify.checks.host_check import CommandOutput, HostCheck
-from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import CheckVerdict
+from gpuboot.verify.checks.one_file import CheckVerdict, CommandOutput, HostCheck, Link
 
 # a kubelet's report counts as missing after 40 s
 _MOST_S = 30.0

@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from gpuboot.verify.checks.host_check import CommandOutput, HostCheck
-from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import CheckVerdict
+from gpuboot.verify.checks.one_file import CheckVerdict, CommandOutput, HostCheck, Link
 
 _FOLDERS = ("/", "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/docker", "/var/log")
 # path, size and room in KiB, inodes and free inodes ("-": it has none), options of the mount

@@ -12,9 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuboot.verify.checks.host_check import TIMED_OUT, CommandOutput, HostCheck
-from gpuboot.verify.checks.link import Link
-from gpuboot.verify.checks.one_file import CheckVerdict
+from gpuboot.verify.checks.one_file import TIMED_OUT, CheckVerdict, CommandOutput, HostCheck, Link
 
 _GPU = re.compile(r"^GPU \d+: .*\(UUID: (GPU-[^)]+)\)$")
 _ACTIVE = re.compile(r"^Link \d+: [\d.]+ GB/s$")

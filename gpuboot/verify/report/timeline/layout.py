@@ -64,7 +64,7 @@ def picture(run: Mapping[str, Any], width: float) -> Picture:
     stages = _stages(stretches)
     scale = _scale(stages, lanes, width - label_width, float(run["seconds"]), narrow)
     _head(drawing, stages, label_width, scale)
-    placed = _place(drawing, lanes, label_width, scale, narrow)
+    placed = _place(drawing, lanes, label_width, narrow)
     _bars(drawing, placed, label_width, scale)
     _axis(drawing, label_width, scale, float(run["seconds"]))
     drawing.chain = _line(chain, placed, label_width, scale)
@@ -163,7 +163,6 @@ def _place(
     drawing: Picture,
     lanes: Sequence[tuple[str, str, tuple[Stretch, ...]]],
     left_x: float,
-    scale: float,
     narrow: bool,
 ) -> list[_Lane]:
     placed, y = [], drawing.top + _PAD

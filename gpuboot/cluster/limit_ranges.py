@@ -50,5 +50,5 @@ def default_memory(pod: Json) -> dict[str, str]:
     return {
         entry["name"]: ((entry.get("resources") or {}).get("limits") or {}).get("memory", "")
         for entry in containers
-        if entry["name"] in names
+        if entry.get("name") in names
     }
