@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from gpuboot.cluster import serving_requests
 from gpuboot.cluster.cluster_state import KubeadmState, parse_kubeadm
 from gpuboot.cluster.open_rights import OpenRight, open_rights
+from gpuboot.cluster.serving_requests import ServingRequest
 from gpuboot.diagnose import details, limit_ranges, lines, objects, paths, workloads
 from gpuboot.diagnose.details import Details
 from gpuboot.diagnose.limit_ranges import LimitRange
@@ -18,7 +20,7 @@ from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recordin
 from gpuboot.diagnose.workloads import Workload
 from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.monitoring.components import Missing
+from gpuboot.monitoring.components import Missing, parse_missing
 from gpuboot.verify import gpu_state
 from gpuboot.verify.alert_path import Silence, parse_silences
 from gpuboot.verify.gpu_state import GpuState
@@ -86,6 +88,7 @@ class Cluster:
     + monitors: (namespace/name, labels); prometheuses, alertmanagers: likewise with specification
     + targets: Prometheus' targets; None where it did not answer
     + rights: what somebody has given to everybody
+    + serving_requests: each kubelet's latest, for the certificate that it serves by
     + going: namespaces that are being deleted; missing: what it must consist of and does not
     """
 
@@ -110,6 +113,7 @@ class Cluster:
     logs: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     targets: tuple[Mapping[str, Any], ...] | None = None
     rights: tuple[OpenRight, ...] = ()
+    serving_requests: tuple[ServingRequest, ...] = ()
 
     def node(self, name: str) -> KubeNode | None:
         """A node by its name."""
@@ -266,7 +270,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
             key.lstrip("/"): _labels(resource) for key, resource in named_items(paths.NAMESPACES)
         },
         going=tuple(filter(None, map(objects.going, items(paths.NAMESPACES)))),
-        missing=_missing(item.found.get(paths.MISSING, {})),
+        missing=parse_missing(item.found.get(paths.MISSING, {})),
         monitors=tuple((key, _labels(resource)) for key, resource in named_items(paths.MONITORS)),
         prometheuses=_specs(named_items(paths.PROMETHEUSES)),
         alertmanagers=_specs(named_items(paths.ALERTMANAGERS)),
@@ -276,6 +280,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
         logs={key: tuple(map(lines.parse, log_lines)) for key, log_lines in item.logs.items()},
         targets=item.targets,
         rights=tuple(open_rights(item.found)),
+        serving_requests=serving_requests.parse(items(serving_requests.PATH)),
     )
 
 
@@ -289,12 +294,3 @@ def _specs(objects: list[tuple[str, dict[str, Any]]]) -> tuple[tuple[str, dict[s
 
 def _labels(resource: Mapping[str, Any]) -> dict[str, str]:
     return resource["metadata"].get("labels") or {}
-
-
-def _missing(answer: Mapping[str, Any]) -> Missing:
-    kind, namespace, name = range(3)
-    return Missing(
-        tuple((row[kind], row[namespace], row[name]) for row in answer.get("objects", ())),
-        tuple(answer.get("definitions", ())),
-        tuple(answer.get("releases", ())),
-    )
