@@ -27,7 +27,8 @@ _SERVER_IMAGE = "registry.k8s.io/metrics-server/metrics-server"
 _APPROVER_IMAGE = "ghcr.io/postfinance/kubelet-csr-approver"
 _REMEDY = (
     f"see `kubectl get csr` and `kubectl -n {NAMESPACE} logs deployment/{APPROVER}`; "
-    "`kubectl certificate approve NAME` approves a request by hand"
+    "`kubectl certificate approve NAME` approves a pending request by hand, and `systemctl restart "
+    "kubelet` on the node asks again after a denial"
 )
 
 

@@ -30,8 +30,9 @@ TABLE = (
         find=unsigned,
         remedy="see why in the log of what approves them (`kubectl -n kube-system logs "
         "deployment/kubelet-csr-approver`): with cluster.metrics_server it approves names and "
-        "addresses of the inventory alone, and a run tells it of new ones; by hand a request is "
-        "approved by `kubectl certificate approve`",
+        "addresses of the inventory alone, and a run tells it of new ones. Then `systemctl restart "
+        "kubelet` on the node asks again at once, and pods go on; a request that is pending, not "
+        "denied, is approved by hand by `kubectl certificate approve`",
         command="kubectl describe csr {request}",
     ),
 )
