@@ -18,6 +18,7 @@ from deploys.phases.gpu_operator import gpu_operator, gpu_sharing
 from deploys.phases.helm import helm
 from deploys.phases.kubernetes import kubernetes
 from deploys.phases.logs import logs
+from deploys.phases.metrics import metrics
 from deploys.phases.monitoring import custom_resources, monitoring
 from deploys.phases.node_upgrades import node_upgrades
 from deploys.phases.preflight import preflight
@@ -48,6 +49,7 @@ custom_resources()
 gpu_operator()
 gpu_sharing()
 dcgm_exporter()
+metrics()
 storage()
 monitoring()
 logs()

@@ -42,6 +42,7 @@ OTHER_PROGRAMS: dict[str, str] = {
     "kubeadm join": "",
     "kubeadm reset": "",
     "kubectl apply": "-f=",
+    "kubectl certificate approve": "",
     "kubectl cordon": "",
     "kubectl create configmap": "-n= --from-file= --from-literal=",
     "kubectl create namespace": "",
@@ -59,6 +60,7 @@ OTHER_PROGRAMS: dict[str, str] = {
     "kubectl rollout restart": "-n=",
     "kubectl scale": "-n= --replicas=",
     "kubectl taint": "--all",
+    "kubectl top": "",
     "kubectl uncordon": "",
     "lspci": "-d= -s= -vv",
     "nvidia-smi": "--query-gpu --query-compute-apps --format -q -d= -i= -L -pl= -rgc --gpu-reset "

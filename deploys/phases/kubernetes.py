@@ -25,7 +25,7 @@ from deploys.parts.kubeadm import (
     static_pod_operations as static_pods,
 )
 from deploys.parts.rollout import operations as rollout
-from deploys.phases import api_endpoint, backup, certificates, in_force
+from deploys.phases import api_endpoint, backup, certificates, in_force, metrics
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current, members
 from gpuboot.cluster import endpoint as api
@@ -116,6 +116,7 @@ def _initialize(context: Context, config: Configuration) -> None:
         ),
         sentinel_workload="kube-flannel-ds",
     )
+    metrics.certificates_approved(context)
 
 
 def _join(context: Context, title: str, kubelet: str, **arguments: Any) -> None:
@@ -232,6 +233,7 @@ def _reconfigure(context: Context, config: Configuration) -> str:
         # clusters of one control plane had that of the kubelet noted there
         also=config.kubelet if node.leader else "",
         ignore=context.settings.cluster.ignore_preflight_errors,
+        signed=context.settings.cluster.metrics_server,
         _serial=True,
     )
     if controls:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from deploys.engine.operation import phase
 from deploys.parts.containerd import operations as containerd
 from deploys.parts.rollout import operations as operations
-from deploys.phases import dcgm_exporter, gpu_operator, kubernetes, logs, monitoring, storage
+from deploys.phases import (
+    dcgm_exporter,
+    gpu_operator,
+    kubernetes,
+    logs,
+    metrics,
+    monitoring,
+    storage,
+)
 from deploys.run.context import Context, current
+from gpuboot.cluster.metrics import APPROVER, SERVER
 from gpuboot.cluster.storage import NAMESPACE
 from gpuboot.hosts import sharing
 
@@ -28,6 +37,7 @@ def _wait_for_rollout(context: Context) -> None:
         without=lambda: [node.name for node in context.nodes if node not in context.present],
         parts=[
             kubernetes.rollout_part(context),
+            *metrics.rollout_parts(context),
             *storage.rollout_parts(context),
             *monitoring.rollout_parts(context),
             *logs.rollout_parts(context),
@@ -47,4 +57,5 @@ def _pods(context: Context) -> dict[str, list[str]]:
         *("kube-flannel", NAMESPACE, dcgm_exporter.NAMESPACE),
         *(settings.gpu_operator.namespace, settings.monitoring.namespace),
     ]
-    return {"kube-system": ["coredns-", "kube-proxy-"], **{name: [""] for name in namespaces}}
+    system = ["coredns-", "kube-proxy-", f"{SERVER}-", f"{APPROVER}-"]
+    return {"kube-system": system, **{name: [""] for name in namespaces}}

@@ -10,7 +10,7 @@ from deploys.parts.cluster import object_operations as objects
 from deploys.parts.cluster import secret_operations as secrets
 from deploys.parts.storage import operations as storage
 from deploys.parts.switched_off import operations as absent
-from deploys.phases import dcgm_exporter
+from deploys.phases import dcgm_exporter, metrics
 from deploys.run.context import Context, current
 from gpuboot.cluster.storage import STORAGE_CLASS, local_path
 from gpuboot.monitoring import alerting
@@ -47,6 +47,7 @@ def switched_off() -> None:
     if not settings.gpu_operator.enabled:
         _no_operator(context)
     _no_logs(context)
+    metrics.absent(context)
     if not settings.monitoring.enabled:
         _no_monitoring(context, delete_volumes)
     if not (

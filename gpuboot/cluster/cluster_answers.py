@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import yaml
 
+from gpuboot.cluster import serving_requests
 from gpuboot.cluster.api_answers import Answers, Json, parse_answers
 from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.kubeadm import immutable_fields
@@ -29,6 +30,7 @@ SERVICES = "/api/v1/services"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 CONTROL_PLANE = "/api/v1/namespaces/kube-system/pods?labelSelector=tier%3Dcontrol-plane"
 RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
+METRICS = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.metrics.k8s.io"
 WORKLOADS = {
     "DaemonSet": "/apis/apps/v1/daemonsets",
     "Deployment": "/apis/apps/v1/deployments",
@@ -37,13 +39,14 @@ WORKLOADS = {
 PATHS = (
     *(VERSION, KUBEADM, FLANNEL, POLICIES, NODES, LEASES),
     *(NAMESPACES, SERVICES, CLASSES, RUNTIMES, CONTROL_PLANE),
+    *(serving_requests.PATH, METRICS),
     *WORKLOADS.values(),
 )
 PODS = "/api/v1/pods"
 DNS_PODS = "/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns"
 
 # somebody may have deleted them; a run makes them again
-_OPTIONAL = (KUBEADM, FLANNEL, POLICIES)
+_OPTIONAL = (KUBEADM, FLANNEL, POLICIES, METRICS)
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _OPERANDS = (
     "nvidia-device-plugin-daemonset",
@@ -91,6 +94,8 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         runtimes={_name(item): item["handler"] for item in answers.items(RUNTIMES)},
         flannel_backend=_flannel_backend(answers),
         node_ports=_node_ports(answers.items(SERVICES)),
+        serving_requests=serving_requests.parse(answers.items(serving_requests.PATH)),
+        metrics_service=_metrics_service(answers.documents.get(METRICS, {})),
     )
 
 
@@ -142,6 +147,11 @@ def _flannel_backend(answers: Answers) -> str:
     text = answers.documents.get(FLANNEL, {}).get("data", {}).get("net-conf.json", "{}")
     backend: str = json.loads(text).get("Backend", {}).get("Type", "")
     return backend
+
+
+def _metrics_service(item: Json) -> str:
+    service = item.get("spec", {}).get("service") or {}
+    return f"{service['namespace']}/{service['name']}" if service else ""
 
 
 def _node_ports(services: Iterable[Json]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from gpuboot.cluster.node_reports import SILENT_S
 from gpuboot.cluster.objects import Node
 from gpuboot.cluster.operands import Operand
 from gpuboot.cluster.pod_crashes import Crash
+from gpuboot.cluster.serving_requests import ServingRequest
 from gpuboot.cluster.tokens import ca_hash
 from gpuboot.cluster.workloads import Workload
 from gpuboot.hosts import remains
@@ -106,6 +107,8 @@ class ClusterState:
     + operands: DaemonSets that the GPU Operator makes
     + runtimes: RuntimeClasses by name, and the runtime handler of each
     + flannel_backend: how flannel carries packets, e.g. `vxlan`; "" where it is not known
+    + serving_requests: the latest of each kubelet for the certificate that it serves by
+    + metrics_service: Service behind the API of resource metrics, as `namespace/name`; "": none
     + absent: nodes that a run goes without; their pods are waited for by nobody
     + node_ports: node port -> the Service, as `namespace/name`, that has it
     + rejection: why the API server takes no report of a silent node; read where somebody waits
@@ -131,6 +134,8 @@ class ClusterState:
     runtimes: Mapping[str, str] = field(default_factory=dict)
     flannel_backend: str = ""
     node_ports: Mapping[str, str] = field(default_factory=dict)
+    serving_requests: tuple[ServingRequest, ...] = ()
+    metrics_service: str = ""
     absent: tuple[str, ...] = ()
     rejection: str = ""
     clock: float = 0.0

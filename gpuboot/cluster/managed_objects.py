@@ -60,6 +60,7 @@ KINDS = {
     ),
     "RuntimeClass": Kind("node.k8s.io/v1", "runtimeclasses", namespaced=False),
     "StorageClass": Kind("storage.k8s.io/v1", "storageclasses", namespaced=False),
+    "APIService": Kind("apiregistration.k8s.io/v1", "apiservices", namespaced=False),
     "PriorityClass": Kind("scheduling.k8s.io/v1", "priorityclasses", namespaced=False),
     "Alertmanager": Kind(_PROMETHEUS, "alertmanagers"),
     "PodMonitor": Kind(_PROMETHEUS, "podmonitors"),

@@ -31,6 +31,8 @@ PACKAGES = {
 _IMAGES = {
     "dcgm-exporter": "images.dcgm_exporter",
     "local-path-provisioner": "images.local_path_provisioner",
+    "metrics-server": "images.metrics_server",
+    "kubelet-csr-approver": "images.kubelet_csr_approver",
     "flannel": "flannel.version",
 }
 _PRERELEASE = re.compile(r"[-~.+](rc|alpha|beta|dev|pre)", re.IGNORECASE)

@@ -68,6 +68,8 @@ class Images(Model):
     dcgm_exporter: str
     local_path_provisioner: str
     busybox: str
+    metrics_server: str
+    kubelet_csr_approver: str
     prometheus: str
     alertmanager: str
     node_exporter: str

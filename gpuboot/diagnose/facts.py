@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from gpuboot.cluster import objects
+from gpuboot.cluster import objects, serving_requests
 from gpuboot.cluster.cluster_state import KubeadmState, parse_kubeadm
 from gpuboot.cluster.limit_ranges import LimitRange, limit_range
 from gpuboot.cluster.objects import Claim, Event, Going, Node, labels_of
 from gpuboot.cluster.open_rights import OpenRight, open_rights
 from gpuboot.cluster.pods import Container, Pod, parse_pod
+from gpuboot.cluster.serving_requests import ServingRequest
 from gpuboot.cluster.workloads import Workload, parse_workload
 from gpuboot.diagnose import details, lines, paths
 from gpuboot.diagnose.details import Details
@@ -20,7 +21,7 @@ from gpuboot.diagnose.lines import Line
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
 from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.monitoring.components import Missing
+from gpuboot.monitoring.components import Missing, parse_missing
 from gpuboot.verify import gpu_state
 from gpuboot.verify.alert_path import Silence, parse_silences
 from gpuboot.verify.gpu_state import GpuState
@@ -88,6 +89,7 @@ class Cluster:
     + monitors: (namespace/name, labels); prometheuses, alertmanagers: likewise with specification
     + targets: Prometheus' targets; None where it did not answer
     + rights: what somebody has given to everybody
+    + serving_requests: each kubelet's latest, for the certificate that it serves by
     + going: namespaces that are being deleted; missing: what it must consist of and does not
     """
 
@@ -112,6 +114,7 @@ class Cluster:
     logs: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     targets: tuple[Mapping[str, Any], ...] | None = None
     rights: tuple[OpenRight, ...] = ()
+    serving_requests: tuple[ServingRequest, ...] = ()
 
     def node(self, name: str) -> Node | None:
         """A node by its name."""
@@ -268,7 +271,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
             key.lstrip("/"): labels_of(resource) for key, resource in named_items(paths.NAMESPACES)
         },
         going=tuple(filter(None, map(objects.parse_going, items(paths.NAMESPACES)))),
-        missing=_missing(item.found.get(paths.MISSING, {})),
+        missing=parse_missing(item.found.get(paths.MISSING, {})),
         monitors=tuple((key, labels_of(resource)) for key, resource in named_items(paths.MONITORS)),
         prometheuses=_specs(named_items(paths.PROMETHEUSES)),
         alertmanagers=_specs(named_items(paths.ALERTMANAGERS)),
@@ -278,6 +281,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
         logs={key: tuple(map(lines.parse, log_lines)) for key, log_lines in item.logs.items()},
         targets=item.targets,
         rights=tuple(open_rights(item.found)),
+        serving_requests=serving_requests.parse(items(serving_requests.PATH)),
     )
 
 
@@ -289,10 +293,3 @@ def _specs(objects: list[tuple[str, dict[str, Any]]]) -> tuple[tuple[str, dict[s
     return tuple((key, resource.get("spec") or {}) for key, resource in objects)
 
 
-def _missing(answer: Mapping[str, Any]) -> Missing:
-    kind, namespace, name = range(3)
-    return Missing(
-        tuple((row[kind], row[namespace], row[name]) for row in answer.get("objects", ())),
-        tuple(answer.get("definitions", ())),
-        tuple(answer.get("releases", ())),
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.cluster import cluster_answers, open_rights
+from gpuboot.cluster import cluster_answers, open_rights, serving_requests
 from gpuboot.diagnose import trim
 
 NODES = cluster_answers.NODES
@@ -36,6 +36,7 @@ RETAINED_FIELDS: dict[str, trim.Fields] = {
     PROMETHEUSES: trim.PROMETHEUS,
     ALERTMANAGERS: trim.ALERTMANAGER,
     **dict.fromkeys(open_rights.BINDING_PATHS, trim.BINDING),
+    serving_requests.PATH: trim.SERVING_REQUEST,
 }
 # there may be no such kind of object
 OPTIONAL = (MONITORS, PROMETHEUSES, ALERTMANAGERS)

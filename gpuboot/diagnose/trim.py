@@ -87,6 +87,11 @@ BINDING: Fields = {
     "roleRef": ALL,
     "subjects": {"kind": ALL, "name": ALL},
 }
+SERVING_REQUEST: Fields = {
+    "metadata": {"name": ALL, "creationTimestamp": ALL},
+    "spec": {"signerName": ALL, "username": ALL},
+    "status": {"conditions": ALL, "certificate": ALL},
+}
 NAMESPACE: Fields = {
     "metadata": {**_META, "finalizers": ALL},
     "spec": {"finalizers": ALL},

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gpuboot.cluster import backup_copy, flannel, kubeadm, storage
+from gpuboot.cluster import backup_copy, flannel, kubeadm, metrics, storage
 from gpuboot.config.compose_images import REPOSITORIES
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
@@ -156,6 +156,8 @@ def images(site: Site) -> list[str]:
         ]
     else:
         references += [f"registry.k8s.io/pause:{lock.kubernetes.pause}", *flannel.images(lock)]
+        if settings.cluster.metrics_server:
+            references += metrics.images(lock)
         if settings.monitoring.enabled and settings.monitoring.storage.provisioner == "local-path":
             references += storage.images(lock)
     if site.gpus:

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from gpuboot.cluster import flannel, kubeadm_objects, storage
+from gpuboot.cluster import flannel, kubeadm_objects, metrics, storage
 from gpuboot.cluster.helm import release_path
 from gpuboot.cluster.managed_objects import KINDS, Key, key
 from gpuboot.cluster.manifests import YAML_LOADER
@@ -72,6 +72,9 @@ def expected(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Expected:
         *_of_manifest(flannel.manifest(settings, lock, "localhost:6443")),
         *(("Namespace", "", namespace) for namespace, _ in releases),
     ]
+    if settings.cluster.metrics_server:
+        objects += _of_manifest(metrics.approver(settings, lock, nodes))
+        objects += _of_manifest(metrics.server(settings, lock))
     if settings.monitoring.enabled:
         objects += map(key, monitoring.objects(settings, nodes))
         if settings.monitoring.storage.provisioner == "local-path":
@@ -124,6 +127,8 @@ def missing(
                 objects[kind, scope, item] = None
     namespaces = names.get("Namespace")
     absent = [item for item in objects if _is_missing(item, names)]
+    if _is_metrics_server_foreign(absent, names):
+        absent = [item for item in absent if not _is_of_metrics_server(item)]
     undefined = {kind for kind, _, _ in absent if names[kind] is None}
     return Missing(
         tuple(
@@ -135,6 +140,29 @@ def missing(
         tuple(sorted(_definition(kind) for kind in undefined)),
         tuple(unreadable),
     )
+
+
+def parse_missing(answer: Mapping[str, Any]) -> Missing:
+    """What there is not, out of its JSON."""
+    kind, namespace, name = range(3)
+    return Missing(
+        tuple((row[kind], row[namespace], row[name]) for row in answer.get("objects", ())),
+        tuple(answer.get("definitions", ())),
+        tuple(answer.get("releases", ())),
+    )
+
+
+def _is_metrics_server_foreign(absent: Iterable[Key], names: Names) -> bool:
+    """Whether something else serves resource metrics, beside which gpuboot installs nothing."""
+    own_objects = {(kind, metrics.NAMESPACE, metrics.SERVER) for kind in ("Deployment", "Service")}
+    return own_objects <= set(absent) and ("", metrics.API_SERVICE) in (
+        names.get("APIService") or ()
+    )
+
+
+def _is_of_metrics_server(item: Key) -> bool:
+    _, _, name = item
+    return metrics.SERVER in name or name == "system:aggregated-metrics-reader"
 
 
 def _is_missing(item: Key, names: Names) -> bool:

@@ -35,6 +35,11 @@ _OPERATED = {"app": "nvidia-dcgm-exporter"}
 _OWN_CHART = {"app.kubernetes.io/name": "dcgm-exporter"}
 _RELOADER = 8080
 _NAME_LABEL = "kubernetes.io/metadata.name"  # every namespace has it, since Kubernetes 1.22
+# DaemonSets of plugins that enforce policies beside flannel or instead of it
+_ENFORCERS = (
+    *("calico-node", "canal", "cilium", "antrea-agent", "kube-router", "weave-net"),
+    *("kube-network-policies", "kube-ovn-cni"),
+)
 
 
 def policies(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
@@ -125,8 +130,20 @@ def warnings(settings: Settings) -> list[str]:
         return []
     return [
         "monitoring.network_policies: flannel, which gpuboot installs, does not enforce them; "
-        "remedy: add a plugin that does (Calico for policy only, kube-network-policies, …)"
+        "remedy: add a plugin that does (Calico for policy only, kube-network-policies, …); the "
+        "proof's link `policies` says whether one is there"
     ]
+
+
+def enforcement(daemon_sets: Iterable[str]) -> str:
+    """What becomes of policies in a cluster with flannel, in a few words.
+
+    + daemon_sets: names of all DaemonSets
+    """
+    names = [name for name in daemon_sets if name.startswith(_ENFORCERS)]
+    if names:
+        return f"enforced by DaemonSet {', '.join(names)}"
+    return "not enforced: flannel ignores them, and no DaemonSet of a plugin that would is there"
 
 
 def exporter_namespace(settings: Settings) -> str:

@@ -56,7 +56,7 @@ def _cluster_registries(settings: Settings, node: Node) -> list[str]:
     return _needed(
         {
             "registry.k8s.io": True,
-            "ghcr.io": True,  # flannel's
+            "ghcr.io": True,  # flannel's, and the approver of kubelets' certificates
             "quay.io": monitoring.enabled,
             "nvcr.io": settings.gpu_operator.enabled or bool(node.gpus),
             "docker.io": monitoring.enabled and (monitoring.grafana or local_path),

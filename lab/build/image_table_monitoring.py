@@ -1,9 +1,9 @@
-"""The images of monitoring: Prometheus and what belongs to it, and local volumes for its data."""
+"""The images of monitoring: Prometheus and what belongs to it, local volumes, metrics-server."""
 
 from __future__ import annotations
 
 from lab.build import debian_programs as debian
-from lab.build import software
+from lab.build import software, software_metrics
 from lab.build import software_monitoring as built
 from lab.build.golang import module_version
 from lab.build.image_parts import NOBODY_UID, Programs, built_from, links, shell
@@ -15,7 +15,12 @@ _RELOADER = "prometheus-config-reloader"
 
 def images(programs: Programs) -> list[Image]:
     """The images of this file; `programs` is what `lab.build.programs.build_all` returned."""
-    return [*_prometheus(programs), _kube_state_metrics(programs), *_volumes(programs)]
+    return [
+        *_prometheus(programs),
+        _kube_state_metrics(programs),
+        *_volumes(programs),
+        *_metrics(programs),
+    ]
 
 
 def _prometheus(programs: Programs) -> list[Image]:
@@ -84,5 +89,26 @@ def _volumes(programs: Programs) -> list[Image]:
             {**shell(programs), **links("base64", "date", "mv")},
             ("sh",),
             "real, Debian's package busybox-static, with links for some of its commands",
+        ),
+    ]
+
+
+def _metrics(programs: Programs) -> list[Image]:
+    module, version = software_metrics.METRICS_SERVER, software_metrics.METRICS_SERVER_VERSION
+    approver = "kubelet-csr-approver"
+    return [
+        Image(
+            f"registry.k8s.io/metrics-server/metrics-server:{version}",
+            {"/metrics-server": programs["metrics-server"]},
+            ("/metrics-server",),
+            f"real, built from the Go module {module}@{version}",
+            user=NOBODY_UID,
+        ),
+        Image(
+            f"ghcr.io/postfinance/{approver}:{software_metrics.APPROVER_VERSION}",
+            {f"/ko-app/{approver}": programs["sim-csr-approver"]},
+            (f"/ko-app/{approver}",),
+            "STAND-IN: the lab's own program; no module proxy has upstream's module",
+            user="65532",
         ),
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from lab.build import software_kubernetes, software_monitoring
+from lab.build import software_kubernetes, software_metrics, software_monitoring
 from lab.build.golang import go_recipe, module_dir, module_version, run_go
 from lab.build.recipe import BuildContext, Recipe
 from lab.build.toolchain import RECIPES
@@ -36,6 +36,7 @@ def recipes() -> list[Recipe]:
         *_cluster_parts(),
         *_nvidia(),
         *software_monitoring.recipes(),
+        *software_metrics.recipes(),
         _helm(),
         _pause(),
     ]

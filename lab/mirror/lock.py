@@ -18,6 +18,8 @@ from lab.state import LabError
 IMAGES = {
     "local_path_provisioner": "docker.io/rancher/local-path-provisioner",
     "busybox": "docker.io/library/busybox",
+    "metrics_server": "registry.k8s.io/metrics-server/metrics-server",
+    "kubelet_csr_approver": "ghcr.io/postfinance/kubelet-csr-approver",
     "prometheus": "quay.io/prometheus/prometheus",
     "alertmanager": "quay.io/prometheus/alertmanager",
     "node_exporter": "quay.io/prometheus/node-exporter",

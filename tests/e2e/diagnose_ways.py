@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from tests.e2e.diagnose_faults import Fault, bent, on
+from tests.e2e.diagnose_faults import Fault, bent, kubectl, on, steps
 
 _CONFIG = "kubectl -n kube-system get configmap coredns"
 _RESTART = "kubectl -n kube-system rollout restart deployment/coredns"
+_APPROVER = ("-n", "kube-system", "deployment/kubelet-csr-approver")
+_STARTED = kubectl("rollout", "status", *_APPROVER, "--timeout=2m")
 
 WAY_FAULTS = (
     Fault(
@@ -36,6 +38,19 @@ WAY_FAULTS = (
             "/etc/hosts",
             "name=$(sed -n 's#^ *server: *https://##p' /etc/kubernetes/kubelet.conf); "
             'grep -v "${name%:*}" $file >/root/hosts; cat /root/hosts >$file',
+        ),
+    ),
+    Fault(
+        ("kubelet-certificate",),
+        steps(
+            kubectl("set", "env", *_APPROVER, "PROVIDER_REGEX=^nobody$"),
+            _STARTED,
+            on("gpu1", "rm /var/lib/kubelet/pki/kubelet-server-*; systemctl restart kubelet"),
+        ),
+        steps(
+            kubectl("rollout", "undo", *_APPROVER),
+            _STARTED,
+            on("gpu1", "systemctl restart kubelet"),
         ),
     ),
     Fault(

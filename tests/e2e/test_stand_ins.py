@@ -12,10 +12,11 @@ from tests.e2e.conftest import ROOT
 pytestmark = pytest.mark.lab
 
 
-def test_exporter_and_operator_stand_ins() -> None:
+@pytest.mark.parametrize("folder", ["lab/gpusim/go", "lab/metrics/csr-approver"])
+def test_stand_ins_by_their_own_tests(folder: str) -> None:
     result = subprocess.run(
         [str(go()), "test", "./..."],
-        cwd=ROOT / "lab/gpusim/go",
+        cwd=ROOT / folder,
         env=environment(cgo=True),
         capture_output=True,
         text=True,

@@ -42,6 +42,7 @@ from tests.cluster_answers import (
     releases,
     revision,
 )
+from tests.plan.living_objects import metrics_of
 
 _NAMESPACES = ("monitoring", "gpu-operator")
 # of each release something that the API server keeps as it is given
@@ -62,14 +63,8 @@ _MANIFESTS = {
             },
         ]
     ),
-    ("gpu-operator", "gpu-operator"): yaml.safe_dump(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "gpu-operator"},
-            "spec": {"replicas": 1},
-        }
-    ),
+    ("gpu-operator", "gpu-operator"): "{apiVersion: apps/v1, kind: Deployment, "
+    "metadata: {name: gpu-operator}, spec: {replicas: 1}}",
 }
 
 
@@ -178,9 +173,14 @@ class LivingCluster:
                     annotations=_marked(storage.local_path(self.settings, self.lock)),
                 ),
                 _deployment("coredns", "kube-system"),
+                *self._metrics(),
                 *(_deployment(name, "monitoring") for name in monitoring_workloads(self.settings)),
             ),
         }
+
+    def _metrics(self) -> list[dict[str, Any]]:
+        items = metrics_of(self.settings, self.lock, self.nodes).items()
+        return [_deployment(name, "kube-system", annotations=_marked(text)) for name, text in items]
 
     def _node(self, name: str, address: str) -> dict[str, Any]:
         taint = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}

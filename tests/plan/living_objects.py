@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from gpuboot.cluster import flannel, kubeadm, manifests, storage
+from gpuboot.cluster import flannel, kubeadm, manifests, metrics, storage
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -33,13 +33,28 @@ def answers(
         **in_force_site.answers(nodes, config),
         # both are asked for at once
         "/namespaces/kube-flannel/serviceaccounts/": _packed(
-            [*_objects(network), *_objects(storage.local_path(settings, lock))]
+            [
+                item
+                for manifest in (network, *metrics_of(settings, lock, nodes).values())
+                for item in _objects(manifest)
+            ]
+            + _objects(storage.local_path(settings, lock))
         ),
         "--print-manifest": [
             f"config\t{_text(config)}",
             f"addons\t{_text(recorded['addons'])}",
             *_packed(_changed([_configured(item, config) for item in recorded["objects"]])),
         ],
+    }
+
+
+def metrics_of(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> dict[str, str]:
+    """The manifests of metrics-server and its approver, by their Deployment."""
+    if not settings.cluster.metrics_server:
+        return {}
+    return {
+        metrics.APPROVER: metrics.approver(settings, lock, nodes),
+        metrics.SERVER: metrics.server(settings, lock),
     }
 
 

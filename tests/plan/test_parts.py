@@ -57,6 +57,7 @@ def test_another_worker_changes_itself_and_the_cluster_and_no_other_host() -> No
             phases.setdefault(item["host"], []).append(f"{step['phase']} | {step['operation']}")
     assert phases.keys() == {"@fake/cp1", "@fake/gpu2"}
     assert phases["@fake/cp1"] == [
+        "Kubernetes | Install the approver of kubelets' certificates",
         "Kubernetes | Label and taint the nodes",
         "Monitoring | Apply rules, dashboards and network policies",
         "Monitoring | Reload Prometheus rules",

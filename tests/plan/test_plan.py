@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PHASES = [
     "Base", "Downloads", "Control plane upgrade", "Node upgrades", "Drivers", "DCGM", "Runtime",
     "Kubernetes", "Gate", "Helm", "Switched off", "Custom resources", "GPU Operator", "GPU sharing",
-    "DCGM exporter", "Storage", "Monitoring", "Logs", "Teams", "Rollout", "DCGM upgrade", "Verify",
+    "DCGM exporter", "Metrics", "Storage", "Monitoring", "Logs", "Teams", "Rollout",
+    "DCGM upgrade", "Verify",
 ]  # fmt: skip
 
 

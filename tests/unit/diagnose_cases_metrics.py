@@ -5,14 +5,17 @@ exporters really print: from their sources and public issues, shortened.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from gpuboot.cluster.open_rights import CLUSTER_BINDINGS, open_rights
+from gpuboot.cluster.serving_requests import ServingRequest
 from tests.unit.diagnose_site import (
     COREDNS,
     EXPORTER,
     EXPORTERS,
     MONITOR,
     NODES,
+    NOW,
     PLUGIN,
     STACK,
     TARGET,
@@ -254,4 +257,27 @@ RIGHTS = (
         "ClusterRoleBinding viewers gives system:unauthenticated",
     ),
 )
-CASES = (*EXPORTING, *MONITORING, *OFFERING, *RIGHTS)
+
+
+def requested(state: Literal["denied", "pending", "signed"], age_s: float) -> dict[str, object]:
+    """What gpu1's kubelet has asked for."""
+    message = "The SAN DNS name in the x509 CR is not allowed by the Cloud provider regex"
+    text = message if state == "denied" else ""
+    return {"serving_requests": (ServingRequest("gpu1", "csr-8x", state, text, NOW - age_s),)}
+
+
+SERVING = (
+    Case(
+        "kubelet-certificate",
+        site(at=cluster(**requested("denied", 5))),
+        site(at=cluster(**requested("signed", 5))),
+        "csr-8x of gpu1's kubelet is denied: The SAN DNS name",
+    ),
+    Case(
+        "kubelet-certificate",
+        site(at=cluster(**requested("pending", 300))),
+        site(at=cluster(**requested("pending", 5))),
+        "csr-8x of gpu1's kubelet is pending, for 300 s",
+    ),
+)
+CASES = (*EXPORTING, *MONITORING, *OFFERING, *RIGHTS, *SERVING)

@@ -232,6 +232,21 @@ def test_objects_that_are_not_as_wanted(
     assert finding.remedy
 
 
+def test_policies_that_nothing_enforces_are_said_to_be_so() -> None:
+    policy = ("NetworkPolicy", "monitoring", "gpuboot-grafana")
+    objects = {**OBSERVED.objects, policy: "3"}
+    [finding] = [
+        item
+        for item in evaluate_objects(
+            expected_objects=replace(EXPECTED, objects=objects),
+            observed_objects=replace(OBSERVED, objects=objects, enforcement="not enforced: …"),
+        )
+        if item.link == "policies"
+    ]
+    assert finding.status == "pass"
+    assert finding.detail.endswith("gpuboot-grafana; not enforced: …")
+
+
 @pytest.mark.parametrize(
     ("claims", "message"),
     [

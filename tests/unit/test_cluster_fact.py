@@ -129,10 +129,10 @@ def test_a_cluster_that_comes_up(tmp_path: Path) -> None:
     assert state == {
         "error": "",
         "server": "1.36.3",
-        **dict.fromkeys(("config", "coredns", "rejection"), ""),
+        **dict.fromkeys(("config", "coredns", "rejection", "metrics_service"), ""),
         "recorded": "1.36.3",
         "namespaces": {"kube-flannel": {"a": "b"}},
-        "pod_issues": (),
+        **dict.fromkeys(("pod_issues", "serving_requests"), ()),
         "policy": "notReady",
         "classes": {"local-path": True, "slow": False},
         "runtimes": {"nvidia": "nvidia"},

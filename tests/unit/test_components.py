@@ -87,3 +87,30 @@ def test_the_list_has_each_part_of_a_site() -> None:
     assert ("Pod", "kube-system", "kube-scheduler-gpu1") not in components.objects
     assert set(components.releases) == {OPERATOR, ("monitoring", "kube-prometheus-stack")}
     assert {kind for kind, _, _ in components.objects} <= {"Pod", *KINDS}
+
+
+@pytest.mark.parametrize(
+    ("services", "missing_kinds"),
+    [
+        ((), set[str]()),  # the API's is in another namespace
+        ((("kube-system", "metrics-server"),), {"Deployment", "ClusterRole"}),
+    ],
+)
+def test_a_metrics_server_of_somebody_else_is_not_missing(
+    services: tuple[tuple[str, str], ...], missing_kinds: set[str]
+) -> None:
+    objects = (
+        ("Deployment", "kube-system", "metrics-server"),
+        ("Service", "kube-system", "metrics-server"),
+        ("ClusterRole", "", "system:metrics-server"),
+        ("APIService", "", "v1beta1.metrics.k8s.io"),
+    )
+    names: dict[str, set[tuple[str, str]] | None] = {
+        "Deployment": set(),
+        "ClusterRole": set(),
+        "Service": set(services),
+        "Namespace": {("", "kube-system")},
+        "APIService": {("", "v1beta1.metrics.k8s.io")},
+    }
+    absent = missing(Expected(objects), {}, names).objects
+    assert {kind for kind, _, _ in absent} == missing_kinds

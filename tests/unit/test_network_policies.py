@@ -17,6 +17,7 @@ from gpuboot.monitoring.network_policies import (
     ALERTMANAGER,
     GRAFANA,
     PROMETHEUS,
+    enforcement,
     policies,
     ranges,
     reached,
@@ -185,6 +186,11 @@ def test_it_is_an_option_and_goes_away_again() -> None:
     assert all(as_owned(item) for item in policies(on, NODES))
     assert warnings(off) == []
     assert "flannel" in warnings(on)[0]
+
+
+def test_who_enforces_them() -> None:
+    assert enforcement(["kube-flannel-ds", "calico-node"]) == "enforced by DaemonSet calico-node"
+    assert enforcement(["kube-flannel-ds"]).startswith("not enforced: flannel ignores them")
 
 
 def test_addresses_of_both_families() -> None:

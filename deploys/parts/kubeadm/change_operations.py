@@ -10,7 +10,7 @@ from pyinfra.context import host
 
 from deploys.engine import changes, remote
 from deploys.engine.answers import read
-from deploys.engine.commands import Commands, executing, fail
+from deploys.engine.commands import Commands, executing, fail, shell_failure
 from deploys.engine.operation import operation
 from deploys.engine.waiting import remedy_of, unfinished, wait_until
 from deploys.parts.cluster.api_silence import looked
@@ -18,6 +18,7 @@ from deploys.parts.cluster.fact import Cluster, Kubeadm
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
 from deploys.parts.etcd import operations as etcd_backup
 from deploys.parts.kubeadm.operations import CONFIG, KUBELET_FILE, note, note_kubelet
+from gpuboot.cluster import metrics
 from gpuboot.cluster.cluster_state import ClusterState, KubeadmState, immutable_changes
 from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.cluster.kubelet_in_force import FLAGS_FILE, stray_flags, without_stray_flags
@@ -25,6 +26,8 @@ from gpuboot.cluster.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
 _RUN_ON = "running pods go on"
+_SERVED_S = 120
+_SERVING = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 KUBELET = Effect(kind="restart", target="kubelet", local=True, note=_RUN_ON)
 CONTROL_PLANE = (
     Effect(
@@ -103,6 +106,7 @@ def kubelet_configured(
     control_plane: bool = False,
     ignore: Sequence[str] = (),
     also: str = "",
+    signed: bool = False,
 ) -> Commands:
     """Ensure that this host runs as the cluster's configuration says; call it with `_serial=True`.
 
@@ -110,6 +114,7 @@ def kubelet_configured(
     + ignore: kubeadm's checks to pass over
     + control_plane: its control plane as well as its kubelet, which on the leader is done before
     + also: another digest that is as good
+    + signed: the kubelet is to serve by a certificate of the cluster's, which must be approved
     """
     state = read(Kubeadm, socket=SOCKET)
     in_force = state.kubelet_config in (digest, also or digest) and not state.kubelet_edited
@@ -123,6 +128,7 @@ def kubelet_configured(
         *(CONTROL_PLANE if control_plane and not in_force else ()),
         KUBELET,
     )
+    yield from _approver_running(leader) if signed else ()
     if stray:
         text = QuoteString(without_stray_flags(state.kubelet_flags))
         yield StringCommand("printf '%s\\n'", text, f"> {FLAGS_FILE}")
@@ -130,10 +136,44 @@ def kubelet_configured(
         yield StringCommand("kubeadm upgrade node", *ignored(ignore))
     elif not in_force:
         yield StringCommand("kubeadm upgrade node phase kubelet-config")
+    yield from _restarted(node, leader, signed)
+    yield StringCommand(note_kubelet(digest))
+
+
+def _restarted(node: str, leader: str, signed: bool) -> Commands:
     since = clock(leader)
     yield StringCommand("systemctl restart kubelet")
     yield from wait_until_ready(node, leader, "", since)
-    yield StringCommand(note_kubelet(digest))
+    if signed:
+        yield _served(node)
+
+
+def _approver_running(leader: str) -> Commands:
+    """Wait for what approves a kubelet's certificate: without it logs and exec would end."""
+    if not executing():
+        return
+    target = host.state.inventory.get_host(leader)
+    end = wait_until(
+        host, lambda: looked(target, lambda state: metrics.ready(state, metrics.APPROVER)), 300
+    )
+    if not end.complete:
+        default = f"see `kubectl -n {metrics.NAMESPACE} get pods,events`, then run again"
+        yield fail(unfinished(end, 300), remedy_of(end, default))
+
+
+def _served(node: str) -> StringCommand:
+    """Wait until the kubelet has its certificate, by which it answers logs, exec and metrics."""
+    failure = shell_failure(
+        f"the kubelet of {node} has no certificate of the cluster after {_SERVED_S} s",
+        f"see `kubectl get csr` and `kubectl -n {metrics.NAMESPACE} logs "
+        f"deployment/{metrics.APPROVER}`; `kubectl certificate approve NAME` approves a request, "
+        "then run again",
+    )
+    return StringCommand(
+        f"for _ in $(seq {_SERVED_S}); do [ ! -s {_SERVING} ] || break; sleep 1; done; "
+        f"[ -s {_SERVING} ] ||",
+        failure,
+    )
 
 
 def _kubelet_change(node: str, state: KubeadmState, digest: str) -> Change:

@@ -87,6 +87,13 @@ class Cluster(Model):
         description="More fields of KubeletConfiguration, named as upstream, e.g. `maxPods` or "
         "`evictionHard`; names and types are checked.",
     )
+    metrics_server: bool = Field(
+        True,
+        description="Install metrics-server, which `kubectl top` and HPAs on CPU and memory ask. "
+        "Kubelets then serve by certificates that the cluster signs and renews "
+        "(`serverTLSBootstrap`), and kubelet-csr-approver approves those of the site's nodes. A "
+        "metrics-server that gpuboot did not install stays as it is.",
+    )
     init_timeout_s: int = Field(
         240, ge=10, description="How long the first control-plane node may take to come up."
     )
@@ -102,7 +109,12 @@ class Cluster(Model):
     )
 
     def conflict(self) -> str:
-        """What of the virtual address does not go with other settings; "" when all of it does."""
+        """What does not go with other settings; "" when all of it does."""
+        if self.metrics_server and self.kubelet.get("serverTLSBootstrap") is False:
+            return (
+                "cluster.metrics_server needs kubelets with certificates of the cluster, and "
+                "cluster.kubelet.serverTLSBootstrap = False forbids them: take one of them out"
+            )
         if self.virtual_ip is None:
             for name in ("virtual_ip_interface", "virtual_router_id"):
                 if getattr(self, name) is not None:

@@ -19,6 +19,7 @@ from gpuboot.diagnose.causes import (
     pods,
     rights,
     runtime,
+    serving,
 )
 from gpuboot.diagnose.causes import (
     refusals as refused,
@@ -42,4 +43,5 @@ TABLE = (
     *exporter.TABLE,
     *monitoring.TABLE,
     *rights.TABLE,
+    *serving.TABLE,
 )

@@ -267,8 +267,8 @@ _CHAIN: tuple[Link, ...] = (
     ),
     Link(
         name="policies",
-        passes="NetworkPolicies are in the cluster",
-        facts="NetworkPolicy objects",
+        passes="NetworkPolicies are in the cluster; its text says what enforces them, if anything",
+        facts="NetworkPolicy objects, and the names of DaemonSets",
         fails="one is missing, changed, or left over",
         remedy="run deploys/site.py",
         subject="cluster",

@@ -205,6 +205,8 @@ def _objects(
         elif digests:
             names = ", ".join(key[2] for key in sorted(digests))
             description = f"{kind} as the settings say: {names}"
+            if link == "policies" and observed.enforcement:
+                description += f"; {observed.enforcement}"
             is_checked = grafana or link != "dashboards"
             yield builder.passed(
                 description

@@ -1,0 +1,1 @@
+"""metrics-server, and what approves kubelets' certificates for it."""

@@ -1,0 +1,3 @@
+module gpuboot/lab/csr-approver
+
+go 1.26.7
