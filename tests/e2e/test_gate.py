@@ -169,7 +169,7 @@ def test_a_node_that_reboots_by_itself_gives_no_gpu_away_before_it_is_proven(
     gated_site.ssh("cp1", WATCH)
     gated_site.ssh("gpu1", "systemctl --no-block reboot")
     until(
-        lambda: state(gated_site, "gpu1").running != before.running,
+        lambda: state(gated_site, "gpu1").boot_id != before.boot_id,
         "gpu1 reports its new boot",
         240,
     )
@@ -202,11 +202,11 @@ def test_a_node_that_comes_back_with_a_bad_gpu_stays_closed(gated_site: Lab) -> 
     gated_site.lab("power", "--name", gated_site.name, "gpu1", "off")
     gated_site.lab("power", "--name", gated_site.name, "gpu1", "on")
     until(
-        lambda: state(gated_site, "gpu1").running != before.running,
+        lambda: state(gated_site, "gpu1").boot_id != before.boot_id,
         "gpu1 reports its new boot",
         240,
     )
-    until(lambda: state(gated_site, "gpu1").reason == "ProofFailed", "the proof fails", 300)
+    until(lambda: condition(gated_site, "gpu1")["reason"] == "ProofFailed", "the proof fails", 300)
     assert running(gated_site, "gpu1") == []
     gate_condition = condition(gated_site, "gpu1")
     print(json.dumps(gate_condition, indent=1))

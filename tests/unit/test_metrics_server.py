@@ -9,8 +9,9 @@ import pytest
 import yaml
 
 from gpuboot.cluster import kubeadm, metrics, serving_requests
-from gpuboot.cluster.cluster_state import ClusterState, Workload
+from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.serving_requests import ServingRequest
+from gpuboot.cluster.workloads import Workload
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.config.versions import lock
