@@ -127,6 +127,7 @@ def _node(item: Json, lease: Json) -> NodeStatus:
         reported=last_report(lease, item),
         allocatable=status.get("allocatable", {}),
         labels=_labels(item),
+        annotations=_annotations(item),
         taints=tuple(f"{taint['key']}:{taint['effect']}" for taint in spec.get("taints", ())),
         pod_cidrs=tuple(spec.get("podCIDRs", ())),
         gate=gate.parse(item),

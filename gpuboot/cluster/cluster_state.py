@@ -81,6 +81,7 @@ class NodeStatus:
     taints: tuple[str, ...]
     pod_cidrs: tuple[str, ...] = ()
     reported: float = 0.0
+    annotations: Mapping[str, str] = field(default_factory=dict)
     gate: GateState = field(default_factory=GateState)
 
 
