@@ -1,4 +1,4 @@
-"""Reads a site for a diagnosis. Run by `gpuboot diagnose` and `gpuboot bundle`; changes nothing.
+"""Reads a site for a diagnosis. Run by `gpuboot diagnose`; changes nothing.
 
 $GPUBOOT_ANSWER names the file that gets what was read, as JSON; $GPUBOOT_UNTIL says when it must be
 there, in seconds since 1970.

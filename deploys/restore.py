@@ -23,6 +23,7 @@ from deploys.run import report
 from deploys.run.context import begin, cluster_leader, current
 from deploys.verify import verify
 from gpuboot.cluster import restore
+from gpuboot.cluster.backup import FOLDER
 from gpuboot.cluster.kubeadm import SOCKET, configuration
 from gpuboot.config.problems import Problem, render
 
@@ -35,14 +36,13 @@ if leader.host != host.name:
     cause = f"the cluster is led by {leader.host} now, and {host.name} is no part of it"
     remedy = f"put {leader.host} first in group control_plane, and run again"
     raise DeployError(render([Problem(host.name, cause, remedy)]))
-folder = settings.backup.folder
 members = restore.members(context.nodes)
 backups = {
-    item.host: read_fact(inventory.get_host(item.host), EtcdBackups, folder=folder)
+    item.host: read_fact(inventory.get_host(item.host), EtcdBackups, folder=FOLDER)
     for item in members
     if reach(inventory.get_host(item.host))
 }
-source = restore.choose(str(host.data.get("gpuboot_backup") or ""), backups, folder, leader.host)
+source = restore.choose(str(host.data.get("gpuboot_backup") or ""), backups, FOLDER, leader.host)
 if isinstance(source, Problem):
     raise DeployError(render([source]))
 machine = host.get_fact(Kubeadm, socket=SOCKET)
@@ -68,7 +68,7 @@ operations.restored(
     name="Restore | Restore etcd and start the control plane",
     source=source,
     members=members[:1] if not authority else members,
-    folder=folder,
+    folder=FOLDER,
     volumes=volumes,
     bootstrap=None if authority else operations.LeaderBootstrap(config.digest, config.kubelet),
 )

@@ -75,10 +75,9 @@ def settings(name: str) -> dict[str, Any]:
                 "storage": {"prometheus_size": "2Gi", "alertmanager_size": "128Mi"},
             },
             "alertmanager": alerts.settings(home(name), lab["mirror"]["address"]),
-            "exporter": {"interval_ms": 2000, "scrape_interval": "5s", "scrape_timeout": "4s"},
+            "exporter": {"scrape_interval": "4s"},
             "cost": {"gpu_hour": {"*": 2.5}},  # made up; it brings the dashboards' costs
             "verify": {
-                "max_sample_age_s": 60,
                 # it stands in /etc/hosts as well, where by default DNS is not asked for it
                 **({"outside_name": MIRROR_NAME} if in_dns(home(name)) else {}),
             },
@@ -93,11 +92,11 @@ def _cluster(name: str) -> dict[str, Any]:
     cgroup_v1 = not Path("/sys/fs/cgroup/cgroup.controllers").exists()
     return {
         "name": f"gpuboot-{name}",
-        "fail_cgroup_v1": not cgroup_v1,
         "fail_swap_on": False,  # the host's swap is not the machine's to turn off
         "conntrack_max_per_core": 0,
         # Percentages, the kubelet's default, are of the host's disk, which is not the lab's.
         "kubelet": {
+            "failCgroupV1": not cgroup_v1,
             "evictionHard": {
                 "memory.available": "100Mi",
                 "nodefs.available": "1Gi",

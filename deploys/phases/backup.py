@@ -34,8 +34,8 @@ def take_first_backup(context: Context) -> None:
     settings = context.settings.backup
     if context.node.role != "control_plane" or not settings.enabled:
         return
-    etcd_backup.first(name="Take the first backup of etcd", folder=settings.folder)
+    etcd_backup.first(name="Take the first backup of etcd", folder=backup.FOLDER)
     if target := backup_copy.target(settings):
         etcd_backup.copied(
-            name="Copy backups of etcd off the node", folder=settings.folder, target=target
+            name="Copy backups of etcd off the node", folder=backup.FOLDER, target=target
         )

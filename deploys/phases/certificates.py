@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from deploys.parts.kubeadm import certificate_operations as certificates
 from deploys.run.context import Context
+from gpuboot.cluster.certificates import RENEWAL_DAYS
 from gpuboot.cluster.kubeadm import init_config
 from gpuboot.config.inventory import led
 
@@ -18,7 +19,7 @@ def renewed(context: Context, control_planes: Sequence[str]) -> None:
     if context.node.role == "control_plane":
         certificates.renewed(
             name="Renew certificates that expire soon (kubeadm certs renew)",
-            days=context.settings.cluster.renew_certificates_days,
+            days=RENEWAL_DAYS,
             control_planes=control_planes,
             _serial=True,
         )

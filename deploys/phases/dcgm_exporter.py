@@ -67,7 +67,7 @@ def rollout_parts(context: Context) -> list[Part]:
     return [
         Part(
             lambda state: workloads_ready(state, NAMESPACE, {RELEASE: nodes()}),
-            rollout_s(nodes(), context.settings.gpu_operator.timeout_s),
+            rollout_s(nodes()),
             f"see `kubectl -n {NAMESPACE} get pods` and the logs of what is not ready",
         )
     ]

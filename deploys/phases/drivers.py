@@ -119,12 +119,11 @@ def _install(context: Context, version: str) -> None:
 def companion_packages(context: Context) -> dict[str, str]:
     """Packages that the driver needs beside its own, of whatever version."""
     settings = context.settings.driver
-    persistence = ["nvidia-persistenced"] if settings.persistence else []
     by_key = settings.secure_boot == "mok" and context.state.secure_boot.enforced
     names = (
         *(["mokutil"] if by_key else []),
         *kernels.headers(context.platform, context.state),
-        *persistence,
+        "nvidia-persistenced",
         *fabric.packages(parts.nvswitches(context)),
     )
     return dict.fromkeys(names, "")
@@ -132,9 +131,7 @@ def companion_packages(context: Context) -> dict[str, str]:
 
 def services(context: Context) -> list[str]:
     """The units that keep the driver ready on this host."""
-    services = []
-    if context.settings.driver.persistence:
-        services.append("nvidia-persistenced.service")
+    services = ["nvidia-persistenced.service"]
     if parts.nvswitches(context):
         services.append("nvidia-fabricmanager.service")
     return services

@@ -16,6 +16,7 @@ from deploys.phases.helm import deploy_chart
 from deploys.phases.kubernetes import moving
 from deploys.run.context import Context, current
 from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.helm import ROLLOUT_S
 from gpuboot.cluster.readiness import Part, Progress, operator_ready
 from gpuboot.config.inventory import Node
 from gpuboot.hosts.sharing import Offer
@@ -63,7 +64,7 @@ def gpu_sharing() -> None:
         name="Share GPUs by MIG layouts, time-slicing and MPS",
         nodes=_turns(context),
         look=lambda state: operator_ready(state, namespace, required_operands, {}, made_of),
-        timeout_s=settings.gpu_operator.timeout_s,
+        timeout_s=ROLLOUT_S,
     )
 
 
@@ -109,7 +110,7 @@ def rollout_parts(context: Context) -> list[Part]:
     return [
         Part(
             look,
-            rollout_s(_gpu_nodes(context), settings.gpu_operator.timeout_s),
+            rollout_s(_gpu_nodes(context)),
             f"see `kubectl -n {namespace} get pods` and the logs of what is not ready; a node that"
             " offers too few GPUs: `nvidia-smi` on it, then `kubectl describe node`",
         )

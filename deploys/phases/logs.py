@@ -7,6 +7,7 @@ from deploys.parts.cluster import operations as kubectl
 from deploys.parts.cluster import secret_operations as secrets
 from deploys.phases.helm import deploy_release, fetch_chart
 from deploys.run.context import Context, current
+from gpuboot.cluster.helm import ROLLOUT_S
 from gpuboot.cluster.readiness import Part, workloads_ready
 from gpuboot.monitoring.charts import logs as chart
 
@@ -51,7 +52,7 @@ def rollout_parts(context: Context) -> list[Part]:
     return [
         Part(
             lambda state: workloads_ready(state, settings.monitoring.namespace, list(releases)),
-            settings.logs.timeout_s,
+            ROLLOUT_S,
             f"see `kubectl -n {settings.monitoring.namespace} get pods,events`",
         )
     ]

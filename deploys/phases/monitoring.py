@@ -20,13 +20,14 @@ from deploys.parts.storage import operations as storage
 from deploys.phases import kubernetes
 from deploys.phases.helm import deploy_release, early_resources, fetch_chart
 from deploys.run.context import Context, current
+from gpuboot.cluster.helm import ROLLOUT_S
 from gpuboot.cluster.readiness import Part, workloads_ready
 from gpuboot.monitoring import alerting
 from gpuboot.monitoring import objects as stack
 from gpuboot.monitoring.charts import (
     GRAFANA_SECRET,
+    STACK,
     exporter_objects,
-    fullname,
     monitoring_values,
     monitoring_workloads,
     remote_write,
@@ -34,7 +35,6 @@ from gpuboot.monitoring.charts import (
 from gpuboot.monitoring.network_policies import exporter_namespace
 from gpuboot.monitoring.rules import digest, groups
 
-_CHART = "kube-prometheus-stack"
 # what the charts of exporters make where the cluster knows it
 _SCRAPED = ["servicemonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com"]
 # node-exporter: the host's network; the GPU exporter: the host's devices
@@ -47,8 +47,8 @@ def custom_resources() -> None:
     context = current()
     settings = context.settings.monitoring
     if context.node.leader and settings.enabled:
-        fetch_chart(_CHART)
-        early_resources(_CHART, settings.release, settings.namespace, only=_SCRAPED)
+        fetch_chart(STACK)
+        early_resources(STACK, STACK, settings.namespace, only=_SCRAPED)
 
 
 @phase("Monitoring")
@@ -70,8 +70,8 @@ def monitoring() -> None:
         parts=[kubernetes.workload_node(context)],
     )
     deploy_release(
-        _CHART,
-        settings.release,
+        STACK,
+        STACK,
         settings.namespace,
         monitoring_values(context.settings),
     )
@@ -80,7 +80,7 @@ def monitoring() -> None:
         rules.reloaded(
             name="Reload Prometheus rules",
             namespace=settings.namespace,
-            prometheus=f"{fullname(settings.release)}-prometheus",
+            prometheus=f"{STACK}-prometheus",
             digest=digest(groups(context.settings, context.nodes)),
             # a plan may have counted on more than was found to change
             _if=applied.did_change,
@@ -96,7 +96,7 @@ def rollout_parts(context: Context) -> list[Part]:
     return [
         Part(
             lambda state: workloads_ready(state, settings.namespace, required),
-            settings.timeout_s,
+            ROLLOUT_S,
             f"see `kubectl -n {settings.namespace} get pods,events`",
         )
     ]
@@ -115,8 +115,8 @@ def _objects(context: Context) -> OperationMeta:
         name="Apply rules, dashboards and network policies",
         objects=stack.objects(context.settings, context.nodes),
         namespaces=stack.namespaces(context.settings),
-        after=f"{settings.namespace}/{fullname(settings.release)}-operator",
-        timeout_s=settings.timeout_s,
+        after=f"{settings.namespace}/{STACK}-operator",
+        timeout_s=ROLLOUT_S,
         pod_network=settings.network_policies,
     )
 

@@ -18,6 +18,7 @@ from deploys.phases import node_software as parts
 from deploys.phases.kubernetes import control_planes, moving
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
+from gpuboot.cluster.helm import ROLLOUT_S
 from gpuboot.cluster.kubeadm import packages
 from gpuboot.config.settings.upgrade import batches
 from gpuboot.hosts import driver_packages, sharing
@@ -83,7 +84,7 @@ def _proof(context: Context) -> Proof | None:
 
 def _sharing(context: Context) -> Sharing | None:
     offer = _shares(context)
-    return Sharing(offer, context.settings.gpu_operator.timeout_s) if offer else None
+    return Sharing(offer, ROLLOUT_S) if offer else None
 
 
 def _shares(context: Context) -> Offer | None:

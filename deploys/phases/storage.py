@@ -7,6 +7,7 @@ from deploys.parts.cluster import operations as kubectl
 from deploys.parts.storage import deleted_volume_operations as volumes
 from deploys.parts.storage import operations as operations
 from deploys.run.context import Context, current
+from gpuboot.cluster.helm import ROLLOUT_S
 from gpuboot.cluster.readiness import Part, workloads_ready
 from gpuboot.cluster.storage import NAMESPACE, PROVISIONER, local_path
 
@@ -43,7 +44,7 @@ def rollout_parts(context: Context) -> list[Part]:
     return [
         Part(
             lambda state: workloads_ready(state, NAMESPACE, [PROVISIONER]),
-            context.settings.monitoring.timeout_s,
+            ROLLOUT_S,
             f"see `kubectl -n {NAMESPACE} get pods,events`",
         )
     ]

@@ -17,8 +17,8 @@ from gpuboot.monitoring import alerting
 from gpuboot.monitoring import objects as stack
 from gpuboot.monitoring.charts import (
     GRAFANA_SECRET,
+    STACK,
     claim_names,
-    fullname,
     logs,
     remote_write,
 )
@@ -116,22 +116,22 @@ def _no_operator(context: Context) -> None:
 
 def _no_monitoring(context: Context, delete_volumes: bool) -> None:
     settings = context.settings.monitoring
-    namespace, full = settings.namespace, fullname(settings.release)
+    namespace = settings.namespace
     objects.synced(
         name="Remove rules, dashboards and network policies",
         objects=[],
         namespaces=stack.namespaces(context.settings),
     )
     absent.release(
-        name=f"Remove {settings.release}",
-        release=settings.release,
+        name=f"Remove {STACK}",
+        release=STACK,
         namespace=namespace,
-        chart="kube-prometheus-stack",
+        chart=STACK,
         instances=["Prometheus", "Alertmanager"],
         objects=[
-            ("kube-system", "services,endpoints", f"{full}-kubelet"),
-            ("kube-system", "endpointslices", f"-l kubernetes.io/service-name={full}-kubelet"),
-            (namespace, "secrets", f"{full}-admission"),
+            ("kube-system", "services,endpoints", f"{STACK}-kubelet"),
+            ("kube-system", "endpointslices", f"-l kubernetes.io/service-name={STACK}-kubelet"),
+            (namespace, "secrets", f"{STACK}-admission"),
         ],
         retained=_retained(namespace, delete_volumes),
         delete_claims=delete_volumes,
@@ -144,7 +144,7 @@ def _no_monitoring(context: Context, delete_volumes: bool) -> None:
         storage.claims_absent(
             name="Delete the volumes of monitoring",
             namespace=namespace,
-            names=claim_names(settings.release),
+            names=claim_names(),
             secrets=[GRAFANA_SECRET],
         )
 

@@ -16,10 +16,10 @@ def teams() -> None:
     if not context.node.leader:
         return
     settings = context.settings.teams
-    for name, team in settings.items():
+    for name in settings:
         kubectl.namespace(
             name=f"Create the namespace of team {name}",
-            namespace=rules.namespace(name, team),
+            namespace=name,
             labels={rules.TEAM_LABEL: name},
         )
     objects.synced(

@@ -30,6 +30,8 @@ from gpuboot.preflight import docker_inventory as docker_inventory
 from gpuboot.preflight import network
 from gpuboot.site.load import load
 
+_SETTLE_S = 600  # how long a run waits for a package manager or cloud-init at work
+
 
 @dataclass(frozen=True)
 class Context:
@@ -147,7 +149,7 @@ def read() -> Run:
             run.states, run.unread = collect(
                 run.inventory,
                 [node.host for node in run.nodes],
-                run.settings.preflight.wait_s,
+                _SETTLE_S,
                 spared=[node.host for node in run.nodes if _spared(node)],
             )
             run.nodes = tuple(_with_address(node, run.states) for node in run.nodes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import typer
 
 from gpuboot.cli import autoscaling, docs, mirror
-from gpuboot.cli.bundle import bundle
 from gpuboot.cli.capacity import capacity
 from gpuboot.cli.check import check
 from gpuboot.cli.conformance import conformance
@@ -13,7 +12,7 @@ from gpuboot.cli.cost import cost
 from gpuboot.cli.diagnose import diagnose
 from gpuboot.cli.drift import drift
 from gpuboot.cli.ending import Commands
-from gpuboot.cli.history import history
+from gpuboot.cli.gpu_history import gpus
 from gpuboot.cli.init import init
 from gpuboot.cli.load import load
 from gpuboot.cli.outdated import outdated
@@ -30,6 +29,13 @@ app = typer.Typer(
     add_completion=False,
     help="From bare servers to proven GPUs. Deploy with: pyinfra INVENTORY deploys/site.py",
 )
+reports = typer.Typer(
+    no_args_is_help=True,
+    help="What is in the folder of reports: a proof, earlier runs, what happened to each GPU.",
+)
+reports.command("show")(report)
+reports.command("runs")(past_runs)
+reports.command("gpus")(gpus)
 app.command()(init)
 app.command()(check)
 app.command()(plan)
@@ -43,42 +49,11 @@ app.command()(conformance)
 app.command()(capacity)
 app.command()(verify)
 app.command()(diagnose)
-app.command()(bundle)
 app.command()(remediate)
-app.command()(report)
-app.command()(history)
-app.command("runs")(past_runs)
+app.add_typer(reports, name="report")
 app.add_typer(autoscaling.app, name="autoscaling")
 app.add_typer(mirror.app, name="mirror")
 app.add_typer(docs.app, name="docs")
-
-
-@app.command()
-def rules() -> None:
-    """Print the rule file of the default settings, for `promtool check rules`."""
-    import yaml
-
-    from gpuboot.config.settings import Settings
-    from gpuboot.monitoring.rules import groups
-
-    print(yaml.safe_dump({"groups": groups(Settings(), [])}, sort_keys=False, width=100), end="")
-
-
-@app.command()
-def versions() -> None:
-    """Print the version lock: what a run installs when the settings name nothing else."""
-    from gpuboot.config.settings import Settings
-    from gpuboot.config.versions import lock
-
-    _show("", lock(Settings()).model_dump(mode="json"))
-
-
-def _show(prefix: str, tree: dict[str, object]) -> None:
-    for key, value in tree.items():
-        if isinstance(value, dict):
-            _show(f"{prefix}{key}.", value)
-        else:
-            print(f"{prefix}{key:<{max(1, 40 - len(prefix))}} {value or '(not pinned)'}")
 
 
 if __name__ == "__main__":

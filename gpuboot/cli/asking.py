@@ -17,30 +17,33 @@ if TYPE_CHECKING:
 
 DEPLOY = "deploys/query.py"
 
-Inventory = Annotated[
-    str | None,
-    typer.Option("--inventory", "-i", help="pyinfra inventory: Prometheus is reached by SSH."),
+_SITE = (
+    "pyinfra inventory, by whose leader Prometheus is reached; or Prometheus' address: https://..."
+)
+Site = Annotated[str, typer.Argument(metavar="INVENTORY", help=_SITE)]
+TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", help="Bearer token for an address.")
 ]
-Url = Annotated[str | None, typer.Option("--url", help="Or Prometheus' own address.")]
-TokenFile = Annotated[Path | None, typer.Option("--token-file", help="Bearer token for --url.")]
-CaFile = Annotated[Path | None, typer.Option("--ca-file", help="PEM authority for --url.")]
+CaFile = Annotated[Path | None, runs.rare_option("--ca-file", help="PEM authority for an address.")]
+
+
+def is_address(site: str) -> bool:
+    """Whether a command was given Prometheus' address instead of an inventory."""
+    return "://" in site
 
 
 def answer_question(
     question: Answerable,
-    inventory: str | None,
-    url: str | None,
+    site: str,
     token_file: Path | None,
     ca_file: Path | None,
     data: Sequence[str] | None,
 ) -> dict[str, Any]:
-    """The answer, from where the options say. Ends the command where nobody could be asked."""
-    if url is not None and inventory is None:
-        answer = question.answer(prometheus_at(url, token_file, ca_file))
-    elif inventory is not None and url is None:
-        answer = through_leader(question, inventory, data or [])
+    """The answer of a site's Prometheus. Ends the command where nobody could be asked."""
+    if is_address(site):
+        answer = question.answer(prometheus_at(site, token_file, ca_file))
     else:
-        runs.stop("where to ask?\n    remedy: give either --inventory FILE or --url ADDRESS")
+        answer = through_leader(question, site, data or [])
     return cast(dict[str, Any], json.loads(answer))
 
 

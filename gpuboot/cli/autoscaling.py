@@ -16,9 +16,8 @@ Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Of the worklo
 MinReplicas = Annotated[int, typer.Option("--min", help="Replicas.")]
 MaxReplicas = Annotated[int, typer.Option("--max", help="Replicas.")]
 Target = Annotated[float, typer.Option("--target", help="Mean SM activity to hold, 0 to 1.")]
-Release = Annotated[str, typer.Option("--release", help="Helm release of kube-prometheus-stack.")]
 Home = Annotated[str, typer.Option("--monitoring", help="Namespace of kube-prometheus-stack.")]
-RELEASE, HOME = "kube-prometheus-stack", "monitoring"
+HOME = "monitoring"
 
 
 class Kind(StrEnum):
@@ -29,11 +28,11 @@ class Kind(StrEnum):
 
 
 @app.command()
-def adapter(release: Release = RELEASE, monitoring: Home = HOME) -> None:
+def adapter(monitoring: Home = HOME) -> None:
     """Values of the chart prometheus-adapter, which gives HPA the metric gpu_sm_active."""
     from gpuboot.usage import autoscaling
 
-    _print(autoscaling.adapter_values(_settings(release, monitoring)))
+    _print(autoscaling.adapter_values(_settings(monitoring)))
 
 
 @app.command()
@@ -59,14 +58,13 @@ def keda(
     minimum: MinReplicas = 1,
     maximum: MaxReplicas = 4,
     target: Target = 0.6,
-    release: Release = RELEASE,
     monitoring: Home = HOME,
 ) -> None:
     """A ScaledObject for KEDA."""
     from gpuboot.usage import autoscaling
 
     workload = _workload(namespace, name, kind, minimum, maximum, target)
-    _print(autoscaling.scaled_object(workload, _settings(release, monitoring)))
+    _print(autoscaling.scaled_object(workload, _settings(monitoring)))
 
 
 def _workload(
@@ -81,10 +79,10 @@ def _workload(
         raise typer.Exit(2) from None
 
 
-def _settings(release: str, namespace: str) -> Any:
+def _settings(namespace: str) -> Any:
     from gpuboot.config.settings import parse_settings
 
-    return parse_settings({"monitoring": {"release": release, "namespace": namespace}})
+    return parse_settings({"monitoring": {"namespace": namespace}})
 
 
 def _print(tree: Any) -> None:

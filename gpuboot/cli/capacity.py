@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from gpuboot.usage.capacity.report import Capacity, Plan
     from gpuboot.usage.series import History
 
-Csv = Annotated[
-    Path | None,
-    typer.Option("--csv", help="Instead: hourly series of a file (docs/capacity.md)."),
+Site = Annotated[
+    str,
+    typer.Argument(
+        metavar="INVENTORY",
+        help="pyinfra inventory; or Prometheus' address; or a CSV file of hourly series "
+        "(docs/capacity.md).",
+    ),
 ]
 Weeks = Annotated[int, typer.Option("--weeks", min=1, max=156, help="How far to look back.")]
 LeadTime = Annotated[
@@ -36,22 +40,24 @@ Gang = Annotated[
 ]
 Repair = Annotated[
     float | None,
-    typer.Option("--repair", min=0, help="GPUs under repair; default: P95 of those unavailable."),
+    runs.rare_option(
+        "--repair", min=0, help="GPUs under repair; default: P95 of those unavailable."
+    ),
 ]
-Cpu = Annotated[float, typer.Option("--cpu-per-gpu", min=0, help="Cores a job takes with a GPU.")]
+Cpu = Annotated[
+    float, runs.rare_option("--cpu-per-gpu", min=0, help="Cores a job takes with a GPU.")
+]
 Memory = Annotated[
-    float, typer.Option("--memory-per-gpu", min=0, help="GiB of memory a job takes with a GPU.")
+    float,
+    runs.rare_option("--memory-per-gpu", min=0, help="GiB of memory a job takes with a GPU."),
 ]
 Html = Annotated[Path | None, typer.Option("--html", help="Write a page with pictures there.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 
 
 def capacity(
-    inventory: ranges.Inventory = None,
-    csv: Csv = None,
-    url: ranges.Url = None,
-    token_file: ranges.TokenFile = None,
-    ca_file: ranges.CaFile = None,
+    site: Site,
+    token_file: asking.TokenFile = None,
+    ca_file: asking.CaFile = None,
     weeks: Weeks = 26,
     lead_time: LeadTime = 12,
     target: Target = 0.85,
@@ -61,8 +67,9 @@ def capacity(
     cpu_per_gpu: Cpu = 1.0,
     memory_per_gpu: Memory = 4.0,
     html: Html = None,
-    as_json: AsJson = False,
+    as_json: runs.AsJson = False,
     data: runs.Data = None,
+    _all_options: runs.AllOptions = False,
 ) -> None:
     """When GPUs run out, by a forecast of what is asked for, and what fits into the cluster now.
 
@@ -70,18 +77,15 @@ def capacity(
     """
     from gpuboot.usage.capacity.report import Plan, text
 
-    if [inventory, csv, url].count(None) != 2:
-        runs.stop("of what?\n    remedy: give either INVENTORY, --csv FILE or --url ADDRESS")
     question = _question(weeks, cpu_per_gpu, memory_per_gpu)
     plan = Plan(target, lead_time, installed, gang, repair)
-    if inventory is not None:
-        answer = asking.through_leader(question, inventory, data or [])
-        report = _of_cluster(inventory, plan, answer)
-    elif csv is not None:
-        report = _of_series(str(csv), plan, _file(csv))
+    if asking.is_address(site):
+        history = ranges.at_address(question.ranges, site, token_file, ca_file)
+        report = _of_series(site, plan, history)
+    elif Path(site).suffix == ".csv":
+        report = _of_series(site, plan, _file(Path(site)))
     else:
-        history = ranges.at_address(question.ranges, url or "", token_file, ca_file)
-        report = _of_series(url or "", plan, history)
+        report = _of_cluster(site, plan, asking.through_leader(question, site, data or []))
     print(json.dumps(report.to_json(), indent=1) if as_json else text(report), flush=True)
     is_written = html is None or ending.try_write(lambda: _write(html, report), html)
     raise typer.Exit(with_unwritten(report.exit_code, not is_written))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,7 +18,7 @@ DEPLOY = "deploys/check.py"
 
 def check(
     inventory: runs.Inventory,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the problems as JSON.")] = False,
+    as_json: runs.AsJson = False,
     data: runs.Data = None,
     same_sudo_password: runs.SameSudoPassword = False,
 ) -> None:

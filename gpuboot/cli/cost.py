@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpuboot.cli import ending, ranges, runs
+from gpuboot.cli import asking, ending, ranges, runs
 from gpuboot.config.exit_codes import NOT_WRITTEN
 
 if TYPE_CHECKING:
@@ -39,6 +39,13 @@ class Policy(StrEnum):
     quota = "quota"
 
 
+Site = Annotated[
+    str,
+    typer.Argument(
+        metavar="INVENTORY",
+        help="pyinfra inventory, Prometheus' address, a file of --save, or CSV (docs/cost.md).",
+    ),
+]
 _TIMES = "A day, a day and time, or a span that ends at --until, such as 7d or 90m."
 Since = Annotated[str, typer.Option("--since", help=f"{_TIMES} Default: 7d.")]
 Until = Annotated[str, typer.Option("--until", help="A day, or a day and time; default: now.")]
@@ -52,29 +59,31 @@ Price = Annotated[
     list[str] | None,
     typer.Option("--price", help="MODEL=PRICE of a GPU hour; over the settings cost.gpu_hour."),
 ]
-Currency = Annotated[str | None, typer.Option("--currency", help="Over cost.currency.")]
+Currency = Annotated[str | None, runs.rare_option("--currency", help="Over cost.currency.")]
 Energy = Annotated[
-    float | None, typer.Option("--energy-price", min=0, help="Of a kWh; over cost.energy_kwh.")
+    float | None,
+    runs.rare_option("--energy-price", min=0, help="Of a kWh; over cost.energy_kwh."),
 ]
 Unallocated = Annotated[
-    Policy | None, typer.Option("--unallocated", help="Who bears free GPUs; over the settings.")
+    Policy | None,
+    runs.rare_option("--unallocated", help="Who bears free GPUs; over the settings."),
 ]
 Unavailable = Annotated[
     Policy | None,
-    typer.Option("--unavailable", help="Who bears GPUs that could not be had; likewise."),
+    runs.rare_option("--unavailable", help="Who bears GPUs that could not be had; likewise."),
 ]
 TeamFile = Annotated[
-    Path | None, typer.Option("--teams", help="File of `namespace: team`; wins over labels.")
+    Path | None,
+    runs.rare_option("--teams", help="File of `namespace: team`; wins over labels."),
 ]
-Zone = Annotated[str | None, typer.Option("--time-zone", help="Of the days; over the settings.")]
-Recorded = Annotated[
-    Path | None, typer.Option("--from", help="Instead: a file of --save, or CSV (docs/cost.md).")
+Zone = Annotated[
+    str | None, runs.rare_option("--time-zone", help="Of the days; over the settings.")
 ]
 Save = Annotated[Path | None, typer.Option("--save", help="Keep Prometheus' answers here.")]
 
 
 def cost(
-    inventory: ranges.Inventory = None,
+    site: Site,
     since: Since = "",
     until: Until = "",
     month: Month = "",
@@ -87,33 +96,34 @@ def cost(
     unavailable: Unavailable = None,
     teams: TeamFile = None,
     zone: Zone = None,
-    recorded: Recorded = None,
     save: Save = None,
-    url: ranges.Url = None,
-    token_file: ranges.TokenFile = None,
-    ca_file: ranges.CaFile = None,
+    token_file: asking.TokenFile = None,
+    ca_file: asking.CaFile = None,
     data: runs.Data = None,
+    _all_options: runs.AllOptions = False,
 ) -> None:
     """Report who held GPUs, who used them, what that costs, and where every GPU hour went.
 
     tenants + unallocated + unavailable = installed GPUs x time, for each model: it is checked and
     shown with every report. Exit code: 0, or 2 where there is no report that adds up.
     """
-    source = _Source(inventory, url, token_file, ca_file, recorded, data or [])
+    source = _Source(site, token_file, ca_file, data or [])
     options = _Options(price or [], currency, energy_price, teams, unallocated, unavailable)
     _run((since, until, month, zone or ""), source, options, (as_format, _keys(by)), save)
 
 
 @dataclass(frozen=True)
 class _Source:
-    """Where the numbers are from: one of `inventory`, `url` and `recorded`."""
+    """Where the numbers are from: an inventory, Prometheus' address, or a file."""
 
-    inventory: str | None
-    url: str | None
+    site: str
     token_file: Path | None
     ca_file: Path | None
-    recorded: Path | None
     data: list[str]
+
+    @property
+    def is_file(self) -> bool:
+        return Path(self.site).suffix in (".json", ".csv") and not asking.is_address(self.site)
 
 
 @dataclass(frozen=True)
@@ -139,8 +149,6 @@ def _run(
     from gpuboot.usage.cost.errors import CostError
     from gpuboot.usage.cost.question import CostQuestion
 
-    if sum(value is not None for value in (source.inventory, source.url, source.recorded)) != 1:
-        runs.stop("where from?\n    remedy: give one of INVENTORY, --url ADDRESS, --from FILE")
     question = CostQuestion(*times, int(time.time()))
     try:
         history = _history(question, source)
@@ -152,11 +160,11 @@ def _run(
 
 
 def _history(question: CostQuestion, source: _Source) -> History:
-    if source.recorded is not None:
-        return _recorded(source.recorded)
-    if source.url is not None:
-        return _at_address(question, source.url, source.token_file, source.ca_file)
-    return ranges.through_leader(question, source.inventory or "", source.data)
+    if source.is_file:
+        return _recorded(Path(source.site))
+    if asking.is_address(source.site):
+        return _at_address(question, source.site, source.token_file, source.ca_file)
+    return ranges.through_leader(question, source.site, source.data)
 
 
 def _keys(by: list[str] | None) -> list[str]:
@@ -207,7 +215,7 @@ def _report(history: History, question: CostQuestion, options: _Options, source:
 
     of_settings: dict[str, Any] = history.metadata.get("cost", {})
     period = question.period_of(history)
-    if source.recorded is None:
+    if not source.is_file:
         check_kept(period, history.metadata.get("retention", ""), question.now)
     shared = Shared(
         options.unallocated or of_settings.get("unallocated", "none"),

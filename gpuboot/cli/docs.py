@@ -1,4 +1,4 @@
-"""`gpuboot docs`: the pages of docs/ that are made from the tables in the code."""
+"""`gpuboot docs`: pages of docs/ and lists that are made from the tables in the code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Write the pages of docs/ that are made from the code's tables.",
+    help="What is made from the code's tables: pages of docs/, the alert rules, the version lock.",
 )
 
 PageFile = Annotated[
@@ -78,6 +78,34 @@ def runbooks(
         remedy = f"gpuboot docs runbooks {folder}"
         typer.echo(f"{folder}: out of date: {names}\n    remedy: {remedy}", err=True)
         raise typer.Exit(1)
+
+
+@app.command()
+def rules() -> None:
+    """Print the rule file of the default settings, for `promtool check rules`."""
+    import yaml
+
+    from gpuboot.config.settings import Settings
+    from gpuboot.monitoring.rules import groups
+
+    print(yaml.safe_dump({"groups": groups(Settings(), [])}, sort_keys=False, width=100), end="")
+
+
+@app.command()
+def versions() -> None:
+    """Print the version lock: what a run installs when the settings name nothing else."""
+    from gpuboot.config.settings import Settings
+    from gpuboot.config.versions import lock
+
+    _print_tree("", lock(Settings()).model_dump(mode="json"))
+
+
+def _print_tree(prefix: str, tree: dict[str, object]) -> None:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            _print_tree(f"{prefix}{key}.", value)
+        else:
+            print(f"{prefix}{key:<{max(1, 40 - len(prefix))}} {value or '(not pinned)'}")
 
 
 def _page(make: Callable[[], str], file: Path | None, check: bool, name: str) -> None:

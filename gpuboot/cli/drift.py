@@ -20,11 +20,9 @@ DRIFT = FAILED
 def drift(
     inventory: runs.Inventory,
     deploy: runs.Deploy = runs.SITE,
-    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    json: runs.AsJson = False,
     junit: Annotated[Path | None, typer.Option(help="File for JUnit XML, for CI systems.")] = None,
-    metrics: Annotated[
-        Path | None, typer.Option(help="File for node-exporter's textfile collector: NAME.prom.")
-    ] = None,
+    metrics: runs.Metrics = None,
     data: runs.Data = None,
 ) -> None:
     """Compare hosts and cluster with the settings, and list what differs. Changes nothing.

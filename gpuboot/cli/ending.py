@@ -22,8 +22,23 @@ from gpuboot.config.unwritten import is_full, unwritten
 _UNTOUCHED = "interrupted: this command itself changed nothing; run it again"
 
 
+# commands of earlier releases
+_RENAMED = {
+    "bundle": "diagnose INVENTORY --bundle FOLDER",
+    "history": "report gpus",
+    "rules": "docs rules",
+    "runs": "report runs",
+    "versions": "docs versions",
+}
+
+
 class Commands(TyperGroup):
     """The commands of `gpuboot`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in _RENAMED:
+            ctx.fail(f"{args[0]} is now `gpuboot {_RENAMED[args[0]]}`")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         before = {signum: signal.signal(signum, _end) for signum in (signal.SIGTERM, signal.SIGHUP)}

@@ -24,9 +24,9 @@ Monitor = Annotated[
     str, typer.Option("--monitor", help="With --docker: the host that runs Prometheus.")
 ]
 User = Annotated[str, typer.Option("--user", help="SSH user, where a host names none.")]
-Port = Annotated[int | None, typer.Option("--port", help="SSH port, where a host names none.")]
+Port = Annotated[int | None, runs.rare_option("--port", help="SSH port, where a host names none.")]
 Key = Annotated[str, typer.Option("--key", help="Private key; default: agent and usual keys.")]
-SshConfig = Annotated[str, typer.Option("--ssh-config", help="Instead of ~/.ssh/config.")]
+SshConfig = Annotated[str, runs.rare_option("--ssh-config", help="Instead of ~/.ssh/config.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the site's files.")]
 
 
@@ -43,6 +43,7 @@ def init(
     ssh_config: SshConfig = "",
     same_sudo_password: runs.SameSudoPassword = False,
     force: Force = False,
+    _all_options: runs.AllOptions = False,
 ) -> None:
     """Read hosts over SSH, and write their inventory and settings for you to edit.
 

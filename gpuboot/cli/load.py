@@ -56,7 +56,7 @@ def load(
     gpu: _Gpu = "",
     seconds: _Seconds = 120,
     gpus: _Gpus = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    json: runs.AsJson = False,
     data: runs.Data = None,
 ) -> None:
     """Keep GPUs busy that no pod holds, so that their metrics move. Ends with the command.

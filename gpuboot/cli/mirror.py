@@ -32,10 +32,8 @@ Folder = Annotated[Path, typer.Argument(help="The mirror's folder.")]
 ExistingFolder = Annotated[
     Path | None, typer.Option("--folder", help="Count what this mirror has as fetched.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
 Checked = Annotated[
-    str | None,
-    typer.Option("--inventory", help="Whose versions the mirror must have, besides being whole."),
+    str | None, typer.Argument(help="Whose versions the mirror must have, besides being whole.")
 ]
 Address = Annotated[str, typer.Option("--address", help="Where to listen.")]
 Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")]
@@ -50,7 +48,7 @@ Url = Annotated[str, typer.Argument(help="Where hosts reach the mirror: https://
 def plan(
     inventory: runs.Inventory,
     folder: ExistingFolder = None,
-    as_json: AsJson = False,
+    as_json: runs.AsJson = False,
     data: runs.Data = None,
 ) -> None:
     """Tell what a mirror would hold, how large it is, and what has to be fetched.
@@ -94,7 +92,7 @@ def fill_folder(inventory: runs.Inventory, folder: Folder, data: runs.Data = Non
 
 @app.command()
 def check(
-    folder: Folder, inventory: Checked = None, as_json: AsJson = False, data: runs.Data = None
+    folder: Folder, inventory: Checked = None, as_json: runs.AsJson = False, data: runs.Data = None
 ) -> None:
     """Verify every file of a mirror by its digest, and its versions by an inventory's settings.
 

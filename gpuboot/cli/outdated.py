@@ -5,8 +5,7 @@ from __future__ import annotations
 import json as json_format
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -23,10 +22,8 @@ _WIDTH = 150  # of the table: no version is cut short, whatever the width of the
 
 def outdated(
     inventory: runs.Inventory,
-    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
-    metrics: Annotated[
-        Path | None, typer.Option(help="File for node-exporter's textfile collector: NAME.prom.")
-    ] = None,
+    json: runs.AsJson = False,
+    metrics: runs.Metrics = None,
     data: runs.Data = None,
 ) -> None:
     """Compare the version lock with what runs, and with what the configured repositories serve.

@@ -1,4 +1,4 @@
-"""`gpuboot runs`: earlier runs, and whether the newest took longer than one that did the same."""
+"""`gpuboot report runs`: earlier runs, and the newest compared with one that did the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gpuboot.cli.runs import stop
+from gpuboot.cli.runs import REPORTS, AsJson, Reports, stop
 
 _LOOKED_THROUGH = 200  # newest runs, for one that did the same
 
@@ -23,10 +23,8 @@ def past_runs(
     against: Annotated[
         str, typer.Option("--against", help="Folder of the run to compare the newest with.")
     ] = "",
-    reports: Annotated[Path, typer.Option("--reports", help="The folder verify.reports.")] = Path(
-        "reports"
-    ),
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    reports: Reports = REPORTS,
+    as_json: AsJson = False,
 ) -> None:
     """List earlier runs, and compare the newest with the last one that did the same.
 
@@ -61,5 +59,6 @@ def _find_run(stored_runs: PastRuns, folder: str) -> tuple[Path, Mapping[str, An
     name = Path(folder).name
     match = next((item for item in stored_runs if item[0].name == name), None)
     if match is None:
-        stop(f"no run {name} among these reports\n    remedy: `gpuboot runs --last 50` lists them")
+        remedy = "`gpuboot report runs --last 50` lists them"
+        stop(f"no run {name} among these reports\n    remedy: {remedy}")
     return match

@@ -33,21 +33,19 @@ Window = Annotated[
 ]
 Watch = Annotated[bool, typer.Option("--watch", help="Ask again and again, until Ctrl-C.")]
 Every = Annotated[float, typer.Option("--every", min=5, help="With --watch: seconds in between.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer.")]
 
 
 def profile(
+    site: asking.Site,
     subject: Subject,
     name: Name,
     namespace: Namespace = "default",
-    inventory: asking.Inventory = None,
-    url: asking.Url = None,
     token_file: asking.TokenFile = None,
     ca_file: asking.CaFile = None,
     window: Window = 15,
     watch: Watch = False,
     every: Every = 30,
-    as_json: AsJson = False,
+    as_json: runs.AsJson = False,
     data: runs.Data = None,
 ) -> None:
     """What limits the work of GPUs: memory, arithmetic, links, input, heat; or that nobody knows.
@@ -61,7 +59,7 @@ def profile(
     question = ProfileQuestion(subject.value, name, place, window * 60)
     try:
         while True:
-            answer = asking.answer_question(question, inventory, url, token_file, ca_file, data)
+            answer = asking.answer_question(question, site, token_file, ca_file, data)
             _show(answer, as_json, watch)
             if not watch:
                 raise typer.Exit(0 if is_known(answer) else runs.COULD_NOT_TELL)

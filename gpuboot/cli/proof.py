@@ -1,4 +1,4 @@
-"""`gpuboot verify` and `gpuboot report`: a proof made, shown, compared, signed and checked."""
+"""`gpuboot verify` and `gpuboot report show`: a proof made, shown, compared, signed and checked."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def verify(
         bool, typer.Option("--resume", help="Go on with the deep tests of the last report.")
     ] = False,
     test_alert: _TestAlert = None,
-    json: Annotated[bool, typer.Option("--json", help="Print verify.json on stdout.")] = False,
+    json: runs.AsJson = False,
     sign: _Sign = "",
     compare: Annotated[
         bool, typer.Option("--compare", help="Tell what changed since the last verification.")
@@ -192,7 +192,7 @@ def _check(path: Path, signers: Path | None) -> None:
     try:
         signature = check(path, signers)
     except SignatureError as error:
-        runs.stop(f"{error}\n    remedy: `gpuboot report FOLDER --sign KEY` signs a report")
+        runs.stop(f"{error}\n    remedy: `gpuboot report show FOLDER --sign KEY` signs a report")
     typer.echo(f"{path}: {signature.text}")
     if signature.verdict == "unlisted":
         runs.stop("    remedy: name the file of those who may sign by --signers")

@@ -35,21 +35,19 @@ Stale = Annotated[
     float,
     typer.Option("--stale", min=0, help="Oldest sample, in seconds; 0: two scrape intervals."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer.")]
 
 
 def query(
+    site: asking.Site,
     subject: Subject,
     name: Name,
     namespace: Namespace = "default",
-    inventory: asking.Inventory = None,
-    url: asking.Url = None,
     token_file: asking.TokenFile = None,
     ca_file: asking.CaFile = None,
     metric: Metric = None,
     window: Window = 120,
     stale: Stale = 0,
-    as_json: AsJson = False,
+    as_json: runs.AsJson = False,
     data: runs.Data = None,
 ) -> None:
     """How busy GPUs are, with the age and source of each number, or why nobody knows.
@@ -66,7 +64,7 @@ def query(
         )
     place = {"pod": namespace, "namespace": name, "gpu": ""}[subject.value]
     question = UsageQuery(subject.value, name, place, window, stale)
-    document = asking.answer_question(question, inventory, url, token_file, ca_file, data)
+    document = asking.answer_question(question, site, token_file, ca_file, data)
     print(json.dumps(document, indent=1) if as_json else text(document, metrics))
     all_known = all(document["values"][item]["value"] is not None for item in metrics)
     raise typer.Exit(0 if all_known else UNKNOWN)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from gpuboot.cli import asking, runs
 
@@ -14,13 +12,6 @@ if TYPE_CHECKING:
     from gpuboot.usage.cost.question import CostQuestion
     from gpuboot.usage.ranges import RangeQuestion
     from gpuboot.usage.series import History
-
-Inventory = Annotated[
-    str | None, typer.Argument(help="pyinfra inventory: its Prometheus is reached by SSH.")
-]
-Url = Annotated[str | None, typer.Option("--url", help="Instead: Prometheus' own address.")]
-TokenFile = Annotated[Path | None, typer.Option("--token-file", help="Bearer token for --url.")]
-CaFile = Annotated[Path | None, typer.Option("--ca-file", help="PEM authority for --url.")]
 
 
 def through_leader(

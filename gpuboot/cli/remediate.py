@@ -21,7 +21,7 @@ def remediate(
         bool, typer.Option("--act", help="Repair them, instead of only telling.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --act: do not ask first.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    json: runs.AsJson = False,
     data: runs.Data = None,
 ) -> None:
     """Tell which GPU nodes have to be repaired, what would be done, and why not.

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NoReturn
@@ -28,6 +29,33 @@ Inventory = Annotated[str, typer.Argument(help="pyinfra inventory, e.g. inventor
 Data = Annotated[
     list[str] | None, typer.Option("--data", help="KEY=VALUE of host data, as for pyinfra.")
 ]
+
+
+rare_option = partial(typer.Option, hidden=True)  # --help-all shows it
+
+
+def _show_all_options(context: typer.Context, value: bool) -> None:
+    """The help page with the options that the first one leaves out."""
+    if value:
+        for parameter in context.command.params:
+            setattr(parameter, "hidden", False)  # noqa: B010 (arguments have none)
+        typer.echo(context.get_help())
+        raise typer.Exit
+
+
+AllOptions = Annotated[
+    bool,
+    typer.Option(
+        "--help-all", is_eager=True, callback=_show_all_options, help="Show rarer options as well."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+Metrics = Annotated[
+    Path | None,
+    typer.Option("--metrics", help="File for node-exporter's textfile collector: NAME.prom."),
+]
+Reports = Annotated[Path, typer.Option("--reports", help="The folder verify.reports.")]
+REPORTS = Path("reports")
 SITE = "deploys/site.py"
 Deploy = Annotated[str, typer.Option("--deploy", help="Of Docker hosts: deploys/standalone.py.")]
 SameSudoPassword = Annotated[

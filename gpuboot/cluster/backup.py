@@ -34,6 +34,8 @@ FILES = (
     f"{_UNITS}/{backup_copy.SERVICE}",
 )
 # node-exporter reads the files in it, on every node: gpuboot/monitoring/charts/node_exporter.py
+# only root reads it: backups hold every Secret, and the keys of the certificate authorities
+FOLDER = "/var/lib/gpuboot/backup"
 METRICS_FOLDER = "/var/lib/node_exporter/textfile_collector"
 METRIC = "gpuboot_etcd_backup_timestamp_seconds"
 COPY_METRIC = "gpuboot_etcd_backup_copy_timestamp_seconds"
@@ -61,7 +63,7 @@ def files(settings: Settings, node: str) -> dict[str, str]:
     """
     copies = backup_copy.shell_settings(settings)
     variables = {
-        "folder": settings.folder,
+        "folder": FOLDER,
         "keep": str(settings.keep),
         "metrics": METRICS_FOLDER,
         "node": node,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from cryptography import x509
 
 DAY_S = 86400
+RENEWAL_DAYS = 30  # of the year that they last
 # what `kubeadm certs renew all` renews (kubeadm v1.36, certs/renewal/manager.go)
 _RENEWABLE = (
     *("admin.conf", "super-admin.conf", "controller-manager.conf", "scheduler.conf"),

@@ -35,6 +35,7 @@ _UNITS = "/etc/systemd/system"
 _CONFIG = ("/etc/gpuboot/gate.conf", "/etc/gpuboot/gate-pod.json")
 LEADER_FILES = (*_CONFIG, f"{_UNITS}/gpuboot-gate.service", f"{_UNITS}/{TIMER}")
 BOOT_FILE = f"{_UNITS}/{BOOT_UNIT}"
+_RENEW_S = 24 * 3600  # a proof that is older is renewed
 _RETRY_S = 600  # a proof that failed is tried again
 
 
@@ -51,7 +52,7 @@ def leader_files(settings: Settings, version: str, pod: Mapping[str, Any]) -> di
     """
     values = {
         "version": version,
-        "renew_s": settings.gate.renew_h * 3600,
+        "renew_s": _RENEW_S,
         "retry_s": _RETRY_S,
         "timeout_s": settings.verify.timeout_s,
     }

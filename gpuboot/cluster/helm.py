@@ -21,6 +21,8 @@ Action = Literal["none", "install", "upgrade", "unlock"]
 # releases of gpuboot from a site's own, which may have the same name, and which are never removed.
 MANAGED = "gpuboot.io/managed"
 
+ROLLOUT_S = 900  # how long what a chart installs may take to become ready, images included
+
 
 @dataclass(frozen=True)
 class Release:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 
 from gpuboot.cluster.manifests import Object
@@ -18,11 +17,6 @@ _SYSTEM = (
     *("default", "kube-system", "kube-public", "kube-node-lease", "kube-flannel"),
     *("dcgm-exporter", "local-path-storage", "gpuboot-verify"),
 )
-
-
-def namespace(name: str, team: Team) -> str:
-    """Where a team's pods run."""
-    return team.namespace or name
 
 
 def objects(teams: Mapping[str, Team]) -> list[Object]:
@@ -47,7 +41,7 @@ def _quota(name: str, team: Team) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
-        "metadata": {"name": QUOTA, "namespace": namespace(name, team)},
+        "metadata": {"name": QUOTA, "namespace": name},
         "spec": {"hard": _hard(team)},
     }
 
@@ -62,22 +56,15 @@ def _hard(team: Team) -> dict[str, str]:
 def problems(settings: Settings) -> list[Problem]:
     """Namespaces that are not a team's, and resources that no node has."""
     teams = settings.teams
-    counts = Counter(namespace(name, team) for name, team in teams.items())
     reserved = {*_SYSTEM, settings.monitoring.namespace, settings.gpu_operator.namespace}
     problems = []
     for name, team in teams.items():
-        place = namespace(name, team)
-        if counts[place] > 1:
-            problems.append(_problem(name, f"other teams have the namespace {place} too"))
-        if place in reserved:
-            problems.append(_problem(name, f"the namespace {place} is the cluster's own"))
+        if name in reserved:
+            cause = f'teams["{name}"]: the namespace {name} is the cluster\'s own'
+            problems.append(Problem("", cause, "name the team, and so its namespace, otherwise"))
         if team.mig and settings.gpu_operator.mig_strategy != "mixed":
             strategy = settings.gpu_operator.mig_strategy
             cause = f'teams["{name}"].mig: under gpu_operator.mig_strategy {strategy} instances '
             remedy = 'set gpus, or mig_strategy = "mixed"'
             problems.append(Problem("", cause + "have no names of their own", remedy))
     return problems
-
-
-def _problem(name: str, cause: str) -> Problem:
-    return Problem("", f'teams["{name}"]: {cause}', "give the team a namespace of its own")

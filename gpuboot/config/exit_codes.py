@@ -103,20 +103,21 @@ COMMANDS: Mapping[str, Row] = {
         "failed, or the inventory is wrong",
         "not covered, could not tell, or not signed",
     ),
-    "diagnose": Row("no cause", "causes", "no cause, and something could not be looked at"),
-    "bundle": Row("written", "", "could not look"),
+    "diagnose": Row(
+        "no cause; with `--bundle`: written",
+        "causes",
+        "no cause, and something could not be looked at; with `--bundle`: could not look",
+    ),
     "remediate": Row(
         "no node to look at, or repaired", "some are to be repaired", "could not tell"
     ),
-    "report": Row(
+    "report show": Row(
         "the verdict's; with `--check`: signed by one of the signers",
         "the verdict's; with `--check`: changed since, or signed by nobody of them",
         "the verdict's, or could not tell",
     ),
-    "history": Row("listed", "", "nothing is known"),
-    "runs": Row("listed", "", "no such run"),
-    "rules": _PRINT_ONLY,
-    "versions": _PRINT_ONLY,
+    "report runs": Row("listed", "", "no such run"),
+    "report gpus": Row("listed", "", "nothing is known"),
     "autoscaling adapter": _PRINT_ONLY,
     "autoscaling hpa": _PRINT_ONLY,
     "autoscaling keda": _PRINT_ONLY,
@@ -131,6 +132,8 @@ COMMANDS: Mapping[str, Row] = {
     "docs causes": _PAGE,
     "docs exit-codes": _PAGE,
     "docs runbooks": _PAGE,
+    "docs rules": _PRINT_ONLY,
+    "docs versions": _PRINT_ONLY,
 }
 
 

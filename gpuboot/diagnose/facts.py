@@ -291,5 +291,3 @@ def _key(metadata: Mapping[str, Any]) -> str:
 
 def _specs(objects: list[tuple[str, dict[str, Any]]]) -> tuple[tuple[str, dict[str, Any]], ...]:
     return tuple((key, resource.get("spec") or {}) for key, resource in objects)
-
-

@@ -89,7 +89,7 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _monitor(evidence: Evidence, settings: Settings) -> list[Finding]:
-    findings = monitoring.evaluate(evidence.metrics, settings.standalone.grafana, DOCKER_HOSTS)
+    findings = monitoring.evaluate(evidence.metrics, settings.monitoring.grafana, DOCKER_HOSTS)
     if error := evidence.metrics.errors.get(RELOAD):
         builder = FindingBuilder("rules", "configuration in force")
         findings.append(builder.failed(error, DOCKER_HOSTS.rules_missing))

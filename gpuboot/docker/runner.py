@@ -62,7 +62,8 @@ class MetricsCollector:
         return tuple(map(self._exporter, self._nodes))
 
     def _exporter(self, node: Node) -> ExporterScrape:
-        url = f"http://{host_port(node.address, self._settings.standalone.exporter_port)}/metrics"
+        port = self._settings.standalone.ports["exporter"]
+        url = f"http://{host_port(node.address, port)}/metrics"
         try:
             return parse_scrape(node.name, "dcgm-exporter", self._fetch(url))
         except (NoAnswer, ValueError) as error:
@@ -85,7 +86,7 @@ class MetricsCollector:
             alertmanagers=try_question(errors, "prometheus", prometheus.alertmanagers),
             alertmanager_ready=try_question(errors, "alertmanager", lambda: self._fetch(ready))
             is not None,
-            dashboards=self._dashboards(errors) if self._settings.standalone.grafana else None,
+            dashboards=self._dashboards(errors) if self._settings.monitoring.grafana else None,
             errors=errors,
             alerts=try_question(errors, "alerts", prometheus.alerts),
         )

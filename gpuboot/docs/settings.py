@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen
@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import Form
-from gpuboot.config.settings.secret import Secret
+from gpuboot.config.settings.secret import LocalFile, Secret
 
 _INTRO = """# Settings
 
@@ -35,9 +35,26 @@ them named at once. The control machine is the one that runs gpuboot. What is sa
 """
 
 
+# what most sites set, in the order in which they come to it: path -> reason
+_FIRST: Mapping[str, str] = {
+    "cluster.name": "reports, alerts and dashboards name the cluster by it",
+    "cluster.pod_cidr": "where the default overlaps a network of the site; stays as it was made",
+    "cluster.virtual_ip": "several control planes under one address",
+    "proxy.https": "hosts that reach the internet by a proxy alone",
+    "sharing": "MIG, time slices or MPS on some of the nodes",
+    "monitoring.retention": "how far back dashboards, cost and forecasts see",
+    "monitoring.storage.prometheus_size": "room for that",
+    "alertmanager.slack": "who hears of alerts, beside `pagerduty` and `email`",
+    "backup.s3": "backups of etcd that outlive the nodes; or `backup.rsync`",
+    "upgrade.max_unavailable": "how many workers an upgrade may take out of service at a time",
+}
+# models of several settings, described once at the page's end
+_SHARED: tuple[type[BaseModel], ...] = (Secret, LocalFile)
+
+
 def settings_markdown() -> str:
     """The content of docs/settings.md."""
-    parts = [_INTRO]
+    parts = [_INTRO, _first()]
     loose: list[tuple[str, FieldInfo]] = []
     for name, info in Settings.model_fields.items():
         inner = _model(info.annotation)
@@ -49,16 +66,40 @@ def settings_markdown() -> str:
         parts += [_table(iter(rows)), *_nested(rows)]
     parts.append("\n## Others\n")
     parts += [_table(iter(loose)), *_nested(loose)]
-    parts.append(f"\n## Every `dict (Secret)`\n\n{_meaning(Secret)}\n")
-    parts.append(_table(iter(Secret.model_fields.items())))
+    for shared in _SHARED:
+        parts.append(f"\n## Every `dict ({shared.__name__})`\n\n{_meaning(shared)}\n")
+        parts.append(_table(iter(shared.model_fields.items())))
     return "\n".join(parts).rstrip() + "\n"
 
 
+def _first() -> str:
+    """The table of what most sites set."""
+    lines = ["\n## Where to begin", "", "| Setting | Default | Why |", "|---|---|---|"]
+    for path, reason in _FIRST.items():
+        section, _, name = path.rpartition(".")
+        fields = _section(section).model_fields
+        place = section.replace(".", "") or "others"
+        lines.append(f"| [`{path}`](#{place}) | {_default(fields[name])} | {reason} |")
+    return "\n".join(lines) + "\n"
+
+
+def _section(path: str) -> type[BaseModel]:
+    """The model of a section. + path: e.g. `monitoring.storage`; "": of all settings"""
+    section: type[BaseModel] = Settings
+    for name in filter(None, path.split(".")):
+        [section] = models(section.model_fields[name].annotation)
+    return section
+
+
 def _nested(rows: Iterable[tuple[str, FieldInfo]]) -> Iterator[str]:
-    """Models that stand inside a field's type, each after the one that holds it."""
+    """Models that stand inside a field's type, each after the one that holds it.
+
+    What has a section or a table of its own elsewhere is left out.
+    """
+    sections = [_model(info.annotation) for info in Settings.model_fields.values()]
     for path, field in rows:
         for inner in models(field.annotation):
-            if inner is Secret:
+            if inner in (*_SHARED, *sections):
                 continue
             single = get_origin(field.annotation) not in (tuple, dict)
             title, start = (f"`{path}`", f"{path}.") if single else (f"Each value of `{path}`", "")

@@ -127,8 +127,7 @@ def _driver(site: Site, platform: Platform) -> Iterator[PackageRequest]:
             yield PackageRequest(
                 name, f"{version}-*", optional=len(flavours) > 1 and flavour != "open"
             )
-    if settings.persistence:
-        yield PackageRequest("nvidia-persistenced")
+    yield PackageRequest("nvidia-persistenced")
     if settings.secure_boot == "mok":
         yield PackageRequest("mokutil")
     if settings.fabric_manager != "never":
@@ -147,7 +146,7 @@ def images(site: Site) -> list[str]:
     settings, lock = site.settings, site.lock
     references = [*settings.mirror.images]
     if site.docker:
-        unused = set() if settings.standalone.grafana else {"grafana"}
+        unused = set() if settings.monitoring.grafana else {"grafana"}
         used_repositories = {
             key: repository for key, repository in REPOSITORIES.items() if key not in unused
         }

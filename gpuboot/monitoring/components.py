@@ -21,6 +21,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.monitoring import objects as monitoring
 from gpuboot.monitoring.charts import logs, needs_runtime_class
+from gpuboot.monitoring.charts.monitoring import STACK
 from gpuboot.monitoring.charts.scrape_annotations import (
     EXPORTER_NAMESPACE,
     EXPORTER_RELEASE,
@@ -98,7 +99,7 @@ def _releases(settings: Settings) -> Iterable[tuple[str, str]]:
     if settings.exporter.kind == "chart":
         yield EXPORTER_NAMESPACE, EXPORTER_RELEASE
     if settings.monitoring.enabled:
-        yield settings.monitoring.namespace, settings.monitoring.release
+        yield settings.monitoring.namespace, STACK
     yield from ((settings.monitoring.namespace, name) for name in logs.releases(settings))
 
 

@@ -67,7 +67,7 @@ def _stack(
     yield (
         "prometheus",
         PROMETHEUS,
-        [_allow(readers, 9090), reload, *_anyone(monitoring.prometheus_node_port, 9090)],
+        [_allow(readers, 9090), reload, *_anyone(monitoring.node_ports.get("prometheus"), 9090)],
     )
     yield (
         "alertmanager",
@@ -76,14 +76,14 @@ def _stack(
             _allow(readers, 9093),
             reload,
             _mesh(),
-            *_anyone(monitoring.alertmanager_node_port, 9093),
+            *_anyone(monitoring.node_ports.get("alertmanager"), 9093),
         ],
     )
     if monitoring.grafana:
         yield (
             "grafana",
             GRAFANA,
-            [_allow(callers, 3000), *_anyone(monitoring.grafana_node_port, 3000)],
+            [_allow(callers, 3000), *_anyone(monitoring.node_ports.get("grafana"), 3000)],
         )
 
 

@@ -9,7 +9,7 @@ from gpuboot.cluster.values import Values
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.monitoring import dashboards, network_policies, rules
-from gpuboot.monitoring.charts import fullname, grafana_name, monitoring_values
+from gpuboot.monitoring.charts import GRAFANA_NAME, STACK, monitoring_values
 from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
 from gpuboot.monitoring.charts.service_monitors import exporter_objects
 from gpuboot.monitoring.stack_objects import ExpectedObjects
@@ -62,13 +62,11 @@ def _alertmanager(values: Values) -> Values:
 
 def _claims(settings: Settings, values: Values) -> dict[str, str]:
     """Beginning of a claim's name -> its size, as StatefulSets and charts name them."""
-    release = settings.monitoring.release
-    full = fullname(release)
     templates = {
-        f"prometheus-{full}-prometheus-db-": values["prometheus"]["prometheusSpec"].get(
+        f"prometheus-{STACK}-prometheus-db-": values["prometheus"]["prometheusSpec"].get(
             "storageSpec"
         ),
-        f"alertmanager-{full}-alertmanager-db-": (
+        f"alertmanager-{STACK}-alertmanager-db-": (
             _alertmanager(values).get("alertmanagerSpec", {}).get("storage")
         ),
     }
@@ -79,7 +77,7 @@ def _claims(settings: Settings, values: Values) -> dict[str, str]:
     }
     grafana = values["grafana"]
     if grafana["enabled"] and grafana.get("persistence", {}).get("enabled"):
-        sizes[grafana_name(release)] = grafana["persistence"]["size"]
+        sizes[GRAFANA_NAME] = grafana["persistence"]["size"]
     return sizes
 
 

@@ -17,7 +17,6 @@ from gpuboot.preflight import (
     boot,
     driver,
     environment,
-    exporter,
     firewall,
     folders,
     kubelet,
@@ -31,6 +30,7 @@ from gpuboot.preflight import platform as platform_checks
 Finding = tuple[str, str]  # cause, remedy
 Check = Callable[["Subject"], Iterator[Finding]]
 
+_MIN_CPUS, _MIN_MEMORY_MIB = 2, 3500  # what kubeadm asks for, and room for what runs on a node
 _KUBERNETES_UNITS = {
     "k3s": "k3s-uninstall.sh",
     "k3s-agent": "k3s-agent-uninstall.sh",
@@ -99,16 +99,13 @@ def _identity(subject: Subject) -> Iterator[Finding]:
 
 
 def _size(subject: Subject) -> Iterator[Finding]:
-    minimums, state = subject.settings.preflight, subject.state
+    state = subject.state
     for actual, needed, unit in (
-        (state.cpus, minimums.min_cpus, "CPUs"),
-        (state.memory_mib, minimums.min_memory_mib, "MiB of memory"),
+        (state.cpus, _MIN_CPUS, "CPUs"),
+        (state.memory_mib, _MIN_MEMORY_MIB, "MiB of memory"),
     ):
         if actual < needed:
-            yield (
-                f"has {actual} {unit}; {needed} are needed",
-                "use a larger machine, or lower settings.preflight if you know better",
-            )
+            yield f"has {actual} {unit}; {needed} are needed", "use a larger machine"
 
 
 def _kernel(subject: Subject) -> Iterator[Finding]:
@@ -118,10 +115,11 @@ def _kernel(subject: Subject) -> Iterator[Finding]:
             f"its kernel {subject.state.kernel} lacks {', '.join(sorted(missing))}",
             "install the distribution's full kernel (linux-modules-extra on cloud images)",
         )
-    if subject.state.cgroup == 1 and subject.settings.cluster.fail_cgroup_v1:
+    if subject.state.cgroup == 1 and subject.settings.cluster.kubelet.get("failCgroupV1", True):
         yield (
             "it uses cgroup v1, which the kubelet refuses",
-            "boot with systemd.unified_cgroup_hierarchy=1, or set cluster.fail_cgroup_v1 = False",
+            "boot with systemd.unified_cgroup_hierarchy=1, or set "
+            'cluster.kubelet = {"failCgroupV1": False}',
         )
     if subject.settings.cluster.proxy_mode == "nftables" and _kernel_version(subject.state) < (
         5,
@@ -152,7 +150,7 @@ def _packages(subject: Subject) -> Iterator[Finding]:
     if state.package_lock_holders:
         yield (
             f"its package manager is still in use by {', '.join(state.package_lock_holders)}",
-            "let it finish or stop it; settings.preflight.wait_s sets how long to wait",
+            "let it finish or stop it",
         )
     if state.cloud_init == "running":
         yield "cloud-init is still running", "look at /var/log/cloud-init-output.log there"
@@ -227,7 +225,6 @@ MACHINE: tuple[Check, ...] = (
     _gpus,
     lambda target: driver.problems(target.node, target.state, target.settings, target.lock),
     lambda target: dcgm.problems(target.node, target.state, target.settings, target.lock),
-    lambda target: exporter.devices(target.node, target.settings.exporter),
     lambda target: platform_checks.problems(target.node, target.state, target.settings),
     lambda target: folders.problems(target.node, target.state, target.settings),
     lambda target: software.problems(target.node, target.state, target.settings),

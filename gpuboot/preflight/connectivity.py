@@ -66,7 +66,7 @@ def _cluster_registries(settings: Settings, node: Node) -> list[str]:
 
 
 def _docker_registries(settings: Settings, node: Node) -> list[str]:
-    grafana = node.monitor and settings.standalone.grafana
+    grafana = node.monitor and settings.monitoring.grafana
     return _needed({"quay.io": True, "nvcr.io": bool(node.gpus), "docker.io": grafana})
 
 

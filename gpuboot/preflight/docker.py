@@ -56,16 +56,16 @@ def _cluster(subject: Subject) -> Iterator[Finding]:
 def ports(node: Node, settings: Settings) -> dict[int, str]:
     """TCP ports that our containers listen on at a host, and what for."""
     standalone = settings.standalone
-    uses = {standalone.node_exporter_port: "node-exporter"}
+    uses = {standalone.ports["node_exporter"]: "node-exporter"}
     if node.gpus:
-        uses[standalone.exporter_port] = "dcgm-exporter"
+        uses[standalone.ports["exporter"]] = "dcgm-exporter"
     if node.monitor:
         uses |= {
-            standalone.prometheus_port: "Prometheus",
-            standalone.alertmanager_port: "Alertmanager",
+            standalone.ports["prometheus"]: "Prometheus",
+            standalone.ports["alertmanager"]: "Alertmanager",
         }
-        if standalone.grafana:
-            uses[standalone.grafana_port] = "Grafana"
+        if settings.monitoring.grafana:
+            uses[standalone.ports["grafana"]] = "Grafana"
     return uses
 
 
@@ -112,5 +112,5 @@ def unsupported_settings(settings: Settings) -> Iterator[Finding]:
                 f"https://mirror.example.com/v2/{registry.replace('*', 'proxy')}",
             )
     node = Node("", "", "", "docker", 1, leader=False, monitor=True)
-    if len(ports(node, settings)) < 4 + settings.standalone.grafana:
+    if len(ports(node, settings)) < 4 + settings.monitoring.grafana:
         yield "two of settings.standalone's ports are the same", "give each a port of its own"

@@ -14,7 +14,6 @@ from gpuboot.cluster.storage import STORAGE_CLASS, missing_class
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
-from gpuboot.config.settings.monitoring import NODE_PORTS
 from gpuboot.config.versions import Lock
 from gpuboot.monitoring import alerting
 from gpuboot.monitoring.charts import remote_write, secrets_needed
@@ -116,8 +115,7 @@ def node_ports(settings: Settings) -> dict[str, int]:
     monitoring = settings.monitoring
     if not monitoring.enabled:
         return {}
-    ports = {f"monitoring.{name}": getattr(monitoring, name) for name in NODE_PORTS}
-    return {setting: port for setting, port in ports.items() if port is not None}
+    return {f"monitoring.node_ports.{name}": port for name, port in monitoring.node_ports.items()}
 
 
 def _taken_node_ports(settings: Settings, cluster: ClusterState) -> Iterator[Problem]:

@@ -35,7 +35,7 @@ _MANAGED_FLAGS = {
     "hostname-override": "node_name in the inventory",
     "cgroup-driver": "systemd, as containerd has it",
     "fail-swap-on": "cluster.fail_swap_on",
-    "fail-cgroupv1": "cluster.fail_cgroup_v1",
+    "fail-cgroupv1": "cluster.kubelet.failCgroupV1",
     "container-runtime-endpoint": "containerd's socket",
 }
 # fields of KubeletConfiguration that are often given as flags

@@ -9,10 +9,8 @@ from typing import Any
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.config.settings.monitoring import NODE_PORTS
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.remains import POD
-from gpuboot.monitoring.charts.exporter import on_host_network
 
 _NODE_EXPORTER = "prometheus-node-exporter"  # the chart's name in that of the stack
 
@@ -56,7 +54,7 @@ def needed(node: Node, settings: Settings) -> dict[int, Use]:
     if node.role == "control_plane":
         uses |= _CONTROL_PLANE
     monitoring = settings.monitoring
-    if node.gpus and on_host_network(settings):
+    if node.gpus and settings.dcgm == "host":
         uses[9400] = Use("dcgm-exporter", ("dcgm-exporter",))
     if not monitoring.enabled:
         return uses
@@ -66,10 +64,10 @@ def needed(node: Node, settings: Settings) -> dict[int, Use]:
     if port := _node_exporter(monitoring.values):
         key = f'monitoring.values["{_NODE_EXPORTER}"]["service"]'
         uses[port] = Use("node-exporter", ("node_exporter",), f'{key} = {{"port": …}}')
-    for name in NODE_PORTS:
+    for name, port in monitoring.node_ports.items():
         # nothing listens there: kube-proxy has the kernel pass their connections on
-        if port := getattr(monitoring, name):
-            uses[port] = Use(f"monitoring.{name}", (), f"another monitoring.{name}")
+        setting = f"monitoring.node_ports.{name}"
+        uses[port] = Use(setting, (), f"another {setting}")
     return uses
 
 

@@ -24,6 +24,7 @@ _MODEL = "nvidia.com/gpu.product"
 # each with the moment of its evaluation as value
 ALERTS = 'timestamp(ALERTS{alertstate="firing"})'
 SCRAPED = "max(timestamp(up))"
+STALE_S = 120  # by more than this Prometheus may not lag behind: no repair begins on old news
 
 
 class Reader(JsonReader, Protocol):
@@ -141,9 +142,7 @@ def _alerts(cluster: Reader, settings: Settings, now: float) -> tuple[list[Mappi
         alerts, scraped = prometheus.query(ALERTS), prometheus.query(SCRAPED)
     except (ClusterError, PrometheusError, KeyError, ValueError) as error:
         return [], f"Prometheus does not answer: {error}"
-    return [sample.labels for sample in alerts], stale(
-        alerts, scraped, now, settings.remediate.stale_s
-    )
+    return [sample.labels for sample in alerts], stale(alerts, scraped, now, STALE_S)
 
 
 def stale(alerts: list[Sample], scraped: list[Sample], now: float, limit_s: int) -> str:

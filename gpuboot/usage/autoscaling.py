@@ -15,7 +15,7 @@ from typing import Any
 
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Settings
-from gpuboot.monitoring.charts import fullname
+from gpuboot.monitoring.charts import STACK
 from gpuboot.monitoring.rules.promql import quoted
 
 Object = dict[str, Any]
@@ -82,7 +82,7 @@ def adapter_values(settings: Settings) -> Values:
     down and as idle before it scales up, so that it does neither on a guess.
     """
     monitoring = settings.monitoring
-    service = f"{fullname(monitoring.release)}-prometheus"
+    service = f"{STACK}-prometheus"
     rule = {
         "seriesQuery": f'{{__name__="{SERIES}",namespace!="",pod!=""}}',
         "resources": {
@@ -136,7 +136,7 @@ def scaled_object(workload: Workload, settings: Settings) -> Object:
     (`currentReplicas`, KEDA 2.17 and later).
     """
     monitoring = settings.monitoring
-    service = f"{fullname(monitoring.release)}-prometheus"
+    service = f"{STACK}-prometheus"
     trigger = {
         "type": "prometheus",
         "metricType": "AverageValue",

@@ -14,7 +14,7 @@ from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
 from gpuboot.monitoring import network_policies
-from gpuboot.monitoring.charts import grafana_name
+from gpuboot.monitoring.charts import GRAFANA_NAME
 from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
 from gpuboot.monitoring.charts.service_monitors import is_protected
 from gpuboot.monitoring.stack_objects import ObservedObjects
@@ -80,7 +80,7 @@ class MetricsCollector:
 
     def _blocked(self) -> dict[Source, Blocked]:
         monitoring = self._settings.monitoring
-        grafana = grafana_name(monitoring.release) if monitoring.grafana else ""
+        grafana = GRAFANA_NAME if monitoring.grafana else ""
         return read_blocked(
             self._cluster,
             self._namespace if monitoring.enabled else "",
@@ -203,8 +203,7 @@ class MetricsCollector:
 
     def _dashboards(self, errors: dict[str, str]) -> int | None:
         """How many dashboards draw GPU metrics; `errors` tells when Grafana does not answer."""
-        name = grafana_name(self._settings.monitoring.release)
-        health = f"{self._cluster.service(self._namespace, name, 80)}/api/health"
+        health = f"{self._cluster.service(self._namespace, GRAFANA_NAME, 80)}/api/health"
         try_question(errors, "grafana", lambda: self._cluster.get(health))
         maps = try_question(
             errors, "dashboards", lambda: self._cluster.json("/api/v1/configmaps", _DASHBOARDS)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.monitoring.charts.monitoring import fullname
+from gpuboot.monitoring.charts.monitoring import STACK
 from lab import machines
 from lab.dashboard_preview.draw import draw
 from lab.settings import settings as lab_settings
@@ -26,7 +26,7 @@ def prometheus(lab: Lab) -> Iterator[str]:
     Raises `LabError` when the cluster has none or the machine cannot be reached.
     """
     monitoring = parse_settings(lab_settings(lab.name)).monitoring
-    service = f"{fullname(monitoring.release)}-prometheus"
+    service = f"{STACK}-prometheus"
     address = machines.ssh(
         lab,
         lab.leader,

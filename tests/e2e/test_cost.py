@@ -81,7 +81,7 @@ def test_the_report_names_pods_and_adds_up(lab: Lab, held_gpus: None, tmp_path: 
     total = report["conservation"][-1]
     assert total["installed_gpu_hours"] == pytest.approx(expected * 8 / 60)
     assert report["reasons"]["closed"] > 0
-    replayed = cost(lab, "--from", str(answers_file), "--by", "team,namespace,pod")
+    replayed = cost(lab, str(answers_file), "--by", "team,namespace,pod")
     assert replayed["rows"] == report["rows"]
 
 

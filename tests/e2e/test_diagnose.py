@@ -127,6 +127,6 @@ def test_what_was_undone_is_named_no_more(site: Lab) -> None:
 
 
 def test_a_bundle_of_the_site(site: Lab, tmp_path: Path) -> None:
-    result = site.command(["gpuboot", "bundle", "inventories/lab.py", "--to", str(tmp_path)])
+    result = site.command(["gpuboot", "diagnose", "inventories/lab.py", "--bundle", str(tmp_path)])
     assert result.code == 0, result.details
     assert list(tmp_path.glob("*.tar.gz"))

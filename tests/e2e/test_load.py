@@ -203,7 +203,7 @@ def test_profile_names_each_kind_of_load(site: Lab) -> None:
 def classes(site: Lab, node: str) -> dict[str, Any]:
     """What `gpuboot profile` says of a node's GPUs: class -> by what."""
     result = site.command(
-        ["gpuboot", "profile", "node", node, "-i", "inventories/lab.py", "--window", "5", "--json"]
+        ["gpuboot", "profile", "inventories/lab.py", "node", node, "--window", "5", "--json"]
     )
     assert result.code in (0, 2), result.details
     return {gpu["class"]: gpu["evidence"] for gpu in json.loads(result.out)["gpus"]}

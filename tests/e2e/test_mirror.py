@@ -155,13 +155,11 @@ def test_the_mirror_is_whole_and_of_the_versions_that_the_site_wants(
     bare: Lab, folder: Path, mirror_settings: dict[str, Any]
 ) -> None:
     command = ["gpuboot", "mirror", "check", str(folder)]
-    result = bare.command(
-        [*command, "--inventory", INVENTORY], settings={"mirror": mirror_settings}
-    )
+    result = bare.command([*command, INVENTORY], settings={"mirror": mirror_settings})
     assert result.code == 0, result.details
     print(result.out.strip())
     later = {"mirror": mirror_settings, "versions": {"containerd": {"version": "2.9.9"}}}
-    result = bare.command([*command, "--inventory", INVENTORY], settings=later)
+    result = bare.command([*command, INVENTORY], settings=later)
     assert result.code == 1
     assert "versions.containerd.version: the mirror has" in result.out
 

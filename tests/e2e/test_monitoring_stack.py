@@ -66,7 +66,7 @@ def pods(lab: Lab) -> Iterator[None]:
 def query(lab: Lab, *arguments: str) -> tuple[int, dict[str, Any]]:
     """`gpuboot query … --json`: exit code and answer."""
     result = lab.command(
-        ["gpuboot", "query", *arguments, "-i", "inventories/lab.py", "--json"], timeout=120
+        ["gpuboot", "query", "inventories/lab.py", *arguments, "--json"], timeout=120
     )
     assert result.out, result.text
     return result.code, json.loads(result.out)
@@ -116,7 +116,7 @@ def test_what_is_not_known_is_not_made_up(lab: Lab, pods: None) -> None:
 
 def test_ports_annotations_and_policies_are_settings(lab: Lab, pods: None) -> None:
     monitoring = {
-        "prometheus_node_port": 30090,
+        "node_ports": {"prometheus": 30090},
         "scrape_annotations": True,
         "network_policies": True,
     }

@@ -40,7 +40,7 @@ WORK: dict[str, tuple[tuple[str, str], ...]] = {
 
 def profiled(site: Lab, *arguments: str) -> dict[str, Any]:
     result = site.command(
-        ["gpuboot", "profile", *arguments, "-i", "inventories/lab.py", "--window", "5", "--json"]
+        ["gpuboot", "profile", "inventories/lab.py", *arguments, "--window", "5", "--json"]
     )
     assert result.code in (0, 2), result.details
     profile: dict[str, Any] = json.loads(result.out)
@@ -65,7 +65,7 @@ def test_each_class_is_named_and_nothing_that_is_nearly_one(site: Lab, machine: 
     evidence = {gpu: (profile["class"], profile["evidence"]) for gpu, profile in profiles.items()}
     expected = {str(gpu): name for gpu, (_, name) in enumerate(WORK[machine])}
     assert {gpu: profile["class"] for gpu, profile in profiles.items()} == expected, evidence
-    print(site.command(["gpuboot", "profile", "node", machine, "-i", "inventories/lab.py"]).out)
+    print(site.command(["gpuboot", "profile", "inventories/lab.py", "node", machine]).out)
 
 
 def test_a_power_limit_is_a_note(site: Lab) -> None:

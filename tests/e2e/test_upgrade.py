@@ -56,7 +56,7 @@ def test_a_kubeadm_init_that_fails_halfway_is_finished_by_a_re_run(
         "cp1",
         "systemd-run --unit=squatter --collect sh -c 'while :; do pkill -x etcd; sleep 0.2; done'",
     )
-    failed = two.deploy(settings={**earlier, "cluster": {"init_timeout_s": 20}})
+    failed = two.deploy(settings=earlier)
     assert_refused(failed, "cp1", "kubeadm")
     assert "started" in two.ssh("cp1", "test -e /etc/kubernetes/manifests && echo started")
     two.ssh("cp1", "systemctl stop squatter")

@@ -105,7 +105,7 @@ def test_a_containerd_configuration_that_does_not_parse_is_rolled_back(lab: Lab)
         with undisturbed(lab):
             # another option makes the run write the file again
             assert_refused(
-                lab.deploy(settings={"runtime": {"disable_hugetlb_controller": False}}),
+                lab.deploy(settings={"runtime": {"restrict_oom_score_adj": False}}),
                 "gpu1",
                 "containerd",
             )

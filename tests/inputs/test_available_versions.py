@@ -14,7 +14,6 @@ import pytest
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.preflight import exporter as preflight_exporter
 from gpuboot.preflight import packages as checks
 from gpuboot.preflight.packages import AvailableVersion
 from tests.unit.test_preflight import CLEAN, WORKER
@@ -89,23 +88,3 @@ def test_one_missing_version_is_one_problem_for_all_hosts() -> None:
     items = checks.required(WORKER, HOST, parsed, versions.lock(parsed))
     problems, _ = checks.missing_versions({"a": items, "b": items}, {"a": OFFERS, "b": OFFERS})
     assert [problem.cause.partition(":")[0] for problem in problems] == ["from a, b"]
-
-
-@pytest.mark.parametrize(
-    ("devices", "gpus", "expected"),
-    [
-        ("g:99", 8, "exporter.devices g:99 names GPU 99, the node's last one is 7"),
-        ("g:0-8", 8, "names GPU 8"),
-        ("g:0-7", 8, ""),
-        ("g", 8, ""),
-        ("f", 8, ""),
-        ("i:0-13", 8, ""),
-        ("g:3", 0, ""),
-    ],
-)
-def test_the_exporter_watches_gpus_that_are_there(devices: str, gpus: int, expected: str) -> None:
-    exporter = parse_settings({"exporter": {"devices": devices}}).exporter
-    causes = [
-        cause for cause, _ in preflight_exporter.devices(replace(WORKER, gpus=gpus), exporter)
-    ]
-    assert [expected in cause for cause in causes] == [True] * bool(expected)

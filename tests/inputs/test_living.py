@@ -198,10 +198,10 @@ def test_a_storage_class_that_is_not_there(
 
 
 def test_a_node_port_that_another_service_has() -> None:
-    settings = {"monitoring": {"grafana_node_port": 30300, "prometheus_node_port": 30090}}
+    settings = {"monitoring": {"node_ports": {"grafana": 30300, "prometheus": 30090}}}
     used_ports = {"30300": "shop/web", "30090": "monitoring/kube-prometheus-stack-prometheus"}
     [problem] = causes(settings, replace(LIVE_CLUSTER, node_ports=used_ports))
-    assert "monitoring.grafana_node_port: node port 30300 belongs to Service shop/web" in problem
+    assert "monitoring.node_ports.grafana: node port 30300 belongs to Service shop/web" in problem
     assert causes(settings) == []
     assert checks.node_ports(parse_settings({})) == {}
 

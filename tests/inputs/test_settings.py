@@ -2,8 +2,7 @@
 
 What upstream takes: KubeletConfiguration's fields from k8s.io/kubelet v0.36.3
 config/v1beta1/types.go; networks from kubeadm v1.36.3 apis/kubeadm/validation/validation.go;
-`exporter.devices` from `parseDeviceOptions` in dcgm-exporter 4.8.2
-pkg/cmd/app.go; node ports from Kubernetes' default --service-node-port-range.
+node ports from Kubernetes' default --service-node-port-range.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ WRONG_SETTINGS: list[tuple[dict[Any, Any], str]] = [
     ({"clutser": {}}, "did you mean cluster?"),
     ({"pod_cidr": "10.0.0.0/16"}, "did you mean cluster.pod_cidr?"),
     ({"cluster": {"pod_cdir": "10.0.0.0/16"}}, "did you mean cluster.pod_cidr?"),
-    ({"exporter": {"interval": "15s"}}, "did you mean exporter.interval_ms?"),
+    ({"exporter": {"interval": "15s"}}, "did you mean exporter.scrape_interval?"),
     (monitoring(storage={"prom_size": "50Gi"}), "did you mean monitoring.storage.prometheus_size?"),
     ({"frobnicate": 1}, "see docs/settings.md"),
     ({1: 2}, "takes names, which are text"),
@@ -57,7 +56,7 @@ WRONG_SETTINGS: list[tuple[dict[Any, Any], str]] = [
     ({"driver": {"enabled": "maybe"}}, "driver.enabled"),
     ({"driver": {"modules": "closed"}}, "'auto', 'open' or 'proprietary'"),
     ({"exporter": {"counters": "DCGM_FI_DEV_FAN_SPEED"}}, "exporter.counters: takes a list"),
-    ({"exporter": {"interval_ms": "15s"}}, "exporter.interval_ms"),
+    ({"remediate": {"confirm_s": "2m"}}, "remediate.confirm_s"),
     ({"proxy": {"no_proxy": "localhost"}}, "proxy.no_proxy: takes a list"),
     ({"proxy": {"no_proxy": ["localhost", ""]}}, "proxy.no_proxy.1: takes a name, an address or"),
     ({"proxy": {"no_proxy": ["a, b"]}}, "proxy.no_proxy.0: takes a name, an address or a network"),
@@ -79,12 +78,7 @@ WRONG_SETTINGS: list[tuple[dict[Any, Any], str]] = [
     ({"cluster": {"virtual_ip": "ff02::12"}}, "takes an address that other machines reach"),
     (virtual_ip(virtual_router_id=256), "cluster.virtual_router_id"),
     (virtual_ip(virtual_ip_interface="eth0 eth1"), "takes a network device, e.g. eth0"),
-    ({"exporter": {"remote_engine": "localhost"}}, "e.g. localhost:5555"),
     ({"dcgm": "standalone"}, "dcgm"),
-    (
-        {"dcgm": "host", "exporter": {"remote_engine": "192.0.2.1:5555"}},
-        "leave exporter.remote_engine out",
-    ),
     (
         {"dcgm": "host", "gpu_operator": {"values": {"dcgm": {"enabled": True}}}},
         "both engines would listen on port 5555",
@@ -93,15 +87,14 @@ WRONG_SETTINGS: list[tuple[dict[Any, Any], str]] = [
         {"dcgm": "host", "versions": {"dcgm": {"version": "4.9.0"}}},
         "versions.dcgm.version is 4.9.0, newer than the DCGM 4.6.1 in the exporter",
     ),
-    ({"exporter": {"devices": "0,1"}}, "exporter.devices: takes f, g:NUMBERS or i:NUMBERS"),
-    ({"exporter": {"devices": "g:0-"}}, "e.g. g:0,2-3"),
     ({"exporter": {"scrape_interval": "15"}}, "takes a duration, e.g. 15s"),
-    ({"exporter": {"scrape_timeout": "0s"}}, "longer than 0"),
+    ({"exporter": {"scrape_interval": "0s"}}, "longer than 0"),
+    ({"exporter": {"scrape_interval": "50ms"}}, "takes 100ms or more"),
     (monitoring(retention="2 weeks"), "monitoring.retention: takes a duration"),
     (monitoring(retention="0d"), "monitoring.retention: takes a duration longer than 0"),
-    (monitoring(retention_size="45"), "takes a size, e.g. 45GB"),
     (monitoring(storage={"prometheus_size": "50GB"}), "takes a size, e.g. 50Gi"),
-    (monitoring(grafana_node_port=80), "monitoring.grafana_node_port"),
+    (monitoring(node_ports={"grafana": 80}), "monitoring.node_ports.grafana"),
+    (monitoring(node_ports={"loki": 30300}), "'prometheus', 'alertmanager' or 'grafana'"),
     (alertmanager(email={**MAIL, "smarthost": "smtp"}), "e.g. smtp.example.com:587"),
     (alertmanager(watchdog={"url": {"file": "x"}, "interval": "0s"}), "longer than 0, e.g. 1m"),
     ({"standalone": {"targets": {"other": ["192.0.2.50"]}}}, "e.g. 192.0.2.50:9400"),
@@ -113,7 +106,7 @@ WRONG_SETTINGS: list[tuple[dict[Any, Any], str]] = [
     (alertmanager(email={"to": [], "sender": "a@b", "smarthost": "m:25"}), "at least one address"),
     (alertmanager(email={"to": "a@b", "sender": "a@b", "smarthost": "m:25"}), "takes a list"),
     ({"standalone": {"bind": "localhost"}}, "takes an IP address, e.g. 192.0.2.11"),
-    ({"standalone": {"folder": "gpuboot"}}, "standalone.folder: takes an absolute path"),
+    ({"standalone": {"ports": {"exporter": 0}}}, "standalone.ports.exporter"),
     # networks
     ({"cluster": {"pod_cidr": "16.0.0.0/7"}}, "kubeadm takes /8 to /24"),
     ({"cluster": {"pod_cidr": "10.244.0.0/25"}}, "each node gets a /24 of it"),
@@ -133,11 +126,14 @@ WRONG_SETTINGS: list[tuple[dict[Any, Any], str]] = [
     ({"cluster": {"virtual_ip_interface": "eth0"}}, "says nothing without cluster.virtual_ip"),
     ({"runtime": {"mode": "cdi"}}, 'in the modes "default" and "runtimeclass"'),
     ({"gpu_operator": {"enabled": False}}, 'use exporter.kind "chart"'),
-    ({"exporter": {"scrape_timeout": "20s"}}, "longer than scrape_interval 15s"),
     (
-        monitoring(prometheus_node_port=30090, grafana_node_port=30090),
-        "prometheus_node_port and grafana_node_port are both 30090",
+        monitoring(node_ports={"prometheus": 30090, "grafana": 30090}),
+        "node_ports prometheus and grafana are both 30090",
     ),
+    # settings of earlier releases
+    ({"gate": {"renew_h": 12}}, "gate.renew_h was removed: proofs are always renewed after a day"),
+    (monitoring(grafana_node_port=30300), 'set monitoring.node_ports["grafana"]'),
+    ({"teams": {"a": {"namespace": "b"}}}, "teams.a.namespace was removed: the namespace always"),
     # kubelets
     (kubelet(cgroupDriver="cgroupfs"), "cluster.kubelet may not set cgroupDriver"),
     (kubelet(maxPodz=200), "did you mean maxPods?"),
@@ -256,7 +252,7 @@ def test_what_is_right_stays_right() -> None:
                     "registerWithTaints": [{"key": "gpu", "effect": "NoSchedule"}],
                 },
             },
-            "exporter": {"devices": "g:0-3,5", "remote_engine": "192.0.2.1:5555"},
+            "exporter": {"arguments": ["--debug"]},
             "cost": {"gpu_hour": {"*": 0, "Tesla T4": 0.5}},
             "proxy": {"http": PROXY},
             "alertmanager": {"group_wait": "0s", "slack": {"webhook": {"file": "~/slack"}}},

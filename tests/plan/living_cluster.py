@@ -192,6 +192,7 @@ class LivingCluster:
         return make_object(
             name,
             labels=labels,
+            annotations={"gpuboot.io/labels": ",".join(sorted(labels))} if labels else {},
             spec={"taints": [taint] if leads else []},
             status={
                 "addresses": [{"type": "InternalIP", "address": address}],

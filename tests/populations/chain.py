@@ -18,7 +18,7 @@ __all__ = ["clock", "format_findings", "verify_machine"]
 SETTINGS: dict[str, Any] = {
     "monitoring": {"grafana": False},
     "verify": {"timeout_s": 10},
-    "exporter": {"interval_ms": 1000, "scrape_interval": "5s", "scrape_timeout": "5s"},
+    "exporter": {"scrape_interval": "5s"},
 }
 
 

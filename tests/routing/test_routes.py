@@ -37,7 +37,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "group_wait": "0s",
         "group_interval": "90s",
         "repeat_interval": "1w",
-        "critical_repeat_interval": "30m",
     },
     "each alert alone": {**PARTS, "group_by": ["..."]},
     "slow heartbeat": {"watchdog": {"url": FILE, "interval": "1d"}},
@@ -154,4 +153,4 @@ def test_waits_come_from_the_settings() -> None:
         for subroute in route["routes"]
         if subroute["matchers"] == ['severity = "critical"']
     )
-    assert (route["repeat_interval"], critical["repeat_interval"]) == ("1w", "30m")
+    assert (route["repeat_interval"], critical["repeat_interval"]) == ("1w", "201600s")

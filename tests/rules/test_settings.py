@@ -131,7 +131,7 @@ def test_names_are_quoted_for_promql() -> None:
 
 
 def test_the_commands_print_rules_and_hold_runbooks_to_the_tables(tmp_path: Any) -> None:
-    result = CliRunner().invoke(app, ["rules"])
+    result = CliRunner().invoke(app, ["docs", "rules"])
     assert {group["name"] for group in yaml.safe_load(result.stdout)["groups"]} >= {"gpuboot-xid"}
     folder = tmp_path / "runbooks"
     assert CliRunner().invoke(app, ["docs", "runbooks", str(folder)]).exit_code == 0

@@ -28,7 +28,7 @@ UUIDS = [uuid(name, index) for name, count in SIZES.items() for index in range(c
 
 
 def report(observed: Evidence) -> Report:
-    site = settings({"exporter": {"interval_ms": 2000}})
+    site = settings({"exporter": {"scrape_interval": "2s"}})
     findings = chain.evaluate(observed, site)
     return build(
         "lab",

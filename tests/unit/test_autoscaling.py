@@ -155,8 +155,8 @@ def test_keda_keeps_replicas_when_it_knows_nothing() -> None:
 
 
 def test_addresses_follow_the_settings() -> None:
-    settings = load_settings({"monitoring": {"namespace": "mon", "release": "prometheus"}})
-    address = "http://prometheus-kube-prometheus-prometheus.mon.svc"
+    settings = load_settings({"monitoring": {"namespace": "mon"}})
+    address = "http://kube-prometheus-stack-prometheus.mon.svc"
     assert adapter_values(settings)["prometheus"]["url"] == address
     [trigger] = scaled_object(WEB, settings)["spec"]["triggers"]
     assert trigger["metadata"]["serverAddress"] == f"{address}:9090"

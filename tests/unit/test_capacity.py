@@ -172,7 +172,7 @@ def test_the_command_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     file = write_demand(tmp_path / "demand.csv", trend(8).observed)
     page = tmp_path / "capacity.html"
     options = ["--installed", "50", "--lead-time", "4", "--html", str(page)]
-    result = runner.invoke(app, ["capacity", "--csv", str(file), *options])
+    result = runner.invoke(app, ["capacity", str(file), *options])
     assert result.exit_code == 1, result.output
     assert "demand: ORDER NOW" in result.stdout
     assert re.search(
@@ -190,7 +190,7 @@ def test_the_command_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "<polygon" in html
     assert "prefers-color-scheme: dark" in html
     assert "GPUs have to be ordered" in html
-    json_result = runner.invoke(app, ["capacity", "--csv", str(file), *options, "--json"])
+    json_result = runner.invoke(app, ["capacity", str(file), *options, "--json"])
     document = json.loads(json_result.stdout)
     assert document["exit_code"] == 1
     (pool,) = document["pools"]
@@ -213,7 +213,7 @@ def test_a_file_that_cannot_be_read_is_said_with_its_line(
 ) -> None:
     file = tmp_path / "demand.csv"
     file.write_text(content)
-    result = runner.invoke(app, ["capacity", "--csv", str(file)])
+    result = runner.invoke(app, ["capacity", str(file)])
     assert result.exit_code == 2
     assert message in result.output
     assert "docs/capacity.md" in result.output
@@ -222,11 +222,10 @@ def test_a_file_that_cannot_be_read_is_said_with_its_line(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give either INVENTORY, --csv FILE or --url ADDRESS"),
-        (["prod.py", "--csv", "x.csv"], "give either INVENTORY"),
-        (["--csv", "/nowhere/demand.csv"], "/nowhere/demand.csv"),
-        (["--csv", "x.csv", "--target", "2"], "less than or equal to 1"),
-        (["--url", "prometheus:9090"], "is no address"),
+        ([], "Missing argument 'INVENTORY'"),
+        (["/nowhere/demand.csv"], "/nowhere/demand.csv"),
+        (["x.csv", "--target", "2"], "less than or equal to 1"),
+        (["ftp://prometheus:9090"], "is no address"),
     ],
 )
 def test_wrong_words_are_answered(arguments: list[str], message: str) -> None:

@@ -18,12 +18,11 @@ from lab.charts.schema import json_schema
 ALL_OPTIONS = {
     "exporter": {
         "arguments": ["--debug"],
-        "remote_engine": "10.0.0.1:5555",
-        "devices": "g:0,1",
         "counters": ["DCGM_FI_PROF_SM_ACTIVE"],
     },
+    "dcgm": "host",
     "gpu_operator": {"time_slices": 4},
-    "monitoring": {"prometheus_node_port": 30090, "grafana_node_port": 32322},
+    "monitoring": {"node_ports": {"prometheus": 30090, "grafana": 32322}},
     "runtime": {"mode": "runtimeclass"},
 }
 SOME = [{}, ALL_OPTIONS, {"monitoring": {"control_plane_targets": False, "grafana": False}}]
@@ -78,8 +77,7 @@ def test_exporter_under_the_operator() -> None:
     environment = {item["name"]: item["value"] for item in exporter["env"]}
     assert environment == {
         "DCGM_EXPORTER_INTERVAL": "15000",
-        "DCGM_REMOTE_HOSTENGINE_INFO": "10.0.0.1:5555",
-        "DCGM_EXPORTER_DEVICES_STR": "g:0,1",
+        "DCGM_REMOTE_HOSTENGINE_INFO": "localhost:5555",
         "KUBERNETES_VIRTUAL_GPUS": "true",
     }
     assert exporter["args"] == ["--debug"]
@@ -168,22 +166,10 @@ def test_the_operator_makes_its_runtime_class_itself() -> None:
     assert not charts.needs_runtime_class(settings)
 
 
-@pytest.mark.parametrize(
-    ("engine", "host"),
-    [
-        ("localhost:5555", True),
-        ("127.0.0.1:5555", True),
-        ("[::1]:5555", True),
-        ("10.0.0.1:5555", False),
-        ("localhost.example.org:5555", False),
-        (None, False),
-    ],
-)
-def test_an_engine_on_the_nodes_loopback_needs_the_hosts_network(
-    engine: str | None, host: bool
-) -> None:
+@pytest.mark.parametrize(("dcgm", "host"), [("host", True), ("embedded", False)])
+def test_an_engine_on_the_nodes_loopback_needs_the_hosts_network(dcgm: str, host: bool) -> None:
     """The operator looks for it too early (v26.7.0, controllers/object_controls.go:1833, 1936)."""
-    settings = parse_settings({"exporter": {"remote_engine": engine}})
+    settings = parse_settings({"dcgm": dcgm})
     operated = charts.operator_values(settings, lock(settings))["dcgmExporter"]
     assert operated.get("hostNetwork", False) is host
     assert charts.exporter_values(settings, lock(settings))["hostNetwork"] is host
@@ -221,17 +207,6 @@ def test_changed_keys_name_paths_without_values() -> None:
     new = {"a": {"b": 2, "c": [1]}, "new": {"x": 1}}
     assert changed_keys(old, new) == ["a.b", "gone", "new"]
     assert changed_keys(new, dict(new)) == []
-
-
-@pytest.mark.parametrize(
-    ("release", "name"),
-    [
-        ("kube-prometheus-stack", "kube-prometheus-stack"),
-        ("prometheus", "prometheus-kube-prometheus"),
-    ],
-)
-def test_names_of_the_stacks_objects(release: str, name: str) -> None:
-    assert charts.fullname(release) == name
 
 
 def test_what_must_run_follows_the_values() -> None:

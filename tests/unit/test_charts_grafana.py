@@ -12,7 +12,7 @@ import yaml
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import parse_settings
 from gpuboot.monitoring import dashboards
-from gpuboot.monitoring.charts import grafana_name, monitoring_values
+from gpuboot.monitoring.charts import GRAFANA_NAME, monitoring_values
 from gpuboot.verify.collector import MetricsCollector
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, render
@@ -53,20 +53,6 @@ def test_our_dashboards_are_in_their_folder(
     assert folders == {folder}
 
 
-@pytest.mark.parametrize(
-    ("release", "name"),
-    [
-        (STACK, f"{STACK}-grafana"),
-        ("prometheus-grafana", "prometheus-grafana"),
-        ("grafana", "grafana"),
-        ("m" * 60, "m" * 60 + "-gr"),
-    ],
-)
-def test_grafanas_service_is_asked_by_its_name(release: str, name: str) -> None:
-    """grafana 12.11.1, templates/_helpers.tpl:14-25 and templates/service.yaml:6."""
-    assert grafana_name(release) == name
-
-
 class Proxy:
     """Behind the API server's proxy: what is asked for, and no answer to anything."""
 
@@ -87,9 +73,9 @@ class Proxy:
         return self.get(path, query)
 
 
-@pytest.mark.parametrize("release", ["grafana-stack", "mon"])
-def test_verification_asks_grafana_by_that_name(release: str) -> None:
+def test_verification_asks_grafana_by_its_name() -> None:
+    """grafana 12.11.1, templates/_helpers.tpl:14-25 and templates/service.yaml:6."""
     proxy = Proxy()
-    settings = parse_settings({"monitoring": {"release": release}})
-    MetricsCollector(cast(Cluster, proxy), settings).metrics()
-    assert f"monitoring/{grafana_name(release)}:80/api/health" in proxy.requests
+    MetricsCollector(cast(Cluster, proxy), parse_settings({})).metrics()
+    assert f"{STACK}-grafana" == GRAFANA_NAME
+    assert f"monitoring/{GRAFANA_NAME}:80/api/health" in proxy.requests

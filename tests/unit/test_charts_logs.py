@@ -76,7 +76,6 @@ def test_nothing_is_shipped_unless_it_is_asked_for() -> None:
     ("data", "message"),
     [
         ({"enabled": True}, "needs logs.loki"),
-        ({"enabled": True, "loki": LOKI, "pods": False, "xids": False, "events": False}, "one of"),
         ({"loki": {**LOKI, "password": None}}, "go together"),
         ({"loki": {**LOKI, "bearer_token": {"file": "t"}}}, "either"),
         ({"loki": {"url": "http://loki:3100", "ca": {"file": "c"}}}, "https://"),
@@ -130,9 +129,7 @@ def test_everything_that_is_read_is_sent_once() -> None:
         )
 
 
-def test_each_part_can_be_left_out() -> None:
-    assert set(logs.releases(site(events=False))) == {logs.NODES}
-    assert set(logs.releases(site(pods=False, xids=False))) == {logs.EVENTS}
+def test_the_logs_of_pods_can_be_left_out() -> None:
     only_xids = configuration(site(pods=False), logs.NODES)
     assert {entries["Name"] for _, entries in only_xids} == {
         "systemd", "grep", "parser", "record_modifier", "modify", "loki"

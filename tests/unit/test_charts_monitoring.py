@@ -18,7 +18,6 @@ from gpuboot.monitoring.charts.remote_write import (
     recorded,
     user_names,
 )
-from gpuboot.monitoring.charts.volumes import retention_size
 from lab.charts.schema import json_schema
 from tests.unit.test_charts import unknown
 
@@ -63,7 +62,7 @@ def spec(**monitoring: Any) -> Values:
     "monitoring",
     [
         {"ingress": INGRESS, "remote_write": REMOTE, "scrape_annotations": True},
-        {"storage": {"class_name": "fast"}, "alertmanager_node_port": 30903},
+        {"storage": {"class_name": "fast"}, "node_ports": {"alertmanager": 30903}},
         {"storage": {"persistent": False}, "grafana": False},
     ],
 )
@@ -100,31 +99,24 @@ def test_without_a_class_the_clusters_default_is_asked_for() -> None:
 def test_nothing_is_kept_where_that_is_not_wanted() -> None:
     chart_values = values(storage={"persistent": False})
     assert "storageSpec" not in chart_values["prometheus"]["prometheusSpec"]
-    assert "retentionSize" not in chart_values["prometheus"]["prometheusSpec"]
+    # a folder of the node's: nothing but Prometheus itself holds it to a size
+    assert chart_values["prometheus"]["prometheusSpec"]["retentionSize"] == "43520MB"
     assert "storage" not in chart_values["alertmanager"].get("alertmanagerSpec", {})
     assert "persistence" not in chart_values["grafana"]
 
 
 @pytest.mark.parametrize(
-    ("monitoring", "size"),
-    [
-        ({}, "43520MB"),  # 85 % of 50 GiB
-        ({"storage": {"prometheus_size": "1Ti"}}, "891289MB"),
-        ({"storage": {"prometheus_size": "500Mi"}}, "425MB"),
-        ({"storage": {"prometheus_size": "4194304Ki"}}, "3481MB"),
-        ({"retention_size": "10GB"}, "10GB"),
-        ({"storage": {"persistent": False}}, None),
-        ({"storage": {"persistent": False}, "retention_size": "10GB"}, "10GB"),
-    ],
+    ("volume", "size"),
+    [("50Gi", "43520MB"), ("1Ti", "891289MB"), ("500Mi", "425MB"), ("4194304Ki", "3481MB")],
 )
-def test_retention_leaves_room_on_the_volume(monitoring: dict[str, Any], size: str | None) -> None:
-    assert retention_size(parse_settings({"monitoring": monitoring}).monitoring) == size
+def test_retention_leaves_room_on_the_volume(volume: str, size: str) -> None:
+    spec = values(storage={"prometheus_size": volume})["prometheus"]["prometheusSpec"]
+    assert spec["retentionSize"] == size
 
 
 def test_node_ports() -> None:
-    chart_values = values(
-        prometheus_node_port=30090, grafana_node_port=32322, alertmanager_node_port=30903
-    )
+    node_ports = {"prometheus": 30090, "grafana": 32322, "alertmanager": 30903}
+    chart_values = values(node_ports=node_ports)
     ports = {
         name: chart_values[name]["service"] for name in ("prometheus", "grafana", "alertmanager")
     }

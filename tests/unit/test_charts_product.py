@@ -28,11 +28,10 @@ SITES: dict[str, dict[str, Any]] = {
         "mig_layouts": {"half": [{"instances": {"3g.40gb": 2}}]},
     },
     "own exporter": {"exporter": {"kind": "chart"}, "runtime": {"mode": "runtimeclass"}},
-    "no grafana": {"monitoring": {"grafana": False, "prometheus_node_port": 30090}},
+    "no grafana": {"monitoring": {"grafana": False, "node_ports": {"prometheus": 30090}}},
     "kept, shown and sent on": {
         "monitoring": {
-            "alertmanager_node_port": 30903,
-            "grafana_node_port": 32322,
+            "node_ports": {"alertmanager": 30903, "grafana": 32322},
             "scrape_annotations": True,
             "storage": {"class_name": "fast"},
             "remote_write": [
@@ -162,9 +161,8 @@ def _exporter(objects: list[Object]) -> dict[str, Any]:
     ("chart", "kind"), [("gpu-operator", "operator"), ("dcgm-exporter", "chart")]
 )
 def test_an_engine_of_the_node_is_reached(folders: dict[str, Path], chart: str, kind: str) -> None:
-    """docs/settings.md promises it of `exporter.remote_engine`."""
-    exporter = {"kind": kind, "remote_engine": "localhost:5555"}
-    objects = site(folders, chart, {"exporter": exporter})
+    """docs/settings.md promises it of `dcgm`."""
+    objects = site(folders, chart, {"exporter": {"kind": kind}, "dcgm": "host"})
     [pod] = [
         o["spec"]["template"]["spec"]
         for o in objects
@@ -178,6 +176,4 @@ def test_prometheus_selects_the_exporters_monitor(folders: dict[str, Path]) -> N
     [prometheus] = [o for o in stack if o["kind"] == "Prometheus"]
     assert prometheus["spec"]["serviceMonitorSelector"] == {}
     assert prometheus["spec"]["ruleSelector"] == {}
-    assert (
-        prometheus["metadata"]["name"] == f"{values.fullname('kube-prometheus-stack')}-prometheus"
-    )
+    assert prometheus["metadata"]["name"] == f"{values.STACK}-prometheus"

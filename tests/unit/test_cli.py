@@ -98,11 +98,11 @@ def test_report_renders_again(tmp_path: Path) -> None:
     folder = new_folder(tmp_path, "lab")
     write(broken(), folder)
     (folder / "verify.html").unlink()
-    result = runner.invoke(app, ["report", str(tmp_path / "latest")])
+    result = runner.invoke(app, ["report", "show", str(tmp_path / "latest")])
     assert result.exit_code == 1
     assert "FAILED" in result.output
     assert (folder / "verify.html").exists()
-    assert runner.invoke(app, ["report", str(tmp_path / "none")]).exit_code == 2
+    assert runner.invoke(app, ["report", "show", str(tmp_path / "none")]).exit_code == 2
 
 
 @pytest.mark.parametrize("name", ["settings", "metrics", "checks", "causes"])
@@ -128,7 +128,7 @@ def test_every_setting_and_every_metric_is_documented() -> None:
 
 
 def test_versions_are_printed() -> None:
-    result = runner.invoke(app, ["versions"])
+    result = runner.invoke(app, ["docs", "versions"])
     assert result.exit_code == 0
     assert "kubernetes.version" in result.output
 

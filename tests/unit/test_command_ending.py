@@ -88,13 +88,13 @@ def test_verify_without_a_file_ends_as_its_run(
 @pytest.mark.parametrize("argument", ["reports/latest", "reports/latest/verify.json"])
 def test_a_report_is_named_by_its_folder_or_by_its_file(folder: Path, argument: str) -> None:
     write(report(evidence()), new_folder(folder / "reports", "lab"))
-    result = runner.invoke(app, ["report", argument])
+    result = runner.invoke(app, ["report", "show", argument])
     assert result.exit_code == 0, result.output
     assert "report: reports/latest/verify.html" in result.stderr
 
 
 def test_a_report_of_another_file_is_one_line(folder: Path) -> None:
-    result = runner.invoke(app, ["report", "file"])
+    result = runner.invoke(app, ["report", "show", "file"])
     assert result.exit_code == 2
     assert "verify.json: there is no such report" in result.stderr
 
@@ -106,7 +106,7 @@ def test_a_report_whose_pages_cannot_be_written_is_shown(folder: Path, make: Any
     (place / "verify.html").unlink()
     (place / "verify.html").mkdir()
     (place / "verify.html" / "x").touch()
-    result = runner.invoke(app, ["report"])
+    result = runner.invoke(app, ["report", "show"])
     assert result.exit_code == end
     assert "not written: reports/latest/verify.html: Is a directory" in result.stderr
 
@@ -144,7 +144,7 @@ def test_an_output_that_nobody_reads() -> None:
 def test_a_signal_ends_a_command_with_a_line(tmp_path: Path, name: str) -> None:
     """A command that waits for its own answer, not for a run of pyinfra."""
     os.mkfifo(tmp_path / "answers.json")
-    process = gpuboot("cost", "--from", str(tmp_path / "answers.json"), stdout=subprocess.PIPE)
+    process = gpuboot("cost", str(tmp_path / "answers.json"), stdout=subprocess.PIPE)
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:

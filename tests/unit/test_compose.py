@@ -74,8 +74,8 @@ def receivers(tmp_path: Path) -> dict[str, Any]:
 def test_compose_takes_every_hosts_project(check: Reader, tmp_path: Path, node: Node) -> None:
     nodes = (MONITOR_WITH_GPU, GPU) if node is MONITOR_WITH_GPU else (MONITOR, GPU)
     settings = {
-        "exporter": {"remote_engine": "localhost:5555", "devices": "i:0-3"},
-        "monitoring": {"retention_size": "45GB"},
+        "dcgm": "host",
+        "monitoring": {"storage": {"prometheus_size": "45Gi"}},
         "mirrors": {"images": {"*": "https://mirror.example:5000/v2/all"}},
     }
     project = project_for(node, nodes, **settings)
@@ -91,7 +91,6 @@ def test_compose_takes_every_hosts_project(check: Reader, tmp_path: Path, node: 
         ({}, "43520MB"),  # as in a cluster: 85 % of 50 GiB
         ({"storage": {"prometheus_size": "200Gi"}}, "174080MB"),
         ({"storage": {"persistent": False}}, "43520MB"),  # it is always kept here
-        ({"retention_size": "45GB"}, "45GB"),
     ],
 )
 def test_prometheus_never_fills_the_disk_of_its_host(monitoring: dict[str, Any], size: str) -> None:
@@ -184,18 +183,18 @@ def test_images_are_pinned() -> None:
 
 
 def test_the_exporter_is_told_what_to_watch() -> None:
-    settings = {"remote_engine": "localhost:5555", "devices": "i:0-3", "interval_ms": 2000}
-    service = services(project_for(GPU, exporter=settings))["dcgm-exporter"]
+    project = project_for(GPU, exporter={"scrape_interval": "2s"}, dcgm="host")
+    service = services(project)["dcgm-exporter"]
     assert service["command"] == [
         "-f", "/etc/gpuboot/collectors.csv", "-c", "2000", "-a", "192.0.2.21:9400",
-        "-r", "localhost:5555", "-d", "i:0-3",
+        "-r", "localhost:5555",
     ]  # fmt: skip
     assert service["runtime"] == "nvidia"
 
 
 def test_hosts_show_their_pages_and_exporters_where_the_settings_say() -> None:
     service_map = services(
-        project_for(MONITOR, standalone={"bind": "192.0.2.11", "prometheus_port": 9999})
+        project_for(MONITOR, standalone={"bind": "192.0.2.11", "ports": {"prometheus": 9999}})
     )
     assert "--web.listen-address=192.0.2.11:9999" in service_map["prometheus"]["command"]
     assert "--web.listen-address=192.0.2.11:9100" in service_map["node-exporter"]["command"]
@@ -245,9 +244,9 @@ def test_the_heartbeat_of_a_cluster_beats_here_too() -> None:
 
 
 def test_a_site_chooses_the_ports() -> None:
-    ports = {"prometheus_port": 19090, "alertmanager_port": 19093, "exporter_port": 19400,
-             "node_exporter_port": 19100, "grafana_port": 13000}  # fmt: skip
-    project = project_for(MONITOR_WITH_GPU, (MONITOR_WITH_GPU,), standalone=ports)
+    ports = {"prometheus": 19090, "alertmanager": 19093, "exporter": 19400,
+             "node_exporter": 19100, "grafana": 13000}  # fmt: skip
+    project = project_for(MONITOR_WITH_GPU, (MONITOR_WITH_GPU,), standalone={"ports": ports})
     commands = {
         name: " ".join(service.get("command", [])) for name, service in services(project).items()
     }

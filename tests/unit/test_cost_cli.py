@@ -52,7 +52,7 @@ def test_the_page_shows_what_the_command_prints(recorded: Path, tmp_path: Path) 
         ["--by", "team", *PRICE],
         ["--by", "day,namespace", "--unallocated", "allocated", *PRICE],
     ):
-        result = run("--from", recorded, *arguments)
+        result = run(recorded, *arguments)
         assert result.exit_code == 0, result.output
         assert f"```text\n{result.stdout}```\n" in page
 
@@ -60,25 +60,25 @@ def test_the_page_shows_what_the_command_prints(recorded: Path, tmp_path: Path) 
 @pytest.mark.parametrize("by", ["namespace", "pod", "model,day"])
 def test_notes_are_about_rows_that_exist(recorded: Path, by: str) -> None:
     for form in ("table", "markdown", "csv", "json"):
-        result = run("--from", recorded, "--by", by, "--format", form, *PRICE)
+        result = run(recorded, "--by", by, "--format", form, *PRICE)
         assert "__unowned__" not in result.output
-    assert "__unowned__: namespaces" in run("--from", recorded, "--by", f"{by},team").output
+    assert "__unowned__: namespaces" in run(recorded, "--by", f"{by},team").output
 
 
 def test_json_has_rows_sums_and_the_proof(recorded: Path) -> None:
-    report = document("--from", recorded, "--by", "namespace", "--format", "json", *PRICE)
+    report = document(recorded, "--by", "namespace", "--format", "json", *PRICE)
     assert sum(row["gpu_hours"] for row in report["rows"]) == pytest.approx(
         report["total"]["gpu_hours"]
     )
     assert all(abs(entry["difference"]) < 1e-6 for entry in report["conservation"])
     assert report["resolution_s"] == 60
-    bare = document("--from", recorded, "--format", "json")
+    bare = document(recorded, "--format", "json")
     assert "gpu_cost" not in bare["total"]
     assert "no money" in " ".join(bare["notes"])
 
 
 def test_csv_has_rows_alone_and_the_proof_is_on_stderr(recorded: Path) -> None:
-    result = run("--from", recorded, "--by", "day,team,model", "--format", "csv", *PRICE)
+    result = run(recorded, "--by", "day,team,model", "--format", "csv", *PRICE)
     rows = list(csv.DictReader(StringIO(result.stdout)))
     assert list(rows[0])[:5] == ["day", "team", "model", "kind", "gpu_hours"]
     assert {row["team"] for row in rows} >= {"research", "__unowned__", "__unallocated__"}
@@ -86,13 +86,13 @@ def test_csv_has_rows_alone_and_the_proof_is_on_stderr(recorded: Path) -> None:
 
 
 def test_markdown(recorded: Path) -> None:
-    lines = run("--from", recorded, "--format", "markdown", "--by", "model").stdout.splitlines()
+    lines = run(recorded, "--format", "markdown", "--by", "model").stdout.splitlines()
     assert lines[2].startswith("| model | kind | GPU h |")
     assert any(line.startswith("- ") and "= installed" in line for line in lines)
 
 
 def test_opencost_s_names(recorded: Path) -> None:
-    report = document("--from", recorded, "--by", "namespace", "--format", "opencost", *PRICE)
+    report = document(recorded, "--by", "namespace", "--format", "opencost", *PRICE)
     (allocations,) = report["data"]
     assert set(allocations) == {"ml", "web", "__idle__", "__unavailable__"}
     ml = allocations["ml"]
@@ -102,23 +102,23 @@ def test_opencost_s_names(recorded: Path) -> None:
     assert ml["gpuEfficiency"] == pytest.approx(
         ml["gpuAllocation"]["gpuUsageAverage"] / ml["gpuAllocation"]["gpuRequestAverage"]
     )
-    days = document("--from", recorded, "--by", "day,team", "--format", "opencost")["data"]
+    days = document(recorded, "--by", "day,team", "--format", "opencost")["data"]
     assert len(days) == 2
     assert "gpuCost" not in days[0]["research"]
 
 
 def test_focus_columns(recorded: Path) -> None:
-    result = run("--from", recorded, "--format", "focus", "--unallocated", "even", *PRICE,
+    result = run(recorded, "--format", "focus", "--unallocated", "even", *PRICE,
                "--energy-price", "0.3")  # fmt: skip
     rows = list(csv.DictReader(StringIO(result.stdout)))
     assert tuple(rows[0]) == FOCUS
-    full_report = document("--from", recorded, "--format", "json", "--energy-price", "0.3", *PRICE)
+    full_report = document(recorded, "--format", "json", "--energy-price", "0.3", *PRICE)
     assert sum(float(row["BilledCost"]) for row in rows) == pytest.approx(
         full_report["total"]["total_cost"]
     )
     assert {row["ConsumedUnit"] for row in rows} == {"GPU-Hours", "kWh"}
     assert {row["ChargeCategory"] for row in rows} == {"Usage"}
-    bare = run("--from", recorded, "--format", "focus")
+    bare = run(recorded, "--format", "focus")
     assert bare.exit_code == 2
     assert "FOCUS is about money" in bare.stderr
 
@@ -134,17 +134,17 @@ def test_csv_is_read_as_well(tmp_path: Path) -> None:
         "2026-10-05T10:00Z,free,180,gpu1,,,nvidia_com_gpu,\n"
         "2026-10-05T10:00Z,held,60,gpu1,ml,train,nvidia_com_gpu,\n"
     )
-    report = document("--from", path, "--format", "json")
+    report = document(path, "--format", "json")
     assert report["conservation"][-1]["tenant_gpu_hours"] == 1
     assert report["conservation"][-1]["unallocated_gpu_hours"] == 3
 
 
 def test_a_part_of_what_was_recorded(recorded: Path) -> None:
     window = example().window
-    report = document("--from", recorded, "--since", "2h", "--until", "2026-10-25T06:00",
+    report = document(recorded, "--since", "2h", "--until", "2026-10-25T06:00",
                      "--time-zone", "UTC", "--format", "json")  # fmt: skip
     assert report["total"]["gpu_hours"] == pytest.approx(2 * 12)
-    outside = run("--from", recorded, "--since", "2026-10-01", "--until", "2026-10-02")
+    outside = run(recorded, "--since", "2026-10-01", "--until", "2026-10-02")
     assert "is not all in the recorded answers" in outside.stderr
     assert window.step == 3600
 
@@ -152,19 +152,18 @@ def test_a_part_of_what_was_recorded(recorded: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "where from?"),
-        (["i.py", "--url", "http://p"], "where from?"),
-        (["--from", "none.json"], "none.json: No such file"),
-        (["--from", "here.json", "--by", "colour"], "nothing is known by colour"),
-        (["--from", "here.json", "--teams", "none.yaml"], "none.yaml: No such file"),
-        (["--from", "here.json", "--price", "NVIDIA B300=3"], "no GPU of this model"),
-        (["--from", "here.json", "--price", "3"], "'3' is no price"),
-        (["--from", "here.json", "--since", "2026-10-26", "--until", "2026-10-25"], "has ended"),
-        (["--from", "here.json", "--time-zone", "Mars"], "no time zone 'Mars'"),
-        (["--from", "here.json", "--time-zone", "Asia/Kolkata"], "recorded in steps of 3600 s"),
-        (["--from", "wrong.json"], "no file of recorded answers"),
+        ([], "Missing argument 'INVENTORY'"),
+        (["none.json"], "none.json: No such file"),
+        (["here.json", "--by", "colour"], "nothing is known by colour"),
+        (["here.json", "--teams", "none.yaml"], "none.yaml: No such file"),
+        (["here.json", "--price", "NVIDIA B300=3"], "no GPU of this model"),
+        (["here.json", "--price", "3"], "'3' is no price"),
+        (["here.json", "--since", "2026-10-26", "--until", "2026-10-25"], "has ended"),
+        (["here.json", "--time-zone", "Mars"], "no time zone 'Mars'"),
+        (["here.json", "--time-zone", "Asia/Kolkata"], "recorded in steps of 3600 s"),
+        (["wrong.json"], "no file of recorded answers"),
         (["i.py"], "deploys/query.py is not here"),
-        (["--url", "prometheus:9090"], "is no address"),
+        (["ftp://prometheus:9090"], "is no address"),
     ],
 )
 def test_what_is_refused(
@@ -202,7 +201,7 @@ def test_the_leader_is_asked_with_the_site_s_settings(
     report = document("i.py", "--since", span, "--format", "json", "--save", saved_file)
     assert report["prices"] == {"*": 2.0}
     assert report["unallocated_policy"] == "even"
-    assert document("--from", saved_file, "--format", "json")["total"] == report["total"]
+    assert document(saved_file, "--format", "json")["total"] == report["total"]
     question = questions.from_json(question_texts[0]).within(parse_settings({}))
     assert isinstance(question, RangeQuestion)
     assert question.window == answer.window

@@ -7,6 +7,7 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -14,10 +15,12 @@ import pytest
 from pydantic import BaseModel
 
 from gpuboot.config.settings import Settings
+from gpuboot.config.settings.removed import REMOVED
 from gpuboot.docs.settings import models
 from gpuboot.hosts import platforms, prerequisites
 from lab.build.base import INCLUDE, MIRRORED
 from tests.documents import ROOT
+from tests.unit import settings_reads
 
 PAGE = (ROOT / "docs" / "development.md").read_text()
 # whose folders are rooms that a newcomer looks for
@@ -117,11 +120,21 @@ def test_the_host_layers_are_phases_of_the_site() -> None:
     assert expected_layers == layers < called_phases("site.py")
 
 
-def settings(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Path and meaning of every setting; a section's meaning is that of its model."""
+@dataclass(frozen=True)
+class Setting:
+    """A setting's meaning, its model, and the section that has it, as templates name it."""
+
+    meaning: str
+    model: str
+    section: str
+
+
+def settings(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Setting]]:
+    """Every setting by its path; a section's meaning is that of its model."""
     for name, info in model.model_fields.items():
         inner = models(info.annotation)
-        yield f"{prefix}{name}", info.description or ("" if prefix else section_meaning(inner))
+        meaning = info.description or ("" if prefix else section_meaning(inner))
+        yield f"{prefix}{name}", Setting(meaning, model.__name__, prefix.split(".")[-2:][0])
         for inner_model in inner:
             yield from settings(inner_model, f"{prefix}{name}.")
 
@@ -131,6 +144,21 @@ def section_meaning(models: list[type[BaseModel]]) -> str:
 
 
 SETTINGS = dict(settings(Settings))
+
+
+@cache
+def read_fields() -> frozenset[settings_reads.Field]:
+    """What Python reads of the settings' models, by the models' and the fields' names."""
+    names = (name for name in tracked() if name.startswith(("gpuboot/", "deploys/")))
+    return frozenset(
+        settings_reads.fields_read(ROOT, (name for name in names if name.endswith(".py")))
+    )
+
+
+@cache
+def templates() -> str:
+    files = (name for name in tracked() if name.startswith("templates/"))
+    return "\n".join((ROOT / name).read_text(errors="ignore") for name in files)
 
 
 @cache
@@ -147,10 +175,45 @@ def words(*places: str) -> frozenset[str]:
 
 @pytest.mark.parametrize("path", SETTINGS)
 def test_a_setting_is_described_read_and_tested(path: str) -> None:
-    assert SETTINGS[path], "no description"
-    name = path.rpartition(".")[2]
-    assert name in words("gpuboot/", "deploys/", "templates/"), "nothing reads it"
+    setting, name = SETTINGS[path], path.rpartition(".")[2]
+    assert setting.meaning, "no description"
+    by_template = re.search(rf"\b{setting.section}\.{name}\b", templates())
+    assert (setting.model, name) in read_fields() or by_template, "nothing reads it"
     assert name in words("tests/"), "no test names it"
+
+
+def test_a_setting_that_was_removed_is_none_any_more() -> None:
+    assert not set(REMOVED) & set(SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        ("settings.monitoring.retention", {("Monitoring", "retention")}),
+        ("context.settings.verify.deep.parallel", {("Deep", "parallel")}),
+        ("(lambda storage: storage.path)(settings.monitoring.storage)", set()),
+        ("monitoring.retention", set()),  # of what, nobody knows
+        ("print('settings.monitoring.retention', 'retention')", set()),
+    ],
+)
+def test_a_read_is_of_the_whole_path(line: str, fields: set[settings_reads.Field]) -> None:
+    read = settings_reads.Reads(settings_reads.all_models(), line).fields
+    sections = {("Settings", "monitoring"), ("Settings", "verify"), ("Verify", "deep")}
+    assert read - sections - {("Monitoring", "storage")} == fields
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        "def f(storage: Storage) -> str: return storage.path",
+        "def f(monitoring: Monitoring | None) -> str:\n    a = monitoring.storage\n    a.path",
+        "class C:\n    def __init__(self): self._a = settings.monitoring\n"
+        "    def f(self): return self._a.storage.path",
+    ],
+)
+def test_a_read_is_followed_through_names(function: str) -> None:
+    reads = settings_reads.Reads(settings_reads.all_models(), function)
+    assert ("Storage", "path") in reads.fields
 
 
 def always_acts(folder: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +63,18 @@ def test_what_is_not_there_cannot_be_asked_about(monkeypatch: pytest.MonkeyPatch
     assert code == 2
     assert "one of gpu1" in output
     assert diagnosed(monkeypatch, SITE, "--node", "gpu1", "--pod", "a/b")[0] == 2
+
+
+def test_a_bundle_is_written_instead(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code, output = diagnosed(monkeypatch, SITE, "--bundle", str(tmp_path))
+    assert code == 0
+    [archive] = tmp_path.iterdir()
+    assert output.splitlines()[-1] == str(archive)
+    assert archive.name.startswith("gpuboot-bundle-lab-")
+    assert diagnosed(monkeypatch, SITE, "--bundle", str(tmp_path / "none"))[0] == 2
+    code, output = diagnosed(monkeypatch, SITE, "--bundle", str(tmp_path), "--node", "gpu1")
+    assert code == 2
+    assert "leave --pod, --node and --json out" in output
 
 
 def test_a_silent_host_does_not_take_the_whole_minute(monkeypatch: pytest.MonkeyPatch) -> None:

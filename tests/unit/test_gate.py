@@ -149,7 +149,7 @@ def test_settings_with_which_nothing_could_be_proven_are_refused(
     data: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(SettingsError, match=message):
-        parse_settings({"gate": {"enabled": True, "renew_h": 12}, **data})
+        parse_settings({"gate": {"enabled": True}, **data})
 
 
 def test_the_state_of_a_node() -> None:

@@ -120,20 +120,22 @@ def test_the_lines_of_two_merged_branches_are_read_by_their_time(tmp_path: Path)
 
 @pytest.mark.parametrize("line", ["<<<<<<< HEAD", "{}", '{"event": "proven", "at": 1}', "[]"])
 def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
-    (tmp_path / f"{FIRST}.jsonl").write_text(f"{line}\n")
+    folder = tmp_path / "history"
+    folder.mkdir()
+    (folder / f"{FIRST}.jsonl").write_text(f"{line}\n")
     with pytest.raises(HistoryError, match=f"{FIRST}.jsonl, line 1"):
-        read(tmp_path)
-    result = CliRunner().invoke(app, ["history", "--history", str(tmp_path)])
+        read(folder)
+    result = CliRunner().invoke(app, ["report", "gpus", "--reports", str(tmp_path)])
     assert result.exit_code == 2
-    assert "remedy" in result.output
+    assert "mend or remove that line" in result.output
 
 
 def test_the_command_lists_all_and_tells_one(tmp_path: Path) -> None:
-    note(sound(), tmp_path)
-    note(replace(broken(), started="2026-11-22T14:00:00Z"), tmp_path)
+    note(sound(), tmp_path / "history")
+    note(replace(broken(), started="2026-11-22T14:00:00Z"), tmp_path / "history")
 
     def run_history(*arguments: str) -> str:
-        result = CliRunner().invoke(app, ["history", *arguments, "--history", str(tmp_path)])
+        result = CliRunner().invoke(app, ["report", "gpus", *arguments, "--reports", str(tmp_path)])
         assert result.exit_code == 0, result.output
         return result.output
 
@@ -146,5 +148,5 @@ def test_the_command_lists_all_and_tells_one(tmp_path: Path) -> None:
     assert "first seen" in run_history(SECOND)
     assert "first seen" not in run_history("gpu1")
     assert SECOND in run_history("--json")
-    none = CliRunner().invoke(app, ["history", "nothing", "--history", str(tmp_path)])
+    none = CliRunner().invoke(app, ["report", "gpus", "nothing", "--reports", str(tmp_path)])
     assert none.exit_code == 2

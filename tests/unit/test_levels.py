@@ -29,7 +29,7 @@ NODES = (
     Node("10.0.0.2", "gpu1", "10.0.0.2", "worker", 2, False),
     Node("10.0.0.3", "gpu2", "10.0.0.3", "worker", 4, False),
 )
-QUICK = parse_settings({"exporter": {"interval_ms": 2000}, "verify": {"level": "quick"}})
+QUICK = parse_settings({"exporter": {"scrape_interval": "2s"}, "verify": {"level": "quick"}})
 WITHOUT_PODS = replace(evidence(), workload_results=(), service_probes=())
 
 

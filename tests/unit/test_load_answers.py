@@ -69,8 +69,8 @@ def test_the_report_tells_where_what_and_what_to_type() -> None:
         f"gpu1 {A}: 58.9 TFLOP/s, 1280 launches in 20.1 s, by gpuboot",
         "gpu2: not loaded: the node is cordoned",
         "to see it:",
-        f"  gpuboot query gpu {A} -i inventories/prod.py",
-        "  gpuboot profile node gpu1 -i inventories/prod.py",
+        f"  gpuboot query inventories/prod.py gpu {A}",
+        "  gpuboot profile inventories/prod.py node gpu1",
         "  (for its class, which is of means of five minutes: --seconds 600)",
     ]
 

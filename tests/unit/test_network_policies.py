@@ -162,7 +162,7 @@ def test_the_mesh_of_alertmanagers_is_udp_too() -> None:
 
 def test_a_node_port_is_for_everybody() -> None:
     outside = Peer(address="198.51.100.7")
-    open_ = {"prometheus_node_port": 30090, "grafana_node_port": 32322}
+    open_ = {"node_ports": {"prometheus": 30090, "grafana": 32322}}
     assert not reaches(outside, prometheus, 9090)
     assert reaches(outside, prometheus, 9090, monitoring=open_)
     assert reaches(outside, grafana, 3000, monitoring=open_)

@@ -26,10 +26,10 @@ if helm_binary() is None or shutil.which("go") is None:
 OLD: dict[str, Any] = {}
 NEW: dict[str, dict[str, Any]] = {
     "the exporter's version": {"versions": {"images": {"dcgm_exporter": "4.9.0-4.9.0-distroless"}}},
-    "its interval": {"exporter": {"interval_ms": 5000}},
+    "its interval": {"exporter": {"scrape_interval": "5s"}},
     "its arguments": {"exporter": {"arguments": ["--debug"]}},
     "its collectors": {"exporter": {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}},
-    "the host's network": {"exporter": {"remote_engine": "localhost:5555"}},
+    "the host's network": {"dcgm": "host"},
     "MIG strategy": {"gpu_operator": {"mig_strategy": "mixed"}},
     "time slices": {"gpu_operator": {"time_slices": 4}},
     "tolerations": {

@@ -40,7 +40,7 @@ def names(reports: Path, cluster: str = "") -> list[str]:
 
 
 def runs(reports: Path, *arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, ["runs", *arguments, "--reports", str(reports)])
+    result = CliRunner().invoke(app, ["report", "runs", *arguments, "--reports", str(reports)])
     return result.exit_code, result.output
 
 

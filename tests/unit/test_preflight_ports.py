@@ -126,7 +126,7 @@ def test_settings_that_spare_a_port() -> None:
 
 def test_the_exporters_port_where_it_is_on_the_hosts_network() -> None:
     assert problems(9400, "dcgm-exporter", "dcgm-exporter.service") == []
-    settings = {"exporter": {"remote_engine": "localhost:5555"}}
+    settings = {"dcgm": "host"}
     (problem,) = problems(9400, "dcgm-exporter", "dcgm-exporter.service", settings=settings)
     assert "dcgm-exporter.service" in problem.cause
     node = replace(WORKER, gpus=0)
@@ -135,10 +135,10 @@ def test_the_exporters_port_where_it_is_on_the_hosts_network() -> None:
 
 @pytest.mark.parametrize("name", ["prometheus", "alertmanager", "grafana"])
 def test_node_ports(name: str) -> None:
-    settings = {"monitoring": {f"{name}_node_port": 30090}}
+    settings = {"monitoring": {"node_ports": {name: 30090}}}
     (problem,) = problems(30090, "nginx", "nginx.service", settings=settings)
-    assert f"monitoring.{name}_node_port needs it" in problem.cause
-    assert f"or set another monitoring.{name}_node_port" in problem.remedy
+    assert f"monitoring.node_ports.{name} needs it" in problem.cause
+    assert f"or set another monitoring.node_ports.{name}" in problem.remedy
     assert problems(30091, "nginx", settings=settings) == []
 
 

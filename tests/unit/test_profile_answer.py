@@ -229,12 +229,12 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
         asking, "answer_question", lambda question, *_: profile_answer(fake, question)
     )
     runner = CliRunner()
-    result = runner.invoke(app, ["profile", "pod", "trainer-0", "-n", "ml", "--url", "http://x"])
+    result = runner.invoke(app, ["profile", "http://x", "pod", "trainer-0", "-n", "ml"])
     assert result.exit_code == 0, result.output
     assert "bound by arithmetic" in result.output
-    as_json = runner.invoke(app, ["profile", "gpu", "GPU-a", "--json", "--url", "http://x"])
+    as_json = runner.invoke(app, ["profile", "http://x", "gpu", "GPU-a", "--json"])
     assert json.loads(as_json.output)["gpus"][0]["class"] == "compute_bound"
     monkeypatch.setattr(
         asking, "answer_question", lambda question, *_: profile_answer(Fake([]), question)
     )
-    assert runner.invoke(app, ["profile", "node", "gpu1", "--url", "http://x"]).exit_code == 2
+    assert runner.invoke(app, ["profile", "http://x", "node", "gpu1"]).exit_code == 2

@@ -60,14 +60,10 @@ def test_docker_hosts_use_the_host_s_network(services: dict[str, Any]) -> None:
     assert not any("ports" in item for item in services.values())
 
 
-@pytest.mark.parametrize(
-    ("engine", "host"), [(None, False), ("192.0.2.9:5555", False), ("localhost:5555", True)]
-)
-def test_exporters_of_a_cluster_have_a_network_of_their_own(engine: str | None, host: bool) -> None:
-    assert_page_states(
-        "docs/metrics.md", "| host network | none, unless `exporter.remote_engine` names the node"
-    )
-    settings = parse_settings({"exporter": {"remote_engine": engine}})
+@pytest.mark.parametrize(("dcgm", "host"), [("embedded", False), ("host", True)])
+def test_exporters_of_a_cluster_have_a_network_of_their_own(dcgm: str, host: bool) -> None:
+    assert_page_states("docs/metrics.md", '| host network | none, unless `dcgm` is `"host"`')
+    settings = parse_settings({"dcgm": dcgm})
     lock = versions.lock(settings)
     assert exporter_values(settings, lock)["hostNetwork"] is host
     assert operator_values(settings, lock)["dcgmExporter"].get("hostNetwork", False) is host
@@ -105,9 +101,7 @@ def test_docker_hosts_show_pages_to_themselves_only(services: dict[str, Any]) ->
 
 
 def test_docker_hosts_keep_as_much_as_a_cluster(services: dict[str, Any]) -> None:
-    assert_page_states(
-        "docs/standalone.md", "as in a cluster: by default 85 % of `monitoring.storage."
-    )
+    assert_page_states("docs/standalone.md", "as in a cluster, 85 % of it are used")
     size = monitoring_values(parse_settings({}))["prometheus"]["prometheusSpec"]["retentionSize"]
     assert f"--storage.tsdb.retention.size={size}" in services["prometheus"]["command"]
 
@@ -139,12 +133,12 @@ def test_what_is_kept_by_default() -> None:
     storage = monitoring.storage
     for name, value in (
         ("`monitoring.retention`", f"{monitoring.retention.removesuffix('d')} days"),
-        ("`monitoring.retention_size`", f"{USABLE_SHARE:.0%}".replace("%", " %")),
         ("`monitoring.storage.prometheus_size`", storage.prometheus_size.replace("G", " G")),
         ("`…alertmanager_size`", storage.alertmanager_size.replace("G", " G")),
         ("`…grafana_size`", storage.grafana_size.replace("G", " G")),
     ):
         assert_page_states("docs/storage.md", f"{name} | {value}")
+    assert_page_states("docs/storage.md", f"{USABLE_SHARE:.0%}".replace("%", " % of it"))
 
 
 def table(page: str, heading: str) -> list[list[str]]:

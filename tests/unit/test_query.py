@@ -20,7 +20,7 @@ from tests.unit.test_usage import FREE, USED, UTIL, Fake, samples
 def test_questions_travel_as_json() -> None:
     question = UsageQuery("pod", "trainer-0", "team-a", 60.0)
     assert from_json(question.to_json()) == question
-    settings = parse_settings({"exporter": {"scrape_interval": "5s", "scrape_timeout": "4s"}})
+    settings = parse_settings({"exporter": {"scrape_interval": "5s"}})
     assert question.within(settings).stale_s == 10.0
     assert UsageQuery("gpu", "x", stale_s=7).within(settings).stale_s == 7
 
@@ -51,7 +51,7 @@ runner = CliRunner()
 def test_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Fake(samples("GPU-a", {UTIL: 90.0, USED: 1.0, FREE: 1.0}))
     monkeypatch.setattr(http_reader, "HttpReader", lambda *_: fake)
-    arguments = ["query", "pod", "trainer-0", "-n", "team-a", "--url", "http://p:9090"]
+    arguments = ["query", "http://p:9090", "pod", "trainer-0", "-n", "team-a"]
     result = runner.invoke(app, arguments)
     assert result.exit_code == 2
     assert "sm      unknown: no DCGM_FI_PROF_SM_ACTIVE" in result.stdout
@@ -63,11 +63,10 @@ def test_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["pod", "x"], "where to ask?"),
-        (["pod", "x", "--url", "http://p", "--inventory", "i.py"], "where to ask?"),
-        (["pod", "x", "--url", "http://p", "--metric", "speed"], "no such metric: speed"),
-        (["pod", "x", "--url", "prometheus:9090"], "is no address"),
-        (["pod", "x", "--inventory", "i.py"], "deploys/query.py is not here"),
+        (["i.py", "pod"], "Missing argument 'name'"),
+        (["http://p", "pod", "x", "--metric", "speed"], "no such metric: speed"),
+        (["ftp://prometheus:9090", "pod", "x"], "is no address"),
+        (["i.py", "pod", "x"], "deploys/query.py is not here"),
     ],
 )
 def test_questions_that_cannot_be_asked(

@@ -16,7 +16,7 @@ from gpuboot.config.settings.upgrade import batch_size
 from gpuboot.repair.controller import Controller
 from gpuboot.repair.decide import decide
 from gpuboot.repair.model import OUT
-from gpuboot.repair.observe import NODES, gpu_node, observe
+from gpuboot.repair.observe import NODES, STALE_S, gpu_node, observe
 from tests.unit.repair_site import (
     GPU_LOST,
     HEALTH,
@@ -67,7 +67,7 @@ class Watched(Site):
         """What must hold when a node leaves service."""
         limits = self.settings.remediate
         assert BREAKER not in self.maps
-        assert max(self.scrape_age, self.rules_age) <= limits.stale_s
+        assert max(self.scrape_age, self.rules_age) <= STALE_S
         out = {node_name for node_name in self.nodes if self.node(node_name).out}
         assert len(out) < batch_size(limits.max_nodes, len(self.nodes))
         assert name not in self.persons

@@ -240,7 +240,7 @@ def test_what_was_stored_under_another_configuration_saves_nothing() -> None:
 
 def test_waiting_follows_the_periods_and_never_exceeds_the_timeout() -> None:
     assert settle_s(parse_settings({})) == 90
-    assert settle_s(parse_settings({"exporter": {"interval_ms": 60000}})) == 225
+    assert settle_s(parse_settings({"exporter": {"scrape_interval": "40s"}})) == 240
     assert settle_s(SETTINGS) == 10
 
 

@@ -142,8 +142,8 @@ def test_fabric_manager_goes_with_nvswitches() -> None:
         "nvidia-persistenced.service", "nvidia-fabricmanager.service",
     ]  # fmt: skip
     assert drivers.services(context(pci=(single_gpu,))) == ["nvidia-persistenced.service"]
-    never = {"driver": {"fabric_manager": "never", "persistence": False}}
-    assert drivers.services(context(never)) == []
+    never = {"driver": {"fabric_manager": "never"}}
+    assert drivers.services(context(never)) == ["nvidia-persistenced.service"]
 
 
 GOOD = DriverState("595.91.07", True, "595.91.07", "", True, ("GPU-1", "GPU-2"), "")

@@ -81,7 +81,7 @@ def test_what_is_missing_is_named(proof: Path, key: Path, tmp_path: Path) -> Non
 
 def test_the_command_tells_by_its_exit_code(proof: Path, key: Path) -> None:
     def run(*arguments: str) -> int:
-        return CliRunner().invoke(app, ["report", str(proof.parent), *arguments]).exit_code
+        return CliRunner().invoke(app, ["report", "show", str(proof.parent), *arguments]).exit_code
 
     check_options = ("--check", "--signers", str(signers(key)))
     assert run(*check_options) == 2  # nobody signed it

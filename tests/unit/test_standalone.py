@@ -83,7 +83,7 @@ def test_a_docker_host_need_not_be_fit_for_kubernetes() -> None:
         ({"exporter": {"tls_secret": "x", "kind": "chart"}}, {}, "exporter.tls_secret names"),
         ({"mirrors": {"images": {"*": "http://m/v2/x"}}}, {}, "none that Docker can pull from"),
         ({"mirrors": {"images": {"*": "https://m/x"}}}, {}, "none that Docker can pull from"),
-        ({"standalone": {"grafana_port": 9090}}, {}, "ports are the same"),
+        ({"standalone": {"ports": {"grafana": 9090}}}, {}, "ports are the same"),
         (
             {"alertmanager": {"slack": {"webhook": {"secret": "a/b"}}}},
             {},
@@ -104,7 +104,7 @@ def test_a_docker_host_downloads_nothing_of_kubernetes() -> None:
     assert "registry-1.docker.io:443" in addresses
     assert not {"pkgs.k8s.io:443", "registry.k8s.io:443", "get.helm.sh:443"} & set(addresses)
     assert "registry-1.docker.io:443" not in endpoints(
-        parse_settings({"standalone": {"grafana": False}}), NODE
+        parse_settings({"monitoring": {"grafana": False}}), NODE
     )
 
 

@@ -197,7 +197,7 @@ CLAIMS = Volumes(
 
 
 def test_the_claims_of_monitoring_are_told_from_others() -> None:
-    claims = volumes.matching_claims(CLAIMS, "monitoring", claim_names("kube-prometheus-stack"))
+    claims = volumes.matching_claims(CLAIMS, "monitoring", claim_names())
     assert [claim.size for claim in claims] == ["5Gi", "50Gi"]
 
 

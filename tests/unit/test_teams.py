@@ -32,7 +32,7 @@ def test_a_team_has_a_quota_and_a_priority() -> None:
 
 
 def test_a_team_without_bounds_has_no_quota_and_may_preempt() -> None:
-    [priority] = objects(speech={"namespace": "speech-prod", "preempt": True})
+    [priority] = objects(speech={"preempt": True})
     assert priority["preemptionPolicy"] == "PreemptLowerPriority"
 
 
@@ -69,9 +69,8 @@ def test_quota_and_priority_go_with_the_team_and_nothing_else_does() -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ({"a": {"namespace": "x"}, "x": {}}, "other teams have the namespace x too"),
         ({"kube-system": {}}, "is the cluster's own"),
-        ({"a": {"namespace": "monitoring"}}, "is the cluster's own"),
+        ({"monitoring": {}}, "is the cluster's own"),
         ({"a": {"mig": {"1g.10gb": 1}}}, "instances have no names of their own"),
         ({"a": {"mig": {"1g": 1}}}, "takes a MIG profile"),
         ({"a": {"gpus": -1}}, "greater than or equal to 0"),

@@ -28,9 +28,9 @@ from gpuboot.verify.stopped import stopped
 from tests.unit.evidence import evidence, uuid
 from tests.unit.reports import report, text
 
-STANDARD = parse_settings({"exporter": {"interval_ms": 2000}})
-DEEP = parse_settings({"exporter": {"interval_ms": 2000}, "verify": {"level": "deep"}})
-QUICK = parse_settings({"exporter": {"interval_ms": 2000}, "verify": {"level": "quick"}})
+STANDARD = parse_settings({"exporter": {"scrape_interval": "2s"}})
+DEEP = parse_settings({"exporter": {"scrape_interval": "2s"}, "verify": {"level": "deep"}})
+QUICK = parse_settings({"exporter": {"scrape_interval": "2s"}, "verify": {"level": "quick"}})
 CONNECTION_REFUSED = ClusterError(
     "GET /api/v1/nodes: NewConnectionError: [Errno 111] Connection refused"
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -19,6 +20,7 @@ from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.parts.cluster.live_objects import record_objects
 from deploys.parts.cluster.objects_fact import Present
 from deploys.parts.cluster.release_drift import confirm, describe, put_back, record_drift
+from gpuboot.cluster.objects import Node
 from gpuboot.cluster.managed_objects import ManagedObjects, Object, key
 from gpuboot.cluster.manifests import YAML_LOADER, with_digest
 from gpuboot.cluster.manifests import runtime_class as runtime_class_manifest
@@ -28,6 +30,8 @@ from gpuboot.plan import Change
 MANAGER = "gpuboot"  # in whose name manifests are applied
 ENFORCE = "pod-security.kubernetes.io/enforce"
 _RETRIED = "gpuboot.io/retried"
+# annotation of a node: the labels that gpuboot has set, with commas
+_SET_LABELS = "gpuboot.io/labels"
 CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 
 
@@ -72,17 +76,17 @@ def labels_and_taints(
 ) -> Commands:
     """Ensure labels of nodes, and whether control-plane nodes refuse workloads.
 
+    A label that an earlier run has set, and that is not asked for any more, is taken away. An
+    annotation of the node names those that gpuboot has set; those of others stay.
+
     + labels: node -> label -> value; None: the label must not be there
     + tainted: control-plane node -> whether it refuses workloads
     """
     nodes_by_name = {node.name: node for node in read(Cluster, kubeconfig=ADMIN_CONF).nodes}
-    old_labels = {
-        name: nodes_by_name[name].labels if name in nodes_by_name else {} for name in labels
-    }
     relabelled = {
-        name: changed
+        name: metadata
         for name, required in labels.items()
-        if (changed := _label_changes(old_labels[name], required))
+        if (metadata := _label_changes(nodes_by_name.get(name), required))
     }
     taint = f"{CONTROL_PLANE_TAINT}:NoSchedule"
     retainted = {
@@ -90,17 +94,17 @@ def labels_and_taints(
         for name, required in tainted.items()
         if name in nodes_by_name and (taint in nodes_by_name[name].taints) != required
     }
-    for name, required in relabelled.items():
-        changes.record(*_labels(f"node {name}", old_labels[name], required))
+    for name, metadata in relabelled.items():
+        _record_labels(name, nodes_by_name.get(name), metadata)
     changes.record(*[
         Change(subject=f"node {name}", field=f"taint {taint}", old=not required, new=required)
         for name, required in retainted.items()
     ])  # fmt: skip
-    for name, required in relabelled.items():
+    for name, metadata in relabelled.items():
+        patch = json.dumps({"metadata": metadata})
         yield StringCommand(
-            KUBECTL, "label --overwrite node", QuoteString(name),
-            *map(QuoteString, _words(required)),
-        )  # fmt: skip
+            KUBECTL, "patch node", QuoteString(name), "--type=merge -p", QuoteString(patch)
+        )
     for name, wanted_taint in retainted.items():
         word = taint if wanted_taint else f"{taint}-"
         yield StringCommand(KUBECTL, "taint node", QuoteString(name), word)
@@ -108,21 +112,40 @@ def labels_and_taints(
         host.noop("labels and taints are up to date")
 
 
+def _label_changes(
+    node: Node | None, required: Mapping[str, str | None]
+) -> dict[str, dict[str, str | None]]:
+    """What of a node's metadata has to change, as a merge patch; {} for nothing.
+
+    + node: None where it has not joined yet
+    """
+    labels, annotations = (node.labels, node.annotations) if node else ({}, {})
+    earlier = annotations.get(_SET_LABELS, "")
+    required = {**dict.fromkeys(filter(None, earlier.split(",")), None), **required}
+    own_labels = ",".join(sorted(key for key, value in required.items() if value is not None))
+    metadata = {
+        "labels": {key: value for key, value in required.items() if labels.get(key) != value},
+        "annotations": {_SET_LABELS: own_labels or None} if own_labels != earlier else {},
+    }
+    return {part: values for part, values in metadata.items() if values}
+
+
+def _record_labels(
+    name: str, node: Node | None, metadata: Mapping[str, Mapping[str, str | None]]
+) -> None:
+    subject = f"node {name}"
+    changes.record(*_labels(subject, node.labels if node else {}, metadata.get("labels", {})))
+    if metadata.keys() == {"annotations"}:  # beside labels it says nothing new
+        old = node.annotations.get(_SET_LABELS) if node else None
+        new = metadata["annotations"][_SET_LABELS]
+        changes.record(Change(subject=subject, field=f"annotation {_SET_LABELS}", old=old, new=new))
+
+
 def _labels(subject: str, old: Mapping[str, str], new: Mapping[str, str | None]) -> list[Change]:
     return [
         Change(subject=subject, field=f"label {key}", old=old.get(key), new=value)
         for key, value in new.items()
     ]
-
-
-def _label_changes(
-    existing: Mapping[str, str], required: Mapping[str, str | None]
-) -> dict[str, str | None]:
-    return {key: value for key, value in required.items() if existing.get(key) != value}
-
-
-def _words(labels: Mapping[str, str | None]) -> list[str]:
-    return [f"{key}-" if value is None else f"{key}={value}" for key, value in labels.items()]
 
 
 @operation()

@@ -24,6 +24,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.docker import runner
+from gpuboot.docker.compose.files import FOLDER
 from gpuboot.docker.compose.services import local_url
 from gpuboot.docker.runner import MetricsCollector, NoAnswer, processes_by_gpu, workload_result
 from gpuboot.hosts.nvidia_smi import ACCEPT_WARNING
@@ -102,7 +103,7 @@ def _query(monitor: InventoryHost, url: str) -> str:
 
 def _dashboards(monitor: InventoryHost, settings: Settings) -> str:
     """Grafana's dashboards. The password never leaves the host, and is on no command line."""
-    file = shlex.quote(f"{settings.standalone.folder}/secrets/grafana/admin-password")
+    file = shlex.quote(f"{FOLDER}/secrets/grafana/admin-password")
     url = f"{local_url(settings, 'grafana')}/api/search?type=dash-db&limit=1000"
     return _answer(
         monitor,

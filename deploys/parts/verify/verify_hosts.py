@@ -20,6 +20,7 @@ from deploys.parts.mig.fact import MigProfiles
 from deploys.parts.node.fact import NodeFact
 from deploys.parts.node.outside_name_fact import OutsideName
 from deploys.parts.verify.fact import HostChecks
+from gpuboot.cluster.backup import FOLDER
 from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
@@ -61,21 +62,20 @@ def read_site(
 ) -> Site:
     """Read all that a verification asks of hosts. + scope: of the GPU nodes, which are read"""
     monotonic_start, discovery = time.monotonic(), find()
-    control_planes = gevent.spawn(_read_control_planes, settings, discovery)
+    control_planes = gevent.spawn(_read_control_planes, discovery)
     hosts = read_hosts(settings, lock, discovery, scope, outside_name.of_site(settings))
     return Site(discovery.nodes, hosts, control_planes.get(), time.monotonic() - monotonic_start)
 
 
-def _read_control_planes(settings: Settings, discovery: Discovery) -> list[ControlPlane]:
+def _read_control_planes(discovery: Discovery) -> list[ControlPlane]:
     """Their certificates and backups, each by one command."""
     nodes = [node for node in discovery.nodes if node.role == "control_plane"]
-    folder = settings.backup.folder
-    return list(Pool(len(nodes)).map(lambda node: _read_control_plane(node, folder), nodes))
+    return list(Pool(len(nodes)).map(_read_control_plane, nodes))
 
 
-def _read_control_plane(node: Node, folder: str) -> ControlPlane:
+def _read_control_plane(node: Node) -> ControlPlane:
     kubeadm = Request(Kubeadm, (("socket", SOCKET),))
-    backups = Request(EtcdBackups, (("folder", folder),))
+    backups = Request(EtcdBackups, (("folder", FOLDER),))
     target = inventory.get_host(node.host)
     values = answers.fetch_answers(target, [kubeadm, backups])
     for answer in values.values():

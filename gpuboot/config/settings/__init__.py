@@ -145,7 +145,7 @@ class Settings(Model):
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
-        reserved = {"cgroupDriver", "failCgroupV1", "failSwapOn"} & set(self.cluster.kubelet)
+        reserved = {"cgroupDriver", "failSwapOn"} & set(self.cluster.kubelet)
         if reserved:
             raise ValueError(
                 f"cluster.kubelet may not set {', '.join(sorted(reserved))}: gpuboot does, from "
@@ -173,30 +173,17 @@ class Settings(Model):
             raise ValueError(
                 'exporter.kind "operator" needs gpu_operator.enabled; use exporter.kind "chart"'
             )
-        if problem := self._two_engines():
-            raise ValueError(problem)
-        return self
-
-    def _two_engines(self) -> str:
-        """What names another DCGM beside the host's; "" for nothing."""
-        if self.dcgm != "host":
-            return ""
-        if self.exporter.remote_engine:
-            return (
-                f'dcgm "host" has the exporter read each node\'s own engine at {HOST_ENGINE}: '
-                "leave exporter.remote_engine out"
-            )
-        if self.gpu_operator.values.get("dcgm", {}).get("enabled"):
-            return (
+        if self.dcgm == "host" and self.gpu_operator.values.get("dcgm", {}).get("enabled"):
+            raise ValueError(
                 'dcgm "host" and gpu_operator.values dcgm.enabled exclude each other: both engines '
                 "would listen on port 5555"
             )
-        return ""
+        return self
 
     @property
     def engine(self) -> str | None:
         """`host:port` of the engine that the exporter reads; None: its own."""
-        return HOST_ENGINE if self.dcgm == "host" else self.exporter.remote_engine
+        return HOST_ENGINE if self.dcgm == "host" else None
 
 
 def parse_settings(data: Mapping[str, Any]) -> Settings:

@@ -116,9 +116,10 @@ class Alertmanager(Model):
         "5m", description="Least time between two messages of a group that changes."
     )
     repeat_interval: Period = Field(
-        "12h", description="How often a message is repeated while its alerts fire."
+        "12h",
+        description="How often a message is repeated while its alerts fire; critical ones three "
+        "times as often.",
     )
-    critical_repeat_interval: Period = Field("4h", description="The same for critical alerts.")
     ca_file: str | None = Field(
         None, description="PEM file on the control machine that signs the receivers' addresses."
     )

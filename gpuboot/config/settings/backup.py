@@ -7,6 +7,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from gpuboot.config.settings.base import Form, Model, Port, Url
+from gpuboot.config.settings.secret import LocalFile
 
 # what systemd.time(7) allows there; whether systemd takes it, `systemd-analyze` says on the host
 _Calendar = Annotated[
@@ -17,16 +18,6 @@ _Calendar = Annotated[
         "*-*-* 00/6:00:00",
     ),
 ]
-# it is part of commands and mounts
-_Folder = Annotated[
-    str,
-    Form(
-        r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*){2,}",
-        "an absolute path of letters, digits, ., _ and -",
-        "/var/lib/gpuboot/backup",
-    ),
-]
-
 
 _RsyncFolder = Annotated[
     str,
@@ -48,14 +39,6 @@ _Prefix = Annotated[
 _Word = Annotated[str, Form(r"[A-Za-z0-9][^\s]*", "one word", "us-east-1")]
 
 
-class SecretFile(Model):
-    """A file of the control machine."""
-
-    file: str = Field(
-        description="On the control machine; its content goes to the control-plane nodes only."
-    )
-
-
 class Rsync(Model):
     """A folder of another machine, by rsync over SSH; each node has a folder of its own in it.
 
@@ -64,7 +47,7 @@ class Rsync(Model):
 
     to: _RsyncFolder = Field(description="User, machine and folder.")
     port: Port = Field(22, description="SSH's port there.")
-    key: SecretFile = Field(description="Private SSH key of that user, without a passphrase.")
+    key: LocalFile = Field(description="Private SSH key of that user, without a passphrase.")
     known_hosts: str = Field(
         description="File on the control machine with that machine's public keys, as `ssh-keyscan` "
         "prints them: no other machine gets a backup.",
@@ -84,7 +67,7 @@ class S3(Model):
     endpoint: Url | None = Field(None, description="Default: Amazon's, by region.")
     region: _Word = Field("us-east-1", description="Region of the bucket.")
     access_key: _Word = Field(description="ID of the access key.")
-    secret_key: SecretFile = Field(description="Secret of the access key.")
+    secret_key: LocalFile = Field(description="Secret of the access key.")
 
 
 class Backup(Model):
@@ -101,11 +84,6 @@ class Backup(Model):
         "ten minutes later.",
     )
     keep: int = Field(20, ge=1, description="How many each node keeps; older ones are deleted.")
-    folder: _Folder = Field(
-        "/var/lib/gpuboot/backup",
-        description="Where they are kept. Only root reads them: they hold every Secret, and the "
-        "keys of the cluster's certificate authorities.",
-    )
     max_age_h: int = Field(
         24,
         ge=1,

@@ -99,7 +99,6 @@ def _host_port(example: str) -> Form:
 
 
 Endpoint = Annotated[str, _host_port("api.example.com:6443")]
-Engine = Annotated[str, _host_port("localhost:5555")]
 Smarthost = Annotated[str, _host_port("smtp.example.com:587")]
 Target = Annotated[str, _host_port("192.0.2.50:9400")]
 

@@ -18,6 +18,7 @@ from gpuboot.config.settings.base import (
     Model,
     Url,
 )
+from gpuboot.config.settings.secret import LocalFile
 
 
 def _reachable(value: str) -> str:
@@ -72,9 +73,6 @@ class Cluster(Model):
         "vxlan",
         description="How flannel carries packets between nodes; stays as the cluster was made.",
     )
-    fail_cgroup_v1: bool = Field(
-        True, description="The kubelet refuses cgroup v1 hosts (upstream's default since 1.35)."
-    )
     fail_swap_on: bool = Field(True, description="Turn swap off; `False` leaves it alone.")
     ignore_preflight_errors: tuple[str, ...] = Field(
         (), description="kubeadm checks to pass over, by name, e.g. `SystemVerification`."
@@ -93,16 +91,6 @@ class Cluster(Model):
         "Kubelets then serve by certificates that the cluster signs and renews "
         "(`serverTLSBootstrap`), and kubelet-csr-approver approves those of the site's nodes. A "
         "metrics-server that gpuboot did not install stays as it is.",
-    )
-    init_timeout_s: int = Field(
-        240, ge=10, description="How long the first control-plane node may take to come up."
-    )
-    renew_certificates_days: int = Field(
-        30,
-        ge=1,
-        le=300,
-        description="A run renews the control plane's certificates, which last a year, when one of "
-        "them expires within so many days.",
     )
     schedule_on_control_plane: bool | None = Field(
         None, description="Workloads on control-plane nodes; default: only when there is no worker."
@@ -170,17 +158,11 @@ class Mirrors(Model):
     )
 
 
-class PasswordFile(Model):
-    """A password in a file of the control machine."""
-
-    file: str = Field(description="On the control machine; its content goes to the hosts only.")
-
-
 class Registry(Model):
     """Name and password with which a registry's images are pulled, on every host."""
 
     username: str = Field(description="Name for the registry.")
-    password: PasswordFile = Field(description="Password for the registry.")
+    password: LocalFile = Field(description="Password for the registry.")
 
 
 _DIRECT = Form(r"[^\s,;'\"\\{}]+", "a name, an address or a network", ".example.com")
@@ -212,8 +194,6 @@ class Proxy(Model):
 class Preflight(Model):
     """What is checked before anything is changed."""
 
-    min_cpus: int = Field(2, ge=1, description="CPUs that each host needs.")
-    min_memory_mib: int = Field(3500, ge=512, description="Memory that each host needs.")
     min_disk_mib: int = Field(
         20000,
         ge=1000,
@@ -223,7 +203,6 @@ class Preflight(Model):
     max_clock_skew_s: float = Field(
         5.0, gt=0, description="How far a host's clock may differ from that of the control machine."
     )
-    wait_s: int = Field(600, ge=0, description="For a locked package manager or cloud-init.")
     allow_removals: tuple[str, ...] = Field(
         (),
         description="Packages that a run may remove to install its own, though something uses them "

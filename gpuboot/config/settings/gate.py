@@ -14,9 +14,3 @@ class Gate(Model):
         False,
         description="Keep the taint `gpuboot.io/unproven:NoSchedule` on such nodes (docs/gate.md).",
     )
-    renew_h: int = Field(
-        24,
-        ge=1,
-        description="Hours after which a proof is renewed on the GPUs that no pod holds. One that "
-        "fails then closes its node for new pods.",
-    )

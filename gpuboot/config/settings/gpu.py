@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from gpuboot.config.settings.base import Engine, Form, Label, Model, Period, SecretName, seconds
+from gpuboot.config.settings.base import Form, Label, Model, Period, SecretName, seconds
 
 
 class Driver(Model):
@@ -26,7 +26,6 @@ class Driver(Model):
         "or behind the bridges of an HGX B100, B200 or B300 board, which get nvlsm, "
         "infiniband-diags and ib_umad too. GB200 and GB300 racks have theirs in the switch trays.",
     )
-    persistence: bool = Field(True, description="Run nvidia-persistenced.")
     reboot: Literal["when-needed", "never"] = Field(
         "when-needed", description="Reboot a node whose loaded driver is not the installed one."
     )
@@ -58,9 +57,6 @@ class Runtime(Model):
     restrict_oom_score_adj: bool = Field(
         False, description="containerd option for hosts without CAP_SYS_RESOURCE."
     )
-    disable_hugetlb_controller: bool = Field(
-        True, description="containerd option; False where pods ask for huge pages on cgroup v1."
-    )
 
 
 def _label_expression(value: str) -> str:
@@ -77,9 +73,7 @@ def _label_expression(value: str) -> str:
 
 
 PodLabel = Annotated[str, AfterValidator(_label_expression)]
-# `parseDeviceOptions` in dcgm-exporter's pkg/cmd/app.go
-_RANGES = r"\d+(-\d+)?(,\d+(-\d+)?)*"
-Devices = Annotated[str, Form(rf"f|[gi](:{_RANGES})?", "f, g:NUMBERS or i:NUMBERS", "g:0,2-3")]
+_MIN_INTERVAL_S = 0.1
 
 
 class Exporter(Model):
@@ -88,9 +82,9 @@ class Exporter(Model):
     kind: Literal["operator", "chart"] = Field(
         "operator", description="Run it under the GPU Operator, or by its own Helm chart."
     )
-    interval_ms: int = Field(15000, ge=100, description="Sampling period in milliseconds.")
-    scrape_interval: Period = Field("15s", description="How often Prometheus reads it.")
-    scrape_timeout: Period = Field("10s", description="Must be at most the scrape interval.")
+    scrape_interval: Period = Field(
+        "15s", description="How often it samples its fields, and Prometheus reads it."
+    )
     arguments: tuple[str, ...] = Field((), description="Extra command-line arguments.")
     counters: tuple[str, ...] = Field(
         (), description="Opt-in fields to collect beside the default ones (see docs/metrics.md)."
@@ -113,15 +107,6 @@ class Exporter(Model):
         description="Secret with `username`, `password` and the exporter's `web.yml` (see "
         'docs/metrics.md) by which it asks for a password; `kind = "chart"` only.',
     )
-    remote_engine: Engine | None = Field(
-        None,
-        description="`host:port` of a DCGM host engine to use instead of an embedded one. With "
-        "`localhost:5555` each node's own; the exporter then listens on the node's port 9400, "
-        "where no NetworkPolicy reaches it.",
-    )
-    devices: Devices | None = Field(
-        None, description="GPUs and MIG instances to watch, e.g. `f`, `g:0,1` or `i:0-3`."
-    )
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
@@ -135,12 +120,20 @@ class Exporter(Model):
                 "counters adds to our collectors file, and collectors_file replaces it: name the "
                 "fields in that file instead"
             )
-        if seconds(self.scrape_timeout) > seconds(self.scrape_interval):
-            raise ValueError(
-                f"scrape_timeout {self.scrape_timeout} is longer than scrape_interval "
-                f"{self.scrape_interval}, which Prometheus refuses"
-            )
+        if seconds(self.scrape_interval) < _MIN_INTERVAL_S:
+            raise ValueError("scrape_interval takes 100ms or more")
         return self
+
+    @property
+    def interval_ms(self) -> int:
+        """The sampling period in milliseconds: what is sampled more often is never read."""
+        return round(seconds(self.scrape_interval) * 1000)
+
+    @property
+    def scrape_timeout(self) -> str:
+        """How long a scrape may take: two thirds of the interval, 10 s of 15 s."""
+        milliseconds = self.interval_ms * 2 // 3
+        return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
 
 
 class GpuOperator(Model):
@@ -172,7 +165,6 @@ class GpuOperator(Model):
         description="More chart values, merged over ours. What gpuboot decides, itself or by "
         "another setting, is refused.",
     )
-    timeout_s: int = Field(900, ge=60, description="How long its operands may take.")
 
 
 Level = Literal["quick", "standard", "deep"]
@@ -205,7 +197,6 @@ class Internode(Model):
     environment: dict[Variable, str] = Field(
         {}, description="Variables for NCCL and Open MPI, e.g. `NCCL_IB_HCA`."
     )
-    timeout_s: int = Field(900, ge=60, description="How long one pair of nodes may take.")
 
 
 class Deep(Model):
@@ -261,9 +252,3 @@ class Verify(Model):
     )
     timeout_s: int = Field(300, ge=10, description="For the pods and for Prometheus to show them.")
     reports: str = Field("reports", description="Folder on the control machine.")
-    history: str | None = Field(
-        None,
-        description="Folder on the control machine for what happened to each GPU over time: small "
-        "text files that a team can commit; default: `history` in `reports`.",
-    )
-    max_sample_age_s: int = Field(120, ge=5, description="Older GPU samples count as stale.")

@@ -7,16 +7,10 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from gpuboot.config.settings.base import Form, Label, Model, Url
-from gpuboot.config.settings.secret import Secret
+from gpuboot.config.settings.secret import LocalFile, Secret
 
 # part of a line of Fluent Bit's configuration, in which `$` would begin a variable
 _Word = Annotated[str, Form(r"[A-Za-z0-9._@/|+-]+", "one word", "team-a")]
-
-
-class CaFile(Model):
-    """Certificates in a file of the control machine."""
-
-    file: str = Field(description="PEM file on the control machine.")
 
 
 class Loki(Model):
@@ -32,7 +26,7 @@ class Loki(Model):
     username: _Word | None = Field(None, description="Basic authentication.")
     password: Secret | None = Field(None, description="Basic authentication.")
     bearer_token: Secret | None = Field(None, description="Token, instead of name and password.")
-    ca: CaFile | None = Field(
+    ca: LocalFile | None = Field(
         None, description="Who signs its certificate; default: the public authorities."
     )
 
@@ -57,22 +51,15 @@ class Logs(Model):
     )
     loki: Loki | None = Field(None, description="Where they go; needed with `enabled`.")
     pods: bool = Field(True, description="Ship what containers write to their standard output.")
-    xids: bool = Field(
-        True, description="Ship the kernel's lines with XIDs of GPUs and SXids of NVSwitches."
-    )
-    events: bool = Field(True, description="Ship the Events of all namespaces.")
     exclude_namespaces: tuple[Label, ...] = Field(
         (), description="Namespaces whose containers' logs stay on the nodes."
     )
     values: dict[str, Any] = Field(
         {}, description="More chart values, merged over ours, of both releases."
     )
-    timeout_s: int = Field(600, ge=60, description="How long its pods may take to become ready.")
 
     @model_validator(mode="after")
     def _somewhere(self) -> Self:
         if self.enabled and self.loki is None:
             raise ValueError("logs.enabled needs logs.loki: where the logs go")
-        if self.enabled and not (self.pods or self.xids or self.events):
-            raise ValueError("logs.enabled needs one of pods, xids and events")
         return self

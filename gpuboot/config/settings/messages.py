@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from gpuboot.config.problems import Problem
+from gpuboot.config.settings.removed import REMOVED
 from gpuboot.config.settings.secret import Secret
 
 # Settings whose values hold credentials, or may: nothing given for them is repeated.
@@ -57,6 +59,8 @@ def _problem(error: Mapping[str, Any], model: type[BaseModel], prefix: str) -> P
         place = place[:-1]
     path = f"{prefix}{dotted(place)}"
     if error["type"] == "extra_forbidden":
+        if text := next((REMOVED[name] for name in REMOVED if fnmatchcase(path, name)), ""):
+            return Problem("", f"{path} was removed: {text}", f"take out {path}")
         return Problem("", f"unknown setting {path}", _nearest(place, model, prefix))
     if not place:
         # a rule about several settings: its text names them, and the input is all of them

@@ -44,7 +44,11 @@ class Storage(Model):
         "it: at least as long as backups of etcd are kept, so that a restore finds it; 0: deleted "
         "at once.",
     )
-    prometheus_size: Size = Field("50Gi", description="Prometheus' volume.")
+    prometheus_size: Size = Field(
+        "50Gi",
+        description="Prometheus' volume; it keeps samples up to 85 % of that, also without a "
+        "volume.",
+    )
     alertmanager_size: Size = Field("1Gi", description="Alertmanager's volume.")
     grafana_size: Size = Field("5Gi", description="Grafana's volume.")
 
@@ -87,9 +91,6 @@ class RemoteWrite(Model):
         return self
 
 
-NODE_PORTS = ("prometheus_node_port", "alertmanager_node_port", "grafana_node_port")
-
-
 class Monitoring(Model):
     """kube-prometheus-stack."""
 
@@ -99,19 +100,15 @@ class Monitoring(Model):
         "volumes.",
     )
     namespace: Label = Field("monitoring", description="Its namespace.")
-    release: Label = Field("kube-prometheus-stack", description="Name of the Helm release.")
     scrape_interval: Period = Field(
         "30s", description="How often Prometheus scrapes all but the GPU exporter."
     )
     retention: Period = Field("15d", description="How long samples are kept.")
-    retention_size: Annotated[str, Form(r"\d+(KB|MB|GB|TB)", "a size", "45GB")] | None = Field(
-        None, description="Default: 85 % of `storage.prometheus_size`."
-    )
     grafana: bool = Field(True, description="Install Grafana and the dashboards.")
     storage: Storage = Field(Storage(), description="Volumes.")
-    prometheus_node_port: NodePort | None = Field(None, description="e.g. 30090; default: none.")
-    alertmanager_node_port: NodePort | None = Field(None, description="e.g. 30903; default: none.")
-    grafana_node_port: NodePort | None = Field(None, description="e.g. 32322; default: none.")
+    node_ports: dict[Literal["prometheus", "alertmanager", "grafana"], NodePort] = Field(
+        {}, description='Ports of every node, such as `{"grafana": 32322}`; default: none.'
+    )
     ingress: Ingress | None = Field(None, description="Default: reached by port-forward only.")
     remote_write: tuple[RemoteWrite, ...] = Field(
         (), description="Other stores that get the samples, too."
@@ -132,14 +129,13 @@ class Monitoring(Model):
         description="More chart values, merged over ours. What gpuboot decides, itself or by "
         "another setting, is refused.",
     )
-    timeout_s: int = Field(900, ge=60, description="How long its pods may take to become ready.")
 
     @model_validator(mode="after")
     def _check_unique(self) -> Self:
-        ports = [getattr(self, name) for name in NODE_PORTS]
-        for port in sorted({port for port in ports if port is not None and ports.count(port) > 1}):
-            conflicting = " and ".join(name for name in NODE_PORTS if getattr(self, name) == port)
-            raise ValueError(f"{conflicting} are both {port}: give each a node port of its own")
+        ports = list(self.node_ports.values())
+        for port in sorted({port for port in ports if ports.count(port) > 1}):
+            conflicting = " and ".join(key for key, item in self.node_ports.items() if item == port)
+            raise ValueError(f"node_ports {conflicting} are both {port}: give each one of its own")
         names = [item.name for item in self.remote_write]
         if len(names) != len(set(names)):
             raise ValueError("every remote_write needs a name of its own")

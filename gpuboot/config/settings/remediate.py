@@ -71,12 +71,6 @@ class Remediate(Model):
         description="When repairs may begin, in UTC, such as `Mon-Fri 22:00-06:00` or "
         "`02:00-04:00`. Default: at any time.",
     )
-    stale_s: int = Field(
-        120,
-        ge=10,
-        description="Prometheus' newest sample and newest evaluation of alerts may be so old; else "
-        "nothing is done.",
-    )
     watch_s: int = Field(
         3600, ge=0, description="How long a node is watched after it came back into service."
     )

@@ -20,6 +20,12 @@ _KEY_OF_SECRET = Form(
 )
 
 
+class LocalFile(Model):
+    """A file of the control machine. Its content is never part of the settings."""
+
+    file: str = Field(description="On the control machine; its content goes where it is needed.")
+
+
 class Secret(Model):
     """Where a secret comes from: one of the two. Its content is never part of the settings."""
 

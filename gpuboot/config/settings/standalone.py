@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Literal
 
-from gpuboot.config.settings.base import Address, Model, Path, Port, Target
+from pydantic import Field, field_validator
+
+from gpuboot.config.settings.base import Address, Model, Port, Target
+
+Service = Literal["prometheus", "alertmanager", "grafana", "exporter", "node_exporter"]
+DEFAULT_PORTS: dict[Service, int] = {
+    "prometheus": 9090,
+    "alertmanager": 9093,
+    "grafana": 3000,
+    "exporter": 9400,
+    "node_exporter": 9100,
+}
 
 
 class Standalone(Model):
     """GPU monitoring without Kubernetes: Docker and a compose project (deploys/standalone.py)."""
 
-    folder: Path = Field("/opt/gpuboot", description="Where the compose project stands.")
-    grafana: bool = Field(True, description="Run Grafana with the dashboards.")
-    prometheus_port: Port = Field(9090, description="Port of Prometheus on the monitoring host.")
-    alertmanager_port: Port = Field(
-        9093, description="Port of Alertmanager on the monitoring host."
+    ports: dict[Service, Port] = Field(
+        DEFAULT_PORTS,
+        description="Ports that the containers listen on, of those that need another one, such as "
+        '`{"node_exporter": 9101}`; exporters on every host, the others on the monitoring host.',
     )
-    grafana_port: Port = Field(3000, description="Port of Grafana on the monitoring host.")
-    exporter_port: Port = Field(9400, description="Port of dcgm-exporter on every GPU host.")
-    node_exporter_port: Port = Field(9100, description="Port of node-exporter on every host.")
     bind: Address = Field(
         "127.0.0.1", description="Address on which the monitoring host shows its web pages."
     )
@@ -27,3 +34,8 @@ class Standalone(Model):
         description="More exporters of hosts that gpuboot does not manage: job -> `host:port`s, "
         "by file-based discovery. A job of ours (`dcgm-exporter`, `node-exporter`) may be named.",
     )
+
+    @field_validator("ports")
+    @classmethod
+    def _complete(cls, value: dict[Service, int]) -> dict[Service, int]:
+        return {**DEFAULT_PORTS, **value}

@@ -6,14 +6,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gpuboot.config.settings.base import Label, Model
+from gpuboot.config.settings.base import Model
 from gpuboot.config.settings.sharing import MigProfile
 
 
 class Team(Model):
-    """A team's namespace, with a ResourceQuota and a PriorityClass of its own."""
+    """A namespace of the team's name, with a ResourceQuota and a PriorityClass of its own."""
 
-    namespace: Label | None = Field(None, description="Default: the team's name.")
     gpus: Annotated[int, Field(ge=0)] | None = Field(
         None,
         description="GPUs that all its pods together may ask for; of GPUs that are shared, the "

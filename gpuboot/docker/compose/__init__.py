@@ -15,7 +15,15 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.docker.compose import grafana, prometheus, services
-from gpuboot.docker.compose.files import COMPOSE, NAME, File, Project, Reload, without_variables
+from gpuboot.docker.compose.files import (
+    COMPOSE,
+    FOLDER,
+    NAME,
+    File,
+    Project,
+    Reload,
+    without_variables,
+)
 from gpuboot.docker.compose.services import GRAFANA, NOBODY_UID
 from gpuboot.monitoring import alerting, dashboards, rules
 from gpuboot.telemetry.collectors import collectors
@@ -61,7 +69,7 @@ def project(
         definitions["prometheus"] = services.prometheus_server(settings, lock)
         definitions["alertmanager"] = services.alertmanager(settings, lock)
         files += _prometheus(nodes, settings) + _alertmanager(settings)
-        if settings.standalone.grafana:
+        if settings.monitoring.grafana:
             definitions["grafana"] = services.grafana_server(settings, lock)
             files += _grafana(settings)
     compose = _yaml({"name": NAME, "services": without_variables(definitions)})
@@ -70,7 +78,7 @@ def project(
     read = ("secrets/alertmanager", "secrets/grafana")
     folders = {path: path.rpartition("/")[2] for path in (*data_folders, *read)}
     return Project(
-        settings.standalone.folder,
+        FOLDER,
         tuple(definitions),
         (File(COMPOSE, compose), *files),
         {path: users[service] for path, service in folders.items() if service in definitions},

@@ -10,6 +10,7 @@ from typing import Any, Literal
 Reload = Literal["SIGHUP", "restart"]
 Object = dict[str, Any]
 
+FOLDER = "/opt/gpuboot"  # of the compose project on a host
 NAME = "gpuboot"  # of the project; Docker puts it before names of containers and networks
 COMPOSE = "compose.yaml"
 

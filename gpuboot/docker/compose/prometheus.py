@@ -77,8 +77,8 @@ def targets(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Object]
     + nodes: the inventory's hosts
     """
     ports = {
-        EXPORTER: settings.standalone.exporter_port,
-        HOST: settings.standalone.node_exporter_port,
+        EXPORTER: settings.standalone.ports["exporter"],
+        HOST: settings.standalone.ports["node_exporter"],
     }
     groups_by_job: dict[str, list[Object]] = {
         job: [

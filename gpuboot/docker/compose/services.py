@@ -10,9 +10,10 @@ from gpuboot.cluster.backup import METRICS_FOLDER
 from gpuboot.config.compose_images import image
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
+from gpuboot.config.settings.standalone import Service
 from gpuboot.config.versions import Lock
 from gpuboot.docker.compose import grafana
-from gpuboot.docker.compose.files import Object, bind_mount
+from gpuboot.docker.compose.files import FOLDER, Object, bind_mount
 from gpuboot.monitoring.charts.volumes import usable_size
 
 NOBODY_UID = 65534  # as Prometheus' images run
@@ -45,13 +46,11 @@ def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
     SYS_ADMIN is what profiling fields take. No check of its health: the image has no program that
     could ask, and Prometheus' `up` does.
     """
-    exporter, port = settings.exporter, settings.standalone.exporter_port
+    exporter, port = settings.exporter, settings.standalone.ports["exporter"]
     address = host_port(node.address, port)
     command = ["-f", COLLECTORS, "-c", str(exporter.interval_ms), "-a", address]
     if settings.engine:
         command += ["-r", settings.engine]
-    if exporter.devices:
-        command += ["-d", exporter.devices]
     return _service(
         "dcgm_exporter",
         settings,
@@ -63,7 +62,7 @@ def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
             "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
         },
         command=[*command, *exporter.arguments],
-        volumes=[bind_mount(f"{settings.standalone.folder}/exporter", "/etc/gpuboot")],
+        volumes=[bind_mount(f"{FOLDER}/exporter", "/etc/gpuboot")],
     )
 
 
@@ -72,7 +71,7 @@ def node_exporter(node: Node, settings: Settings, lock: Lock, nvswitches: bool) 
 
     + nvswitches: a timer leaves their errors for it
     """
-    address = host_port(node.address, settings.standalone.node_exporter_port)
+    address = host_port(node.address, settings.standalone.ports["node_exporter"])
     textfile_option = f"--collector.textfile.directory=/host{METRICS_FOLDER}"
     return _service(
         "node_exporter",
@@ -96,13 +95,13 @@ def prometheus_server(settings: Settings, lock: Lock) -> Object:
     """Prometheus: its configuration is read again on SIGHUP, targets when their files change."""
     monitoring, standalone = settings.monitoring, settings.standalone
     # data are always kept here, in a folder: nothing but Prometheus itself holds it to a size
-    size = monitoring.retention_size or usable_size(monitoring.storage.prometheus_size)
+    size = usable_size(monitoring.storage.prometheus_size)
     command = [
         f"--config.file={PROMETHEUS}/prometheus.yml",
         "--storage.tsdb.path=/prometheus",
         f"--storage.tsdb.retention.time={monitoring.retention}",
         f"--storage.tsdb.retention.size={size}",
-        f"--web.listen-address={host_port(standalone.bind, standalone.prometheus_port)}",
+        f"--web.listen-address={host_port(standalone.bind, standalone.ports['prometheus'])}",
     ]
     return _service(
         "prometheus",
@@ -112,8 +111,8 @@ def prometheus_server(settings: Settings, lock: Lock) -> Object:
         read_only=True,
         command=command,
         volumes=[
-            bind_mount(f"{standalone.folder}/prometheus", PROMETHEUS),
-            bind_mount(f"{standalone.folder}/data/prometheus", "/prometheus", read_only=False),
+            bind_mount(f"{FOLDER}/prometheus", PROMETHEUS),
+            bind_mount(f"{FOLDER}/data/prometheus", "/prometheus", read_only=False),
         ],
         healthcheck=_health(
             "promtool", "check", "healthy", f"--url={local_url(settings, 'prometheus')}"
@@ -134,12 +133,12 @@ def alertmanager(settings: Settings, lock: Lock) -> Object:
             "--config.file=/etc/alertmanager/alertmanager.yml",
             "--storage.path=/alertmanager",
             "--cluster.listen-address=",
-            f"--web.listen-address={host_port(standalone.bind, standalone.alertmanager_port)}",
+            f"--web.listen-address={host_port(standalone.bind, standalone.ports['alertmanager'])}",
         ],
         volumes=[
-            bind_mount(f"{standalone.folder}/alertmanager", "/etc/alertmanager"),
-            bind_mount(f"{standalone.folder}/secrets/alertmanager", SECRETS),
-            bind_mount(f"{standalone.folder}/data/alertmanager", "/alertmanager", read_only=False),
+            bind_mount(f"{FOLDER}/alertmanager", "/etc/alertmanager"),
+            bind_mount(f"{FOLDER}/secrets/alertmanager", SECRETS),
+            bind_mount(f"{FOLDER}/data/alertmanager", "/alertmanager", read_only=False),
         ],
         healthcheck=_health(
             "amtool", "config", "show", f"--alertmanager.url={local_url(settings, 'alertmanager')}"
@@ -159,7 +158,7 @@ def grafana_server(settings: Settings, lock: Lock) -> Object:
         tmpfs=["/tmp"],
         environment={
             "GF_SERVER_HTTP_ADDR": standalone.bind,
-            "GF_SERVER_HTTP_PORT": str(standalone.grafana_port),
+            "GF_SERVER_HTTP_PORT": str(standalone.ports["grafana"]),
             "GF_SECURITY_ADMIN_USER": "admin",
             "GF_SECURITY_ADMIN_PASSWORD__FILE": PASSWORD,
             "GF_ANALYTICS_REPORTING_ENABLED": "false",
@@ -168,9 +167,9 @@ def grafana_server(settings: Settings, lock: Lock) -> Object:
             "GF_USERS_ALLOW_SIGN_UP": "false",
         },
         volumes=[
-            bind_mount(f"{standalone.folder}/grafana", grafana.FOLDER),
-            bind_mount(f"{standalone.folder}/secrets/grafana", "/run/secrets"),
-            bind_mount(f"{standalone.folder}/data/grafana", "/var/lib/grafana", read_only=False),
+            bind_mount(f"{FOLDER}/grafana", grafana.FOLDER),
+            bind_mount(f"{FOLDER}/secrets/grafana", "/run/secrets"),
+            bind_mount(f"{FOLDER}/data/grafana", "/var/lib/grafana", read_only=False),
         ],
         healthcheck=_health(
             "wget", "-q", "--spider", f"{local_url(settings, 'grafana')}/api/health"
@@ -183,16 +182,16 @@ def host_port(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def local_address(settings: Settings, service: str) -> str:
+def local_address(settings: Settings, service: Service) -> str:
     """The address of a page on the monitoring host, for that host itself, as `host:port`.
 
     + service: prometheus, alertmanager or grafana
     """
     standalone = settings.standalone
     address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(standalone.bind, standalone.bind)
-    return host_port(address, getattr(standalone, f"{service}_port"))
+    return host_port(address, standalone.ports[service])
 
 
-def local_url(settings: Settings, service: str) -> str:
+def local_url(settings: Settings, service: Service) -> str:
     """The URL of such a page."""
     return f"http://{local_address(settings, service)}"

@@ -31,7 +31,7 @@ def route(alertmanager: Alertmanager) -> Route:
             {
                 "receiver": receiver_of(alertmanager, "critical"),
                 "matchers": ['severity = "critical"'],
-                "repeat_interval": alertmanager.critical_repeat_interval,
+                "repeat_interval": _part_of(alertmanager.repeat_interval, 3),
             },
             {
                 "receiver": receiver_of(alertmanager, "warning"),
@@ -55,10 +55,11 @@ def _watchdog(watchdog: Watchdog | None) -> Route:
         "group_by": ["alertname"],
         "group_wait": "0s",
         "group_interval": watchdog.interval,
-        "repeat_interval": _half_of(watchdog.interval),
+        "repeat_interval": _part_of(watchdog.interval, 2),
     }
 
 
-def _half_of(duration: str) -> str:
-    half = round(seconds(duration) * 500)
-    return f"{half}ms" if half % 1000 else f"{half // 1000}s"
+def _part_of(duration: str, parts: int) -> str:
+    """One of so many equal parts of a duration."""
+    part = round(seconds(duration) * 1000 / parts)
+    return f"{part}ms" if part % 1000 else f"{part // 1000}s"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.cluster import gate
+from gpuboot.cluster.helm import ROLLOUT_S
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Exporter, Settings
 from gpuboot.config.versions import Lock
@@ -50,7 +51,7 @@ RESOURCES = {
 # A new pod is first asked after 45 s whether it is ready, and nodes follow one another:
 # gpu-operator v26.7.0, assets/state-dcgm-exporter/0800_daemonset.yaml and daemonsets.rollingUpdate;
 # the chart 4.8.4, readinessProbe and rollingUpdate.
-_ROLLOUT_S = 75
+_RESTART_S = 75
 # No more than profiling needs; these are the chart's defaults, and stay ours if it changes them.
 _PRIVILEGES = {
     "runAsNonRoot": False,
@@ -80,7 +81,8 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
         "serviceMonitor": {**service_monitor(settings), "metricRelabelings": []},
         "resources": RESOURCES,
         "securityContext": _PRIVILEGES,
-        "hostNetwork": on_host_network(settings),
+        # a host engine listens on the node's own loopback, which pods cannot reach
+        "hostNetwork": settings.dcgm == "host",
         "hostPID": False,
         "tolerations": tolerations(settings),
         # Our own label, since NVIDIA's nvidia.com/gpu.present needs the operator.
@@ -104,13 +106,12 @@ def tolerations(settings: Settings) -> list[dict[str, str]]:
     return [*TOLERATIONS, *([gate.TOLERATION] if settings.gate.enabled else [])]
 
 
-def rollout_s(nodes: int, timeout_s: int) -> int:
+def rollout_s(nodes: int) -> int:
     """How long to wait until the exporter has restarted on every node. Unit: seconds.
 
     + nodes: how many it runs on
-    + timeout_s: what the site allows at least
     """
-    return max(timeout_s, nodes * _ROLLOUT_S)
+    return max(ROLLOUT_S, nodes * _RESTART_S)
 
 
 def needs_runtime_class(settings: Settings) -> bool:
@@ -121,19 +122,10 @@ def needs_runtime_class(settings: Settings) -> bool:
     return settings.runtime.mode != "default" and not settings.gpu_operator.enabled
 
 
-def on_host_network(settings: Settings) -> bool:
-    """Whether the host engine listens on the node's own loopback, which pods cannot reach."""
-    host = (settings.engine or "").rpartition(":")[0].strip("[]")
-    return host == "localhost" or host == "::1" or host.startswith("127.")
-
-
 def environment(settings: Settings) -> list[Values]:
-    exporter = settings.exporter
-    env = {"DCGM_EXPORTER_INTERVAL": str(exporter.interval_ms)}
+    env = {"DCGM_EXPORTER_INTERVAL": str(settings.exporter.interval_ms)}
     if settings.engine:
         env["DCGM_REMOTE_HOSTENGINE_INFO"] = settings.engine
-    if exporter.devices:
-        env["DCGM_EXPORTER_DEVICES_STR"] = exporter.devices
     if sharing.most_replicas(settings) > 1:
         # Without it only one of the pods that share a GPU is named (dcgm-exporter, app.go).
         env["KUBERNETES_VIRTUAL_GPUS"] = "true"

@@ -20,7 +20,7 @@ def prometheus(monitoring: Monitoring) -> Values:
     name = monitoring.ingress.prometheus if monitoring.ingress else None
     return _exposed(
         monitoring,
-        monitoring.prometheus_node_port,
+        monitoring.node_ports.get("prometheus"),
         name,
         lambda address: {"prometheusSpec": {"externalUrl": address}},
     )
@@ -31,7 +31,7 @@ def alertmanager(monitoring: Monitoring) -> Values:
     name = monitoring.ingress.alertmanager if monitoring.ingress else None
     return _exposed(
         monitoring,
-        monitoring.alertmanager_node_port,
+        monitoring.node_ports.get("alertmanager"),
         name,
         lambda address: {"alertmanagerSpec": {"externalUrl": address}},
     )
@@ -42,7 +42,7 @@ def grafana(monitoring: Monitoring) -> Values:
     name = monitoring.ingress.grafana if monitoring.ingress else None
     return _exposed(
         monitoring,
-        monitoring.grafana_node_port,
+        monitoring.node_ports.get("grafana"),
         name,
         lambda address: {
             "grafana.ini": {"server": {"domain": name, "root_url": f"{address}/"}},

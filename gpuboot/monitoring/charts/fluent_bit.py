@@ -105,7 +105,7 @@ def nodes_config(settings: Settings, release: str) -> dict[str, str]:
     """
     sections = [
         *(_pods(settings, release) if settings.logs.pods else ()),
-        *(_xids(settings) if settings.logs.xids else ()),
+        *_xids(settings),
     ]
     types = ("Types", "xid:integer sxid:integer")
     parsers: list[Section] = [

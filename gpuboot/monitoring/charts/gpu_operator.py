@@ -14,7 +14,6 @@ from gpuboot.hosts.sharing import Offer
 from gpuboot.monitoring.charts.exporter import (
     RESOURCES,
     environment,
-    on_host_network,
     pod_label_values,
     tolerations,
 )
@@ -66,7 +65,7 @@ def _operated_exporter(settings: Settings, lock: Lock) -> Values:
         "serviceMonitor": service_monitor(settings),
         **pod_label_values(exporter),
     }
-    if on_host_network(settings):
+    if settings.dcgm == "host":
         # The operator looks for such an engine before it adds our environment, so it never finds
         # it (gpu-operator v26.7.0, controllers/object_controls.go:1833 and :1936).
         values["hostNetwork"] = True

@@ -31,11 +31,7 @@ def releases(settings: Settings) -> dict[str, Values]:
     logs = settings.logs
     if not logs.enabled:
         return {}
-    values_by_release: dict[str, Values] = {}
-    if logs.pods or logs.xids:
-        values_by_release[NODES] = _nodes(settings)
-    if logs.events:
-        values_by_release[EVENTS] = _events(settings)
+    values_by_release = {NODES: _nodes(settings), EVENTS: _events(settings)}
     return {
         name: merge(merge(_common(settings), values), logs.values)
         for name, values in values_by_release.items()

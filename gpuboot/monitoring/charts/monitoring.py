@@ -14,6 +14,9 @@ from gpuboot.monitoring.charts.remote_write import remote_write
 from gpuboot.monitoring.charts.scrape_annotations import scrape_configs
 
 GRAFANA_SECRET = "gpuboot-grafana-admin"
+# the chart's name and its release's, by which the objects of the chart are named, too
+STACK = "kube-prometheus-stack"
+GRAFANA_NAME = f"{STACK}-grafana"  # of Grafana's Service, Deployment and claim
 # Labels of objects that kube-state-metrics shows (`kube_node_labels`, …): none but these.
 LABELS = (
     "nodes=[nvidia.com/gpu.present,nvidia.com/gpu.product,gpuboot.io/gpus]",
@@ -138,31 +141,10 @@ def _tolerating(gate_enabled: bool) -> Values:
     }
 
 
-def fullname(release: str) -> str:
-    """How kube-prometheus-stack names its objects (its template `fullname`)."""
-    chart = "kube-prometheus-stack"
-    return (release if chart in release else f"{release}-{chart}")[:26].rstrip("-")
-
-
-def grafana_name(release: str) -> str:
-    """Name of Grafana's Service, Deployment and claim (grafana 12.11.1, templates/_helpers.tpl:14).
-
-    + release: of kube-prometheus-stack, whose part Grafana's chart is
-    """
-    return (release if "grafana" in release else f"{release}-grafana")[:63].removesuffix("-")
-
-
-def claim_names(release: str) -> list[str]:
-    """Names of the volume claims of Prometheus, Alertmanager and Grafana, as regular expressions.
-
-    + release: of kube-prometheus-stack
-    """
-    full = fullname(release)
-    beginnings = (f"prometheus-{full}-prometheus-db-", f"alertmanager-{full}-alertmanager-db-")
-    return [
-        *(f"{re.escape(name)}.+" for name in beginnings),
-        re.escape(grafana_name(release)),
-    ]
+def claim_names() -> list[str]:
+    """Names of the claims of Prometheus, Alertmanager and Grafana, as regular expressions."""
+    beginnings = (f"prometheus-{STACK}-prometheus-db-", f"alertmanager-{STACK}-alertmanager-db-")
+    return [*(f"{re.escape(name)}.+" for name in beginnings), re.escape(GRAFANA_NAME)]
 
 
 def remade_claims(settings: Settings) -> list[str]:
@@ -171,13 +153,12 @@ def remade_claims(settings: Settings) -> list[str]:
     The operator's StatefulSets make theirs; Grafana's is made by the next run.
     """
     space = re.escape(settings.monitoring.namespace)
-    return [f"{space}/{name}" for name in claim_names(settings.monitoring.release)]
+    return [f"{space}/{name}" for name in claim_names()]
 
 
 def monitoring_workloads(settings: Settings) -> list[str]:
     """What the Prometheus operator makes or is, and must be there before monitoring runs."""
-    full = fullname(settings.monitoring.release)
-    names = [f"{full}-operator", f"prometheus-{full}-prometheus"]
+    names = [f"{STACK}-operator", f"prometheus-{STACK}-prometheus"]
     if monitoring_values(settings).get("alertmanager", {}).get("enabled", True):
-        names.append(f"alertmanager-{full}-alertmanager")
+        names.append(f"alertmanager-{STACK}-alertmanager")
     return names

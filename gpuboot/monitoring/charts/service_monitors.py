@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuboot.cluster.manifests import Object
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Exporter, Settings
+from gpuboot.monitoring.charts.monitoring import STACK
 from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
 
 EXPORTER = "dcgm-exporter"
@@ -39,7 +40,7 @@ def service_monitor(settings: Settings) -> Values:
     return {
         "enabled": enabled,
         **_timing(settings.exporter),
-        "additionalLabels": {"release": settings.monitoring.release},
+        "additionalLabels": {"release": STACK},
         "relabelings": RELABELINGS,
     }
 
@@ -60,7 +61,7 @@ def exporter_objects(settings: Settings) -> list[Object]:
             "metadata": {
                 "name": f"gpuboot-{EXPORTER}",
                 "namespace": EXPORTER_NAMESPACE,
-                "labels": {"release": settings.monitoring.release},
+                "labels": {"release": STACK},
             },
             "spec": {
                 "selector": {"matchLabels": {"app.kubernetes.io/name": EXPORTER}},

@@ -12,9 +12,10 @@ _MIB = {"M": 1, "G": 1024, "T": 1024**2}
 def prometheus(monitoring: Monitoring) -> Values:
     """Values below `prometheusSpec`: retention by time and size, and the claim."""
     storage = monitoring.storage
-    values: Values = {"retention": monitoring.retention}
-    if size := retention_size(monitoring):
-        values["retentionSize"] = size
+    values: Values = {
+        "retention": monitoring.retention,
+        "retentionSize": usable_size(storage.prometheus_size),
+    }
     if storage.persistent:
         values["storageSpec"] = _template(storage.prometheus_size, storage.class_name)
     return values
@@ -48,19 +49,11 @@ def grafana(monitoring: Monitoring) -> Values:
     return {"persistence": persistence, "deploymentStrategy": {"type": "Recreate"}}
 
 
-def retention_size(monitoring: Monitoring) -> str | None:
-    """How much Prometheus keeps at most, in its own units (powers of 1024); None: unlimited.
+def usable_size(size: str) -> str:
+    """What Prometheus may fill of so much space, in its own units (powers of 1024).
 
     Prometheus counts blocks and write-ahead log, deletes only whole blocks, and fails with its
-    disk full: so the default leaves room on the volume.
-    """
-    if monitoring.retention_size or not monitoring.storage.persistent:
-        return monitoring.retention_size
-    return usable_size(monitoring.storage.prometheus_size)
-
-
-def usable_size(size: str) -> str:
-    """What Prometheus may fill of so much space, in its own units.
+    disk full: so this leaves room on the volume.
 
     + size: as Kubernetes writes it, e.g. `50Gi`
     """

@@ -163,8 +163,8 @@ _EXPORTER = [
             "`exporter.collectors_file` is unknown to this exporter.",
             "It cannot initialise DCGM or NVML: on the node, does `nvidia-smi` work, and does "
             "`nvidia-smi -L` show every GPU? If not, see GPULost.",
-            "The pod runs and the target times out: NetworkPolicies, or a scrape timeout that is "
-            "too short (`exporter.scrape_timeout`).",
+            "The pod runs and the target times out: NetworkPolicies, or a scrape takes longer than "
+            "two thirds of `exporter.scrape_interval`.",
         ),
         source=OWN_SOURCE,
     ),

@@ -52,7 +52,7 @@ ALERTS = [
                "Killed for memory? `kubectl describe pod -n NAMESPACE POD`, *Last State*"),
         remedy=(
             "OOMKilled: raise its memory limit, under the GPU Operator by `gpu_operator.values`.",
-            "Scrapes take as long as `exporter.scrape_timeout`: raise that and the interval, or "
+            "Scrapes take two thirds of `exporter.scrape_interval`, their limit: raise it, or "
             "collect fewer fields.",
             "Its liveness probe fails, or it panics: a GPU that does not answer holds DCGM up. On "
             "the node, does `nvidia-smi` hang? See GPULost.",

@@ -105,7 +105,7 @@ def check_kept(period: Period, retention: str, now: int) -> None:
             f"Prometheus keeps {retention}, and {period.format_moment(period.window.start)} is "
             "longer ago",
             f"--since {_iso(oldest, period.zone)}; for later reports raise monitoring.retention, "
-            "or keep the answers of each month by --save FILE and read them by --from FILE",
+            "or keep the answers of each month by --save FILE and name that instead of INVENTORY",
         )
 
 

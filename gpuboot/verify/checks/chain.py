@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuboot.config.settings import Settings
+from gpuboot.config.settings.base import seconds
 from gpuboot.verify import levels
 from gpuboot.verify.checks import (
     alerting,
@@ -34,6 +35,9 @@ from gpuboot.verify.findings import (
 )
 from gpuboot.verify.gaps import gaps
 
+# a sample may miss so many of its intervals, and is no older than a minute on any site
+_MISSED_INTERVALS = 8
+_MIN_SAMPLE_AGE_S = 60.0
 FIX_FIRST = "fix that one first"  # the remedy for a link that no check reached
 
 
@@ -91,12 +95,13 @@ def limits(settings: Settings, host: Host | None = None) -> Limits:
     slices = settings.gpu_operator.time_slices if settings.gpu_operator.enabled else 1
     return Limits(
         monitoring=settings.monitoring.enabled,
-        max_age_s=settings.verify.max_sample_age_s,
+        max_age_s=max(
+            _MIN_SAMPLE_AGE_S, _MISSED_INTERVALS * seconds(settings.exporter.scrape_interval)
+        ),
         interval_s=settings.exporter.interval_ms / 1000,
         slices=(host.replicas if host else None) or slices,
         strategy=settings.gpu_operator.mig_strategy,
         every_sensor=settings.exporter.collectors_file is None,
-        devices=settings.exporter.devices,
         dcgm_on_hosts=settings.dcgm == "host",
     )
 

@@ -26,13 +26,13 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Certificates and backups of each control-plane node; [] where they were not read."""
     findings = []
     for item in evidence.control_planes or ():
-        findings.append(_certificates(item, settings.cluster.renew_certificates_days))
+        findings.append(_certificates(item))
         if settings.backup.enabled:
             findings.append(_backup(item, settings.backup))
     return findings
 
 
-def _certificates(item: ControlPlane, days: int) -> Finding:
+def _certificates(item: ControlPlane) -> Finding:
     builder = FindingBuilder("certificates", "certificates are valid", item.node)
     if item.error or not item.certificates:
         reason = item.error or "no certificate was found"
@@ -41,8 +41,9 @@ def _certificates(item: ControlPlane, days: int) -> Finding:
         return builder.failed(f"expired: {', '.join(map(str, expired))}", _expired_remedy(expired))
     first = min(item.certificates, key=lambda certificate: certificate.expires)
     days_left = int((first.expires - item.clock) // DAY_S)
+    is_near = days_left < certificates.RENEWAL_DAYS
     text = f"the first to expire is {first}, in {days_left} days"
-    return builder.passed(f"{text}; deploys/site.py renews it" if days_left < days else text)
+    return builder.passed(f"{text}; deploys/site.py renews it" if is_near else text)
 
 
 def _expired_remedy(expired: list[Certificate]) -> str:

@@ -8,7 +8,6 @@ from gpuboot.telemetry.anchor import ANCHORS
 from gpuboot.verify.checks.limits import (
     Limits,
     describe,
-    missing_series,
     monitored_devices,
     unidentified_series,
 )
@@ -87,7 +86,7 @@ def _device_finding(
     reading = readings.get(key)
     if reading is None:
         detail = f"the exporter has no series of {describe(device)}"
-        return missing_series(device, limits, builder, detail, limits.remedies.exporter_down)
+        return builder.failed(detail, limits.remedies.exporter_down, uuid)
     restart = limits.remedies.exporter_restart
     if implausibility := _implausible(reading):
         remedy = f"DCGM answers without values: {restart}, then see nvidia-smi -q"

@@ -17,7 +17,6 @@ class Limits:
     + strategy: the device plugin's MIG strategy; a node's label wins over it
     + every_sensor: the exporter collects all that nvidia-smi has a value of; False where a site
       wrote its own collectors file
-    + devices: `settings.exporter.devices`
     + dcgm_on_hosts: a host engine is asked for health and diagnoses
     + remedies: what a person can do about findings, at this kind of site
     """
@@ -28,7 +27,6 @@ class Limits:
     slices: int = 1
     strategy: MigStrategy = "single"
     every_sensor: bool = True
-    devices: str | None = None
     dcgm_on_hosts: bool = False
     remedies: Remedies = CLUSTER
 
@@ -46,35 +44,6 @@ def describe(device: Device) -> str:
     if device.instance is None:
         return "this GPU"
     return f"this MIG device (UUID {device.gpu.uuid}, GPU_I_ID {device.instance.gi})"
-
-
-def missing_series(
-    device: Device, limits: Limits, builder: FindingBuilder, detail: str, remedy: str
-) -> Finding:
-    """What has no series: a failure, unless the exporter was told to leave it out."""
-    if not _is_excluded(device, limits.devices):
-        return builder.failed(detail, remedy, device.uuid)
-    reason = f"exporter.devices = {limits.devices!r} leaves it out"
-    return builder.not_covered(reason, "set exporter.devices = 'f', or take it out", device.uuid)
-
-
-def _is_excluded(device: Device, option: str | None) -> bool:
-    """dcgm-exporter's option -d (pkg/cmd/app.go, parseDeviceOptions).
-
-    The numbers of `i:` are DCGM's own, so a slice without series is taken for one that was not
-    chosen.
-    """
-    letter, _, numbers = (option or "f").partition(":")
-    if letter == "f":
-        return False
-    if letter == "i":
-        return device.instance is None or bool(numbers)
-    if device.instance is not None:
-        return True
-    ranges = [item.partition("-") for item in numbers.split(",") if item]
-    return bool(ranges) and not any(
-        int(first) <= (device.gpu.index or 0) <= int(last or first) for first, _, last in ranges
-    )
 
 
 def unidentified_series(builder: FindingBuilder, uuid: str) -> Finding:

@@ -258,7 +258,7 @@ _CHAIN: tuple[Link, ...] = (
     Link(
         name="backup",
         passes="there is a fresh backup of etcd",
-        facts="`backup.folder` of each control plane, and the units of timer and copy",
+        facts="`/var/lib/gpuboot/backup` of each control plane, and the units of timer and copy",
         fails="there is none of this cluster, the newest is older than `backup.max_age_h`, or the "
         "timer's last one failed; likewise its copy off the node, where one is set",
         remedy="see `journalctl -u gpuboot-etcd-backup`",

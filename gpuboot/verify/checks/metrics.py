@@ -10,7 +10,6 @@ from gpuboot.verify.checks.exporter import exporter
 from gpuboot.verify.checks.limits import (
     Limits,
     describe,
-    missing_series,
     monitored_devices,
     unidentified_series,
 )
@@ -67,7 +66,7 @@ def _series(
     readings = [reading for reading in series if reading.key == key]
     if not readings:
         detail = f"no series of {describe(device)} in Prometheus"
-        return missing_series(device, limits, builder, detail, limits.remedies.series_missing)
+        return builder.failed(detail, limits.remedies.series_missing, uuid)
     foreign_nodes = sorted({reading.node for reading in readings} - {node})
     if foreign_nodes:
         reason = f"its series say node {foreign_nodes[0] or '(none)'}"

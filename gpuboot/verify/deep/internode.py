@@ -33,7 +33,7 @@ _SETTING = (
 _PEER = "see `nvidia-smi` and the kubelet's log on this node, and the network between the pods"
 _HUNG = (
     "see XIDs in the kernel log (`journalctl -k -g 'NVRM: Xid'`), and whether the nodes reach each "
-    "other by every adapter that NCCL takes; see verify.deep.internode.timeout_s"
+    "other by every adapter that NCCL takes; see verify.deep.timeout_s"
 )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
 from gpuboot.verify.deep.answers import EXIT, Answer, PairAnswer, finished_answer
-from gpuboot.verify.deep.pairs import Pair, keys, running_pod, waiting_pod
+from gpuboot.verify.deep.pairs import Pair, keys, pair_s, running_pod, waiting_pod
 from gpuboot.verify.deep.plan import CONTAINER, START_S
 from gpuboot.verify.pod_results import pod_issue
 from gpuboot.verify.session import Session
@@ -52,7 +52,7 @@ class PairRunner:
     ) -> None:
         self._session = session
         self._settings = settings
-        self._internode = settings.verify.deep.internode
+        self._pair_s = pair_s(settings)
         self._progress = progress
         self._save = save
         self._uuids = uuids
@@ -111,7 +111,7 @@ class PairRunner:
         if state == "running" and not trial.running:
             trial.running, trial.since = True, time.monotonic()
             return None
-        if trial.running and (late or elapsed > self._internode.timeout_s):
+        if trial.running and (late or elapsed > self._pair_s):
             output = self._session.whole_log(name, CONTAINER)
             reason = f"no answer within {elapsed:.0f} s"
             return Answer(ended="hung", output=output, reason=reason, seconds=elapsed)

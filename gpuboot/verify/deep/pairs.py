@@ -35,6 +35,7 @@ _PORT = 2222
 _KEYS = "/etc/gpuboot-ssh"
 _KEY = "id_ed25519"
 _SECRET = "internode-ssh"
+_MAX_PAIR_S = 900
 READY = "gpuboot: sshd"  # what a pod that waits for mpirun prints
 # The alias stands for all pods: they have one key, and addresses that nobody knows before.
 _SSH_CONFIG = f"""\
@@ -79,6 +80,11 @@ mpirun --allow-run-as-root --prefix "$(dirname "$(dirname "$(command -v mpirun)"
   {command} -b {size} -e {size} -g 1 -c 1
 printf '\\n{exit}%s\\n' "$?"
 """
+
+
+def pair_s(settings: Settings) -> int:
+    """How long one pair of nodes may take. Unit: seconds."""
+    return min(_MAX_PAIR_S, settings.verify.deep.timeout_s)
 
 
 @dataclass(frozen=True)
@@ -188,7 +194,7 @@ def _pod(pair: Pair, plan: Plan, settings: Settings, script: str) -> dict[str, A
     runtime_class = "nvidia" if settings.runtime.mode == "runtimeclass" else ""
     manifest = pod_manifest(pair.pod(plan.name), plan.node, settings, [container], runtime_class)
     manifest["spec"] |= {
-        "activeDeadlineSeconds": 2 * START_S + internode.timeout_s + GRACE_S,
+        "activeDeadlineSeconds": 2 * START_S + pair_s(settings) + GRACE_S,
         "volumes": [
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
             {"name": "keys", "secret": {"secretName": _SECRET, "defaultMode": 0o400}},

@@ -33,7 +33,7 @@ class HistoryError(ValueError):
 
 def folder(verify: Verify) -> Path:
     """Where the settings want the history to be."""
-    return Path(verify.history) if verify.history else Path(verify.reports) / "history"
+    return Path(verify.reports) / "history"
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,8 @@ def _lines(outcome: Outcome, inventory: str) -> Iterator[str]:
         return
     yield "to see it:"
     first = outcome.gpus[0]
-    yield f"  gpuboot query gpu {first.uuid} -i {inventory}"
-    yield f"  gpuboot profile node {first.node} -i {inventory}"
+    yield f"  gpuboot query {inventory} gpu {first.uuid}"
+    yield f"  gpuboot profile {inventory} node {first.node}"
     if outcome.asked_s < PROFILED_S:
         yield f"  (for its class, which is of means of five minutes: --seconds {PROFILED_S})"
 

@@ -98,7 +98,7 @@ def made_site(upstream: Upstream, keys: tuple[Home, Path], folder: Path, **extra
         "dcgm_exporter": "1-2", "prometheus": "v1.0.0", "alertmanager": "v1.0.0",
         "node_exporter": "v1.0.0",
     }  # fmt: skip
-    settings, lock = load({"mirror": mirror, "standalone": {"grafana": False}})
+    settings, lock = load({"mirror": mirror, "monitoring": {"grafana": False}})
     lock = lock.model_copy(update={"images": lock.images.model_copy(update=images)})
     verify = settings.verify.model_copy(update={"image": "nvcr.io/nvidia/k8s/cuda-sample:x"})
     return Site(settings.model_copy(update={"verify": verify}), lock, (HOST,))

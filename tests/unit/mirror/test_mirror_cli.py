@@ -63,7 +63,7 @@ def test_fill_check_and_settings_go_together(configured_site: Site, tmp_path: Pa
     code, output = run("fill", "prod.py", folder)
     assert code == 0, output
     assert f"{folder} is whole" in output
-    code, output = run("check", folder, "--inventory", "prod.py")
+    code, output = run("check", folder, "prod.py")
     assert code == 0, output
     code, output = run("settings", folder, "https://mirror.example/")
     mirrors = ast.literal_eval(f"{{{output}}}")["mirrors"]

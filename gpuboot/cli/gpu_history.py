@@ -1,24 +1,21 @@
-"""`gpuboot history`: what is known of each GPU over time."""
+"""`gpuboot report gpus`: what is known of each GPU over time."""
 
 from __future__ import annotations
 
 from json import dumps
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gpuboot.cli.runs import stop
+from gpuboot.cli.runs import REPORTS, AsJson, Reports, stop
 
 
-def history(
+def gpus(
     which: Annotated[
         str, typer.Argument(help="A node, or how a GPU's UUID begins; default: all GPUs.")
     ] = "",
-    folder: Annotated[Path, typer.Option("--history", help="The folder verify.history.")] = Path(
-        "reports/history"
-    ),
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    reports: Reports = REPORTS,
+    as_json: AsJson = False,
 ) -> None:
     """List all GPUs that were ever verified: where they are, how they are, faults and moves.
 
@@ -28,6 +25,7 @@ def history(
     from gpuboot.verify.history import events
     from gpuboot.verify.history.files import HistoryError, read, read_last
 
+    folder = reports / "history"
     try:
         histories, last = read(folder), read_last(folder)
     except HistoryError as error:
