@@ -67,10 +67,7 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     daemonsets = answers.items(WORKLOADS["DaemonSet"])
     return ClusterState(
         server=answers.documents[VERSION]["gitVersion"].removeprefix("v"),
-        api_servers={
-            node: tag.removeprefix("v")
-            for node, tag in _tags(answers.items(CONTROL_PLANE), "kube-apiserver").items()
-        },
+        api_servers=_api_servers(answers.items(CONTROL_PLANE)),
         etcd=_tags(answers.items(CONTROL_PLANE), "etcd"),
         coredns=_coredns(answers.items(WORKLOADS["Deployment"])),
         config=annotations_of(kubeadm).get(DIGEST, ""),
@@ -97,6 +94,11 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         serving_requests=serving_requests.parse(answers.items(serving_requests.PATH)),
         metrics_service=_metrics_service(answers.documents.get(METRICS, {})),
     )
+
+
+def _api_servers(pods: Sequence[Json]) -> dict[str, str]:
+    """Version of each control plane's API server, by its node."""
+    return {node: tag.removeprefix("v") for node, tag in _tags(pods, "kube-apiserver").items()}
 
 
 def _nodes(answers: Answers) -> Iterator[Node]:

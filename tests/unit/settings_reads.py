@@ -36,8 +36,8 @@ def all_models() -> dict[str, type[BaseModel]]:
 class Reads(ast.NodeVisitor):
     """The fields that one module reads.
 
-    + names: variable -> its type, of the function that is looked at
-    + attributes: of `self` -> its type, of the class that is looked at
+    `names` has the type of each variable of the function that is looked at, `attributes` those of
+    `self` in its class.
     """
 
     def __init__(self, known_models: dict[str, type[BaseModel]], text: str) -> None:

@@ -20,10 +20,10 @@ from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.parts.cluster.live_objects import record_objects
 from deploys.parts.cluster.objects_fact import Present
 from deploys.parts.cluster.release_drift import confirm, describe, put_back, record_drift
-from gpuboot.cluster.objects import Node
 from gpuboot.cluster.managed_objects import ManagedObjects, Object, key
 from gpuboot.cluster.manifests import YAML_LOADER, with_digest
 from gpuboot.cluster.manifests import runtime_class as runtime_class_manifest
+from gpuboot.cluster.objects import Node
 from gpuboot.cluster.release_objects import drifted
 from gpuboot.plan import Change
 
