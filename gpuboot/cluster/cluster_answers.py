@@ -96,7 +96,7 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     )
 
 
-def _api_servers(pods: Sequence[Json]) -> dict[str, str]:
+def _api_servers(pods: Iterable[Json]) -> dict[str, str]:
     """Version of each control plane's API server, by its node."""
     return {node: tag.removeprefix("v") for node, tag in _tags(pods, "kube-apiserver").items()}
 
