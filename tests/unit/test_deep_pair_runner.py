@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify.deep.answers import EXIT, PairAnswer
 from gpuboot.verify.deep.pair_runner import PairRunner
@@ -51,8 +52,8 @@ class FakeSession:
             pod: polls - 1 if polls > 0 else polls for pod, polls in self.running.items()
         }
 
-    def pods(self) -> Mapping[str, Any]:
-        return {pod: self._pod(polls) for pod, polls in self.running.items()}
+    def pods(self) -> Mapping[str, Pod]:
+        return {pod: self._pod(pod, polls) for pod, polls in self.running.items()}
 
     def log(self, pod: str, container: str) -> str:
         return f"{EXIT}0" if self.running[pod] == 0 else ""
@@ -61,10 +62,14 @@ class FakeSession:
         return f"{printed.between({'a': 8, 'b': 8})}\n{EXIT}0\n"
 
     @staticmethod
-    def _pod(polls: int) -> dict[str, Any]:
+    def _pod(name: str, polls: int) -> Pod:
         word = "terminated" if polls == 0 else "running"
         states = [{"name": CONTAINER, "state": {word: {}}}]
-        return {"status": {"podIP": "10.0.0.1", "containerStatuses": states}}
+        return parse_pod({
+            "metadata": {"name": name, "namespace": "gpuboot-verify"},
+            "spec": {"containers": [{"name": CONTAINER}]},
+            "status": {"phase": "Running", "podIP": "10.0.0.1", "containerStatuses": states},
+        })  # fmt: skip
 
 
 @pytest.mark.parametrize(("parallel", "at_once"), [(1, 1), (2, 1), (4, 2), (64, 3)])

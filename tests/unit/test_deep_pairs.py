@@ -33,14 +33,9 @@ ADDRESS = "10.244.2.7"
 
 
 def settings(timeout_s: int = 600, **deep: Any) -> Settings:
-    internode_settings = {
-        "image": "mine/nccl-tests:1",
-        "timeout_s": timeout_s,
-        **deep.pop("internode", {}),
-    }
-    return parse_settings(
-        {"verify": {"timeout_s": 10, "deep": {"internode": internode_settings, **deep}}}
-    )
+    internode_settings = {"image": "mine/nccl-tests:1", **deep.pop("internode", {})}
+    deep_settings = {"timeout_s": timeout_s, "internode": internode_settings, **deep}
+    return parse_settings({"verify": {"timeout_s": 10, "deep": deep_settings}})
 
 
 @dataclass

@@ -113,6 +113,8 @@ def cluster(upstream: Upstream, keys: tuple[Home, Path], tmp_path: Path) -> Site
         "registry.k8s.io/kube-apiserver:v1.36.6", "registry.k8s.io/etcd:3.6.8-0",
         "registry.k8s.io/pause:3.10.2", "ghcr.io/flannel-io/flannel:v0.28.10",
         "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3", "quay.io/of/chart:1",
+        "registry.k8s.io/metrics-server/metrics-server:v0.9.0",
+        "ghcr.io/postfinance/kubelet-csr-approver:v1.2.14",
     )  # fmt: skip
     for name in image_names:
         repository, _, tag = name.rpartition(":")
@@ -180,6 +182,8 @@ def test_a_clusters_mirror_has_helm_charts_and_their_images(
         "registry.k8s.io/kube-apiserver:v1.36.6",
         "registry.k8s.io/etcd:3.6.8-0",
         "quay.io/of/chart:1",
+        "registry.k8s.io/metrics-server/metrics-server:v0.9.0",
+        "ghcr.io/postfinance/kubelet-csr-approver:v1.2.14",
     }
     parts = {file.part for file in mirror_manifest.files}
     assert parts == {
