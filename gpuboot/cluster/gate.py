@@ -102,10 +102,15 @@ def is_proven(node: objects.Node) -> bool:
     return condition.status == "True" and node.annotations.get(PROVEN[0], "") == node.boot_id
 
 
+def is_closed(node: objects.Node) -> bool:
+    """Whether the gate keeps new pods off a node."""
+    return any(objects.taint_key(taint) == KEY for taint in node.taints)
+
+
 def is_marked(node: objects.Node) -> bool:
     """Whether there is anything of the gate on a node."""
     notes = {PROVEN[0], CORDON} & node.annotations.keys()
-    return bool(notes) or CONDITION in node.conditions or node.has_taint(KEY)
+    return bool(notes) or CONDITION in node.conditions or is_closed(node)
 
 
 def lines(outcomes: Sequence[Sequence[str]]) -> str:

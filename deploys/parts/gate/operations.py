@@ -75,7 +75,7 @@ def closed(nodes: Sequence[str]) -> Commands:
     open_nodes = [
         node.name
         for node in state.nodes
-        if node.name in nodes and not node.has_taint(gate.KEY) and not gate.is_proven(node)
+        if node.name in nodes and not gate.is_closed(node) and not gate.is_proven(node)
     ]
     changes.record(
         *[
@@ -115,7 +115,7 @@ def lifted() -> Commands:
         changes.record(Change(subject=f"node {node.name}", field="gate", old="on"))
     for node in marked_nodes:
         name = QuoteString(node.name)
-        if node.has_taint(gate.KEY):
+        if gate.is_closed(node):
             yield StringCommand(KUBECTL, "taint node", name, f"{gate.KEY}-")
         if gate.CORDON in node.annotations:
             yield StringCommand(KUBECTL, "uncordon", name)

@@ -145,7 +145,7 @@ def _blocked(node: Node) -> str:
     """Why the scheduler puts no job there; "" where it does."""
     if not node.ready:
         return "the node is not Ready"
-    if node.has_taint(gate.KEY):
+    if gate.is_closed(node):
         return f"not proven ({gate.KEY})"
     if node.cordoned:
         return "cordoned"
