@@ -35,6 +35,8 @@ nogroup:x:65534:
 user-defined-in-image:x:1000:
 group-defined-in-image:x:50000:user-defined-in-image
 """
+# a spec looks for the base of upstream's image in it
+_OS_RELEASE = 'NAME="Alpine Linux (STAND-IN: made by the lab from Debian packages)"\n'
 _NGINX = """\
 user root;
 worker_processes 1;
@@ -146,6 +148,7 @@ def _with_picture(agnhost: Image, name: str, picture: str, source: Path) -> Imag
     folder = source / "test/images" / picture / "html"
     pages: dict[str, Source] = {f"/{picture}.jpg": folder / f"{picture}.jpg"}
     pages["/data.json"] = folder / "data.json"
+    pages["/etc/os-release"] = _OS_RELEASE
     files = {**agnhost.files, **pages}
     return replace(agnhost, name=name, files=files, command=("test-webserver",))
 

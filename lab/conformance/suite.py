@@ -10,7 +10,11 @@ from pathlib import Path
 import yaml
 
 # Specs that cannot run on the lab's machines, by full name, each with the reason. All others run.
-EXCLUDED: Mapping[str, str] = {}
+EXCLUDED: Mapping[str, str] = {
+    "[sig-node] Kubelet when scheduling a read only busybox container should not write to root "
+    "filesystem [LinuxOnly] [NodeConformance] [Conformance]": "it compares the words of busybox's "
+    "sh, which in the lab's image is bash (lab/conformance/images.py says why)",
+}
 
 PROCESSES = 6
 TIMEOUT = "3h"  # of a part: upstream's own default would end it after one

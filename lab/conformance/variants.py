@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+import yaml
+
+from gpuboot.cluster.kubeadm import API_PORT
 from lab import machines, state
 from lab.build.programs import build_all
 from lab.build.progress import Progress
@@ -111,12 +114,18 @@ def run(command: Sequence[str], variables: Mapping[str, str], progress: Progress
 
 
 def kubeconfig(lab: Lab) -> Path:
-    """The administrator's kubeconfig of the lab's cluster, as a file that goes with the lab."""
+    """The administrator's kubeconfig of the lab's cluster, as a file that goes with the lab.
+
+    Its server is the first control plane's address: this host does not resolve nodes' names.
+    """
     command = [*machines.ssh_command(lab, lab.leader), "cat", "/etc/kubernetes/admin.conf"]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         raise LabError(f"{lab.leader.name} has no cluster: {result.stderr.strip()}")
     path = lab.folder / "admin.conf"
     path.touch(mode=0o600)
-    path.write_text(result.stdout)
+    access = yaml.safe_load(result.stdout)
+    for item in access["clusters"]:
+        item["cluster"]["server"] = f"https://{lab.leader.address}:{API_PORT}"
+    path.write_text(yaml.safe_dump(access))
     return path
