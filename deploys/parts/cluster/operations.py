@@ -44,7 +44,7 @@ def applied(manifest: str, sentinel_workload: str) -> Commands:
     """
     text, digest = with_digest(manifest)
     items = [item for item in yaml.load_all(text, Loader=YAML_LOADER) if item]
-    arguments = {"kubeconfig": ADMIN_CONF, "references": [key(item) for item in items]}
+    arguments = _references(items)
     foresee([(host, Cluster, {"kubeconfig": ADMIN_CONF}), (host, Present, arguments)])
     state = read(Cluster, kubeconfig=ADMIN_CONF)
     if any(item.name == sentinel_workload and item.digest == digest for item in state.workloads):
@@ -52,6 +52,17 @@ def applied(manifest: str, sentinel_workload: str) -> Commands:
         return
     _record_manifest(manifest, {} if state.error else None)
     yield StringCommand(KUBECTL_APPLY, "-", _stdin=text)
+
+
+def foresee_applied(manifest: str) -> None:
+    """Ask what `applied` asks, for an operation that reads the cluster before it applies."""
+    items = [item for item in yaml.load_all(manifest, Loader=YAML_LOADER) if item]
+    foresee([(host, Cluster, {"kubeconfig": ADMIN_CONF}), (host, Present, _references(items))])
+
+
+def _references(items: list[Object]) -> dict[str, Any]:
+    """The arguments of `Present` that ask for these objects."""
+    return {"kubeconfig": ADMIN_CONF, "references": [key(item) for item in items]}
 
 
 def _as_applied(items: list[Object], present: ManagedObjects, workload: str) -> Commands:

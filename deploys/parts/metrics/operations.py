@@ -24,6 +24,7 @@ _REASON = "gpuboot did not install it, and installs none beside it"
 @operation()
 def server_applied(manifest: str) -> Commands:
     """Ensure that metrics-server is as in the manifest, where nothing else serves its API."""
+    kubectl.foresee_applied(manifest)
     service = metrics.foreign_server(read(Cluster, kubeconfig=ADMIN_CONF))
     if service:
         subject = f"Service {service} serves {metrics.API_SERVICE} (kubectl top, HPAs)"
@@ -36,6 +37,7 @@ def server_applied(manifest: str) -> Commands:
 @operation()
 def approver_applied(manifest: str) -> Commands:
     """Ensure that the approver is as in the manifest, where nobody else has installed one."""
+    kubectl.foresee_applied(manifest)
     if metrics.is_foreign(read(Cluster, kubeconfig=ADMIN_CONF), metrics.APPROVER):
         subject = (
             f"Deployment {metrics.NAMESPACE}/{metrics.APPROVER} approves kubelets' certificates"
