@@ -11,9 +11,7 @@ _versions = {
     **_settings["versions"],
     "docker": {"version": _made.DOCKER, "compose": _made.COMPOSE},
 }
-# No registry has Grafana's image for the lab's mirror.
-_standalone = {"grafana": False, **_settings.get("standalone", {})}
-_data = {"gpuboot": {**_settings, "versions": _versions, "standalone": _standalone}}
+_data = {"gpuboot": {**_settings, "versions": _versions}}
 
 gpu_hosts = (_site.hosts(_name, "control_plane"), _data)
 monitor = (_site.hosts(_name, "control_plane"), _data)
