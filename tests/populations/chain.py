@@ -18,7 +18,7 @@ __all__ = ["clock", "format_findings", "verify_machine"]
 SETTINGS: dict[str, Any] = {
     "monitoring": {"grafana": False},
     "verify": {"timeout_s": 10},
-    "exporter": {"scrape_interval": "5s"},
+    "exporter": {"scrape_interval": "1s"},
 }
 
 

@@ -265,7 +265,7 @@ FAULTS = (
         _set("GPUMetricsFrozen"),
         needs=(_ENERGY,),
         rising={_ENERGY: 0},
-        cluster={"frozen": True, "looks": 5},
+        cluster={"frozen": True, "looks": 9},
     ),
     Fault(
         "Prometheus has old samples only",
