@@ -38,21 +38,21 @@ app.add_typer(light, name="machines")
 @light.command()
 def up(count: int) -> None:
     """Boot the first COUNT machines."""
-    say = progress()
-    lab = machines.ensure(say)
-    machines.boot(lab, count, machines.DELIVERED, say)
+    log = progress()
+    lab = machines.ensure(log)
+    machines.boot(lab, count, machines.DELIVERED, log)
     for machine in lab.machines[:count]:
         print(f"{machine.name} {machine.address}")
     total = machines.memory_mib(lab, count)
-    say(f"memory: {sum(total.values()):.0f} MiB in all, {max(total.values()):.0f} at most")
+    log(f"memory: {sum(total.values()):.0f} MiB in all, {max(total.values()):.0f} at most")
 
 
 @light.command("fresh")
 def reset_machines(count: int) -> None:
     """Put the first COUNT machines back to how they are delivered."""
-    say = progress()
-    lab = machines.ensure(say)
-    machines.reset(lab, lab.machines[:count], machines.DELIVERED, say)
+    log = progress()
+    lab = machines.ensure(log)
+    machines.reset(lab, lab.machines[:count], machines.DELIVERED, log)
 
 
 @light.command()
@@ -69,30 +69,30 @@ _GROWTH_MINUTES = 5
 
 
 @contextlib.contextmanager
-def _interruptible(say: Progress) -> Iterator[None]:
+def _interruptible(log: Progress) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted; what was measured is kept, and the same command goes on from here")
+        log("interrupted; what was measured is kept, and the same command goes on from here")
         raise typer.Exit(130) from None
 
 
 @app.command("all")
 def measure_all(folder: _Folder = _RESULTS) -> None:
     """Measure all that docs/performance.md shows, where it is not measured already."""
-    say, results = progress(), Results.at(folder)
-    with _interruptible(say):
-        lab = machines.ensure(say)
+    log, results = progress(), Results.at(folder)
+    with _interruptible(log):
+        lab = machines.ensure(log)
         results.begin()
-        Runner(lab, SIDES, results, ENOUGH_RUNS, say).measure(DEFAULT, None)
+        Runner(lab, SIDES, results, ENOUGH_RUNS, log).measure(DEFAULT, None)
         gpuboot_only = {"gpuboot": SIDES["gpuboot"]}
         for cell, runs in GPUBOOT_ONLY.items():
-            Runner(lab, gpuboot_only, results, runs, say).measure([cell], None)
+            Runner(lab, gpuboot_only, results, runs, log).measure([cell], None)
         growth.measure(
-            lab, Results.at(folder, growth_page.FILE), growth.SIZES, _GROWTH_MINUTES * 60, say
+            lab, Results.at(folder, growth_page.FILE), growth.SIZES, _GROWTH_MINUTES * 60, log
         )
-        machines.down(lab, say)  # the whole site is measured with the computer to itself
-        whole_site.measure(Results.at(folder, whole_site.FILE), ENOUGH_RUNS, say)
+        machines.down(lab, log)  # the whole site is measured with the computer to itself
+        whole_site.measure(Results.at(folder, whole_site.FILE), ENOUGH_RUNS, log)
     write_report(folder)
 
 
@@ -122,19 +122,19 @@ def measure_cells(
     if unknown := [name for name in sides.split(",") if name not in SIDES]:
         raise ValueError(f"no side is called {', '.join(unknown)}; there are: {', '.join(SIDES)}")
     selected_cells = parse(cells) if cells else every_cell() if full else DEFAULT
-    say, results = progress(), Results.at(folder, _CELLS_FILE if cells else SAMPLES_FILE)
-    with _interruptible(say):
-        lab = machines.ensure(say)
+    log, results = progress(), Results.at(folder, _CELLS_FILE if cells else SAMPLES_FILE)
+    with _interruptible(log):
+        lab = machines.ensure(log)
         results.begin()
-        runner = Runner(lab, {name: SIDES[name] for name in sides.split(",")}, results, runs, say)
+        runner = Runner(lab, {name: SIDES[name] for name in sides.split(",")}, results, runs, log)
         budget_s = None if full or cells or not minutes else minutes * 60
         remaining_cells = runner.measure(selected_cells, budget_s)
     if remaining_cells:
         names = ", ".join(map(str, remaining_cells))
-        say(f"not measured for lack of time: {names}; the same command goes on with them")
-        say("the machines stay up for it; to remove them: scripts/bench machines down")
+        log(f"not measured for lack of time: {names}; the same command goes on with them")
+        log("the machines stay up for it; to remove them: scripts/bench machines down")
     elif not keep_machines:
-        machines.down(lab, say)
+        machines.down(lab, log)
     print(tables.seconds(Data(results.records()), selected_cells, str, "cell"))
     print(f"raw data: {results.path}")
 
@@ -150,9 +150,9 @@ def measure_growth(
     folder: _Folder = _RESULTS,
 ) -> None:
     """Measure how a run with nothing to do grows up to 1,000 simulated hosts."""
-    say, results = progress(), Results.at(folder, growth_page.FILE)
-    lab = machines.ensure(say)
-    growth.measure(lab, results, [int(size) for size in sizes.split(",")], minutes * 60, say)
+    log, results = progress(), Results.at(folder, growth_page.FILE)
+    lab = machines.ensure(log)
+    growth.measure(lab, results, [int(size) for size in sizes.split(",")], minutes * 60, log)
     print(f"raw data: {results.path}; scripts/bench report puts them into {report.PAGE.name}")
 
 
@@ -162,8 +162,8 @@ def measure_site(
     folder: _Folder = _RESULTS,
 ) -> None:
     """Measure the whole site on a lab of its own: converged, then with nothing to do."""
-    say, results = progress(), Results.at(folder, whole_site.FILE)
-    whole_site.measure(results, runs, say)
+    log, results = progress(), Results.at(folder, whole_site.FILE)
+    whole_site.measure(results, runs, log)
     print(f"raw data: {results.path}; scripts/bench report puts them into {report.PAGE.name}")
 
 
@@ -181,9 +181,9 @@ def write_report(folder: _Folder = _RESULTS) -> None:
 @app.command("run")
 def run_once(side: str, count: int, condition: str = "0.2ms") -> None:
     """Run one side once on the first COUNT machines as they are, and tell what it cost."""
-    say = progress()
-    lab = machines.ensure(say)
-    machines.boot(lab, count, machines.DELIVERED, say)
+    log = progress()
+    lab = machines.ensure(log)
+    machines.boot(lab, count, machines.DELIVERED, log)
     with network.controller(lab, network.CONDITIONS[condition]) as controller:
         measured = measure.run(lab, controller, SIDES[side], machines.site(lab, count))
     for field in fields(measured):

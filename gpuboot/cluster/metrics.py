@@ -14,6 +14,7 @@ from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.readiness import Progress, api_answers, deployment_ready
 from gpuboot.cluster.serving_requests import ServingRequest
 from gpuboot.cluster.stuck import CERTAIN_S, Stuck
+from gpuboot.cluster.workloads import find_workload
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -78,18 +79,14 @@ def foreign_server(state: ClusterState) -> str:
 
 def is_foreign(state: ClusterState, name: str) -> bool:
     """Whether somebody else has made the Deployment of this name."""
-    return any(
-        (item.namespace, item.name) == (NAMESPACE, name) and not item.digest
-        for item in state.workloads
-    )
+    deployment = find_workload(state.workloads, NAMESPACE, name)
+    return deployment is not None and not deployment.digest
 
 
 def is_applied(state: ClusterState, name: str) -> bool:
     """Whether gpuboot has made the Deployment of this name."""
-    return any(
-        (item.namespace, item.name) == (NAMESPACE, name) and bool(item.digest)
-        for item in state.workloads
-    )
+    deployment = find_workload(state.workloads, NAMESPACE, name)
+    return deployment is not None and bool(deployment.digest)
 
 
 def ready(state: ClusterState, name: str) -> Progress:

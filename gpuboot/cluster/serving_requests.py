@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Literal
+
+from gpuboot.cluster.objects import seconds
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 _SIGNER = "kubernetes.io/kubelet-serving"
@@ -45,8 +46,7 @@ def parse(items: Iterable[Mapping[str, Any]]) -> tuple[ServingRequest, ...]:
 
 def _request(node: str, item: Mapping[str, Any]) -> ServingRequest:
     name, status = item["metadata"]["name"], item.get("status", {})
-    timestamp = item["metadata"].get("creationTimestamp", "")
-    created = datetime.fromisoformat(timestamp).timestamp() if timestamp else 0.0
+    created = seconds(item["metadata"].get("creationTimestamp"))
     for condition in status.get("conditions", ()):
         if refusal := _CONDITIONS.get(condition["type"]):
             return ServingRequest(node, name, refusal, condition.get("message", ""), created)

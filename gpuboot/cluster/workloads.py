@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from gpuboot.cluster.manifests import DIGEST
@@ -46,6 +46,13 @@ class Workload:
     def current(self) -> int:
         """How many of its pods are up to date and ready."""
         return self.ready - self.old
+
+
+def find_workload(workloads: Iterable[Workload], namespace: str, name: str) -> Workload | None:
+    """The workload of this name; None without one."""
+    return next(
+        (item for item in workloads if (item.namespace, item.name) == (namespace, name)), None
+    )
 
 
 def parse_workload(kind: str, item: Json) -> Workload:

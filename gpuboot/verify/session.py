@@ -59,6 +59,9 @@ def pod_name(purpose: str, node: str, number: int | None = None) -> str:
     return f"{purpose}-{node.replace('.', '-')[:_LONGEST].rstrip('-')}{end}"
 
 
+OVERTAKEN = "another verification took over: this one was not heard of for too long"
+
+
 class Session:
     """What one verification makes in the cluster; all of it is gone after `close`.
 
@@ -95,7 +98,7 @@ class Session:
     def loss(self) -> str:
         """Why a pod of this session is not there any more. Raises `ClusterError`."""
         if self.is_lost():
-            return "another verification took over: this one was not heard of for too long"
+            return OVERTAKEN
         return "somebody deleted the pod"
 
     def begin(self, patience_s: float) -> str:

@@ -15,7 +15,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.verify.evidence import WorkloadResult
 from gpuboot.verify.heartbeat import Heartbeats
 from gpuboot.verify.pod_results import device_runs, listed_devices
-from gpuboot.verify.session import Session
+from gpuboot.verify.session import OVERTAKEN, Session
 from gpuboot.verify.workload_pods import (
     NO_SCRIPT,
     GpuContainer,
@@ -177,8 +177,8 @@ class Workload:
         if loss := self.lost_nodes.get(container.node):
             return [replace(result, error=loss)]
         if pod is None:
-            is_lost = self._session.is_lost()
-            return [replace(result, error=self._session.loss(), unschedulable=is_lost)]
+            loss = self._session.loss()
+            return [replace(result, error=loss, unschedulable=loss == OVERTAKEN)]
         return []
 
     def _answer(

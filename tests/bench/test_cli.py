@@ -18,7 +18,7 @@ from bench.results import Results
 class FakeRunner:
     """Writes one sample of each cell, as a measurement does."""
 
-    def __init__(self, lab: Any, sides: Any, results: Results, runs: int, say: Any) -> None:
+    def __init__(self, lab: Any, sides: Any, results: Results, runs: int, progress: Any) -> None:
         self._results = results
 
     def measure(self, cells: Sequence[Cell], budget_s: float | None) -> list[Cell]:
@@ -41,7 +41,7 @@ def test_measuring_prints_a_table_and_leaves_the_page_alone(
     page = tmp_path / "page.md"
     monkeypatch.setattr(report, "PAGE", page)
     monkeypatch.setattr(cli, "Runner", FakeRunner)
-    monkeypatch.setattr(cli, "machines", SimpleNamespace(ensure=lambda say: None))
+    monkeypatch.setattr(cli, "machines", SimpleNamespace(ensure=lambda progress: None))
     monkeypatch.setattr(Results, "begin", lambda self: None)
     arguments: dict[str, Any] = {"full": False, "cells": "", "minutes": 0, "runs": 1}
     cli.measure_cells(

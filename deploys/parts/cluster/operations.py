@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import yaml
@@ -20,12 +20,14 @@ from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.parts.cluster.live_objects import record_objects
 from deploys.parts.cluster.objects_fact import Present
 from deploys.parts.cluster.release_drift import confirm, describe, put_back, record_drift
+from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.managed_objects import ManagedObjects, Object, key
 from gpuboot.cluster.manifests import YAML_LOADER, with_digest
 from gpuboot.cluster.manifests import runtime_class as runtime_class_manifest
 from gpuboot.cluster.objects import Node
 from gpuboot.cluster.release_objects import drifted
-from gpuboot.plan import Change
+from gpuboot.plan import Change, Decision
+from gpuboot.plan.workloads import label
 
 MANAGER = "gpuboot"  # in whose name manifests are applied
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -42,11 +44,26 @@ def applied(manifest: str, sentinel_workload: str) -> Commands:
     + manifest: YAML, several documents
     + sentinel_workload: name of a workload in it, whose annotation tells what was applied
     """
+    yield from applied_unless(manifest, sentinel_workload, lambda state: None)
+
+
+def applied_unless(
+    manifest: str, sentinel_workload: str, decide: Callable[[ClusterState], Decision | None]
+) -> Commands:
+    """What `applied` does, unless somebody has decided otherwise.
+
+    + manifest, sentinel_workload: as of `applied`
+    + decide: what somebody has decided, by what the cluster has; None for nothing
+    """
     text, digest = with_digest(manifest)
     items = [item for item in yaml.load_all(text, Loader=YAML_LOADER) if item]
-    arguments = _references(items)
+    arguments = {"kubeconfig": ADMIN_CONF, "references": [key(item) for item in items]}
     foresee([(host, Cluster, {"kubeconfig": ADMIN_CONF}), (host, Present, arguments)])
     state = read(Cluster, kubeconfig=ADMIN_CONF)
+    if decision := decide(state):
+        changes.respect(decision)
+        host.noop(f"{decision.what}: {decision.why}")
+        return
     if any(item.name == sentinel_workload and item.digest == digest for item in state.workloads):
         yield from _as_applied(items, read(Present, **arguments), sentinel_workload)
         return
@@ -54,15 +71,23 @@ def applied(manifest: str, sentinel_workload: str) -> Commands:
     yield StringCommand(KUBECTL_APPLY, "-", _stdin=text)
 
 
-def foresee_applied(manifest: str) -> None:
-    """Ask what `applied` asks, for an operation that reads the cluster before it applies."""
-    items = [item for item in yaml.load_all(manifest, Loader=YAML_LOADER) if item]
-    foresee([(host, Cluster, {"kubeconfig": ADMIN_CONF}), (host, Present, _references(items))])
+def deleted(manifest: str) -> Commands:
+    """Delete what a manifest has, but for namespaces, which may hold what others have put there.
 
-
-def _references(items: list[Object]) -> dict[str, Any]:
-    """The arguments of `Present` that ask for these objects."""
-    return {"kubeconfig": ADMIN_CONF, "references": [key(item) for item in items]}
+    Deployments go last: by them the next run tells what is left.
+    """
+    objects = sorted(
+        (
+            item
+            for item in yaml.load_all(manifest, Loader=YAML_LOADER)
+            if item and item["kind"] != "Namespace"
+        ),
+        key=lambda item: item["kind"] == "Deployment",
+    )
+    for item in objects:
+        changes.record(Change(subject=label(item), old="there"))
+    text = yaml.safe_dump_all(objects, sort_keys=False)
+    yield StringCommand(KUBECTL, "delete --ignore-not-found -f - >/dev/null", _stdin=text)
 
 
 def _as_applied(items: list[Object], present: ManagedObjects, workload: str) -> Commands:
@@ -131,12 +156,12 @@ def _label_changes(
     + node: None where it has not joined yet
     """
     labels, annotations = (node.labels, node.annotations) if node else ({}, {})
-    earlier = annotations.get(_SET_LABELS, "")
-    required = {**dict.fromkeys(filter(None, earlier.split(",")), None), **required}
+    recorded_labels = annotations.get(_SET_LABELS, "")
+    required = {**dict.fromkeys(filter(None, recorded_labels.split(",")), None), **required}
     own_labels = ",".join(sorted(key for key, value in required.items() if value is not None))
     metadata = {
         "labels": {key: value for key, value in required.items() if labels.get(key) != value},
-        "annotations": {_SET_LABELS: own_labels or None} if own_labels != earlier else {},
+        "annotations": {_SET_LABELS: own_labels or None} if own_labels != recorded_labels else {},
     }
     return {part: values for part, values in metadata.items() if values}
 

@@ -49,7 +49,9 @@ def kubelet_compared(
         host.noop("there is no kubelet of a cluster to compare")
         return
     answer = remote.read_fact(host.state.inventory.get_host(leader), InForce, **question)
-    decisions = [_unread("what kubelets run with is", answer.error)] if answer.error else []
+    decisions = (
+        [_unread_decision("what kubelets run with is", answer.error)] if answer.error else []
+    )
     if node in answer.kubelets:
         pending = (
             state.kubelet_config not in digests
@@ -59,7 +61,7 @@ def kubelet_compared(
         )
         decisions = kubelet_in_force.overrides(answer.kubelets[node], expected, lines, pending)
     elif reason := answer.unanswered.get(node):
-        decisions = [_unread(f"what the kubelet of {node} runs with is", reason)]
+        decisions = [_unread_decision(f"what the kubelet of {node} runs with is", reason)]
     changes.respect(*decisions)
     host.noop(_text(decisions, "the kubelet runs as the settings say"))
     yield from ()
@@ -108,7 +110,7 @@ def silences_compared(question: Question, rules: Sequence[Rule], cluster: str) -
     answer = read(InForce, **question)
     decisions = lasting(parse_silences(answer.silences), rules, cluster, answer.clock)
     if reason := answer.unanswered.get("Alertmanager"):
-        decisions.append(_unread("Alertmanager's silences are", reason))
+        decisions.append(_unread_decision("Alertmanager's silences are", reason))
     changes.respect(*decisions)
     host.noop(_text(decisions, "no silence holds back alerts for good"))
     yield from ()
@@ -118,6 +120,6 @@ def _text(decisions: Sequence[Decision], default: str) -> str:
     return "; ".join(item.what for item in decisions) or default
 
 
-def _unread(subject: str, reason: str) -> Decision:
+def _unread_decision(subject: str, reason: str) -> Decision:
     """What could not be compared. + subject: with its verb, as in `silences are`"""
     return Decision(what=f"{subject} not known", why=reason, is_known=False)

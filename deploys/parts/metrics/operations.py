@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import yaml
-from pyinfra.api.command import StringCommand
 from pyinfra.context import host
 
-from deploys.engine import changes
 from deploys.engine.answers import read
 from deploys.engine.commands import Commands
 from deploys.engine.operation import operation
 from deploys.parts.cluster import operations as kubectl
 from deploys.parts.cluster.fact import Cluster
-from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
+from deploys.parts.cluster.kubectl import ADMIN_CONF
 from gpuboot.cluster import metrics
-from gpuboot.cluster.manifests import YAML_LOADER
-from gpuboot.plan import Change, Decision
-from gpuboot.plan.workloads import label
+from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.plan import Decision
 
 _REASON = "gpuboot did not install it, and installs none beside it"
 
@@ -24,28 +20,13 @@ _REASON = "gpuboot did not install it, and installs none beside it"
 @operation()
 def server_applied(manifest: str) -> Commands:
     """Ensure that metrics-server is as in the manifest, where nothing else serves its API."""
-    kubectl.foresee_applied(manifest)
-    service = metrics.foreign_server(read(Cluster, kubeconfig=ADMIN_CONF))
-    if service:
-        subject = f"Service {service} serves {metrics.API_SERVICE} (kubectl top, HPAs)"
-        changes.respect(Decision(what=subject, why=_REASON))
-        host.noop(f"{subject}: {_REASON}")
-        return
-    yield from kubectl.applied._inner(manifest, metrics.SERVER)
+    yield from kubectl.applied_unless(manifest, metrics.SERVER, _other_server)
 
 
 @operation()
 def approver_applied(manifest: str) -> Commands:
     """Ensure that the approver is as in the manifest, where nobody else has installed one."""
-    kubectl.foresee_applied(manifest)
-    if metrics.is_foreign(read(Cluster, kubeconfig=ADMIN_CONF), metrics.APPROVER):
-        subject = (
-            f"Deployment {metrics.NAMESPACE}/{metrics.APPROVER} approves kubelets' certificates"
-        )
-        changes.respect(Decision(what=subject, why=_REASON))
-        host.noop(f"{subject}: {_REASON}")
-        return
-    yield from kubectl.applied._inner(manifest, metrics.APPROVER)
+    yield from kubectl.applied_unless(manifest, metrics.APPROVER, _other_approver)
 
 
 @operation()
@@ -57,12 +38,19 @@ def absent(manifest: str, workload: str) -> Commands:
     if not metrics.is_applied(read(Cluster, kubeconfig=ADMIN_CONF), workload):
         host.noop(f"gpuboot has no {workload} here")
         return
-    # the last tells the next run what is left
-    objects = sorted(
-        (item for item in yaml.load_all(manifest, Loader=YAML_LOADER) if item),
-        key=lambda item: item["kind"] == "Deployment",
-    )
-    for item in objects:
-        changes.record(Change(subject=label(item), old="there"))
-    text = yaml.safe_dump_all(objects, sort_keys=False)
-    yield StringCommand(KUBECTL, "delete --ignore-not-found -f - >/dev/null", _stdin=text)
+    yield from kubectl.deleted(manifest)
+
+
+def _other_server(state: ClusterState) -> Decision | None:
+    service = metrics.foreign_server(state)
+    if not service:
+        return None
+    subject = f"Service {service} serves {metrics.API_SERVICE} (kubectl top, HPAs)"
+    return Decision(what=subject, why=_REASON)
+
+
+def _other_approver(state: ClusterState) -> Decision | None:
+    if not metrics.is_foreign(state, metrics.APPROVER):
+        return None
+    name = f"{metrics.NAMESPACE}/{metrics.APPROVER}"
+    return Decision(what=f"Deployment {name} approves kubelets' certificates", why=_REASON)

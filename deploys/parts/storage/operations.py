@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
-import yaml
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
@@ -18,14 +17,15 @@ from deploys.engine.commands import Commands, executing, fail, failure, inform, 
 from deploys.engine.operation import operation
 from deploys.engine.remote import RemoteError
 from deploys.engine.waiting import remedy_of, unfinished, wait_until
+from deploys.parts.cluster import operations as kubectl
 from deploys.parts.cluster.fact import Cluster, PodIssues
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
 from deploys.parts.cluster.objects_fact import Stored
 from gpuboot.cluster import storage, volumes
 from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.workloads import find_workload
 from gpuboot.hosts.fact_output import answer, framed
 from gpuboot.plan import Change
-from gpuboot.plan.workloads import label
 
 _TIMEOUT_S = 600
 
@@ -141,12 +141,9 @@ def provisioner_absent(manifest: str) -> Commands:
     + manifest: what has been applied to install it
     """
     state = read(Cluster, kubeconfig=ADMIN_CONF)
-    is_own = any(
-        (item.namespace, item.name) == (storage.NAMESPACE, storage.PROVISIONER) and item.digest
-        for item in state.workloads
-    )
+    provisioner = find_workload(state.workloads, storage.NAMESPACE, storage.PROVISIONER)
     stored = read(Stored, kubeconfig=ADMIN_CONF)
-    if not is_own:
+    if provisioner is None or not provisioner.digest:
         host.noop("gpuboot has no local-path provisioner here")
         return
     if stored.error:
@@ -155,13 +152,4 @@ def provisioner_absent(manifest: str) -> Commands:
     if users := volumes.users(stored, storage.STORAGE_CLASS, storage.PROVISIONER_NAME):
         host.noop(f"the local-path provisioner stays, since volumes need it: {', '.join(users)}")
         return
-    # a namespace may hold what others have put there; the last tells the next run what is left
-    last = ("Namespace", "Deployment")
-    objects = sorted(
-        (item for item in yaml.safe_load_all(manifest) if item and item["kind"] != last[0]),
-        key=lambda item: item["kind"] == last[1],
-    )
-    for item in objects:
-        changes.record(Change(subject=label(item), old="there"))
-    text = yaml.safe_dump_all(objects, sort_keys=False)
-    yield StringCommand(KUBECTL, "delete --ignore-not-found -f - >/dev/null", _stdin=text)
+    yield from kubectl.deleted(manifest)

@@ -120,6 +120,11 @@ def seconds(duration: str) -> float:
     return int(match[1]) * _UNITS[match[2]]
 
 
+def period(milliseconds: int) -> str:
+    """So much time as a `Duration`: in seconds where it is whole ones, as 15s or 1500ms."""
+    return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
+
+
 class Model(BaseModel):
     """Frozen, and strict about unknown keys: a typo is an error, never a silent default."""
 

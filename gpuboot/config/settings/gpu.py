@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from gpuboot.config.settings.base import Form, Label, Model, Period, SecretName, seconds
+from gpuboot.config.settings.base import Form, Label, Model, Period, SecretName, period, seconds
 
 
 class Driver(Model):
@@ -132,8 +132,7 @@ class Exporter(Model):
     @property
     def scrape_timeout(self) -> str:
         """How long a scrape may take: two thirds of the interval, 10 s of 15 s."""
-        milliseconds = self.interval_ms * 2 // 3
-        return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
+        return period(self.interval_ms * 2 // 3)
 
 
 class GpuOperator(Model):

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpuboot.config.settings import Alertmanager
 from gpuboot.config.settings.alerting import Watchdog
-from gpuboot.config.settings.base import seconds
+from gpuboot.config.settings.base import period, seconds
 from gpuboot.monitoring.alerting.receivers import NONE, receiver_of
 
 Route = dict[str, Any]
@@ -61,5 +61,4 @@ def _watchdog(watchdog: Watchdog | None) -> Route:
 
 def _part_of(duration: str, parts: int) -> str:
     """One of so many equal parts of a duration."""
-    part = round(seconds(duration) * 1000 / parts)
-    return f"{part}ms" if part % 1000 else f"{part // 1000}s"
+    return period(round(seconds(duration) * 1000 / parts))

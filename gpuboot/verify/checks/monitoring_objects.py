@@ -231,8 +231,8 @@ def _claim(builder: FindingBuilder, claim: Claim, size: str) -> Finding:
     if claim.phase != "Bound":
         remedy = "see `kubectl describe pvc` and the provisioner's log"
         return builder.failed(f"{claim.name} is {claim.phase or 'not bound'}", remedy)
-    has, wants = _amount(claim.size), _amount(size)
-    if has is not None and wants is not None and has < wants:
+    actual, expected = _amount(claim.size), _amount(size)
+    if actual is not None and expected is not None and actual < expected:
         remedy = "docs/storage.md tells how a volume grows"
         return builder.failed(f"{claim.name} has {claim.size}, expected {size}", remedy)
     return builder.passed(f"{claim.name} is bound, {claim.size}")
