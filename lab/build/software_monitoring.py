@@ -24,7 +24,7 @@ ALERTMANAGER = "github.com/prometheus/alertmanager"
 OPERATOR = "github.com/prometheus-operator/prometheus-operator"
 PROMETHEUS = "github.com/prometheus/prometheus"
 
-PROMETHEUS_VERSION = "3.14.0"  # its module v0.314.0: Go's rules forbid "v3" without a path /v3
+PROMETHEUS_VERSION = "3.16.0"  # its module v0.316.0: Go's rules forbid "v3" without a path /v3
 _STAMP = "github.com/prometheus/common/version.Version"
 
 
