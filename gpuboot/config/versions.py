@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from gpuboot.config import exporter_versions, support
+from gpuboot.config import exporter_versions, first_digests, support
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Model, Settings, SettingsError, messages
 from gpuboot.config.settings.base import Form
@@ -106,7 +106,8 @@ def lock(settings: Settings) -> Lock:
         raise SettingsError(messages.problems(error, Lock, "versions.")) from None
     if problems := mismatches(result, dcgm_on_hosts=settings.dcgm == "host"):
         raise SettingsError(problems)
-    return result
+    digests = first_digests.pinned(result.model_dump(), settings.cluster.name)
+    return Lock.model_validate(digests)
 
 
 def _minor_of_version(merged: dict[str, Any], site_versions: Any) -> dict[str, Any]:
