@@ -41,6 +41,8 @@ def _operator() -> Recipe:
             "prometheus-config-reloader": f"{OPERATOR}/cmd/prometheus-config-reloader",
         },
         variables={_STAMP: module_version(OPERATOR).removeprefix("v")},
+        # prom-label-proxy 0.15.0 wants options of that parser, which 3.16 has no more
+        replace={PROMETHEUS: "v0.314.0", "github.com/go-openapi/strfmt": "v0.27.4"},
         prepare=_use_operator_client,
         needs=("operator-client",),
         seconds=60,
