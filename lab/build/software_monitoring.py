@@ -58,7 +58,6 @@ def _prometheus() -> Recipe:
         "prometheus",
         {name: f"{PROMETHEUS}/cmd/{name}" for name in ("prometheus", "promtool")},
         variables={_STAMP: PROMETHEUS_VERSION},
-        replace={"github.com/KimMachineGun/automemlimit": "v0.7.5"},  # 1.x: another interface
         seconds=75,
     )
 
@@ -76,7 +75,7 @@ def _alertmanager() -> Recipe:
         "alertmanager",
         {name: f"{ALERTMANAGER}/cmd/{name}" for name in ("alertmanager", "amtool")},
         variables={_STAMP: module_version(ALERTMANAGER).removeprefix("v")},
-        replace={"github.com/KimMachineGun/automemlimit": "v0.7.5"},  # as Prometheus
+        replace={"github.com/KimMachineGun/automemlimit": "v0.7.5"},  # 1.x: another interface
         prepare=_without_pages,
         inputs=(_NO_PAGES,),
         seconds=30,
