@@ -55,6 +55,7 @@ _site_data = _site["_data"]
 _virtual = os.environ.get("PLAN_VIRTUAL", "")
 _GPUBOOT = {
     "preflight": _site_data["gpuboot"]["preflight"],
+    "versions": _site["_DIGESTS"],
     **({"cluster": {"virtual_ip": _virtual}} if _virtual else {}),
 }
 _settings, _lock = load(_GPUBOOT)
