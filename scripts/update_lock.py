@@ -99,9 +99,9 @@ def module_versions(modules: Sequence[str]) -> dict[str, list[str]]:
 def served(lock: Lock, publishers: Publishers) -> dict[str, list[str]]:
     """The versions of each key that anybody serves; repositories count for more than modules."""
     versions: dict[str, list[str]] = {}
-    listed = publishers.module_versions(list(MODULES.values()))
+    modules = publishers.module_versions(list(MODULES.values()))
     for key, module in MODULES.items():
-        texts = [text.removeprefix("v") for text in listed.get(module, ()) if "-" not in text]
+        texts = [text.removeprefix("v") for text in modules.get(module, ()) if "-" not in text]
         if key in _PROGRAMS:
             pattern, program = _PROGRAMS[key]
             matches = filter(None, map(pattern.fullmatch, texts))
@@ -153,8 +153,12 @@ def proposals(lock: Lock, versions: Mapping[str, Sequence[str]]) -> Iterator[tup
             continue
         parts = _DECIDED.get(key, 1 if parse(locked)[0] else 2)
         branch = [text for text in texts if _numbers(text)[:parts] == parse(locked)[:parts]]
-        taken = outdated.row(lock, key, locked, branch)
-        version = "" if key.startswith("charts.") or taken.verdict else taken.newest or taken.patch
+        branch_row = outdated.row(lock, key, locked, branch)
+        version = (
+            ""
+            if key.startswith("charts.") or branch_row.verdict
+            else branch_row.newest or branch_row.patch
+        )
         yield row, version
 
 
@@ -193,7 +197,7 @@ def digests(lock: Lock, publishers: Publishers) -> Iterator[tuple[str, str]]:
             yield f"images.{key}", f"{tag}@sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def written(text: str, key: str, value: str) -> str:
+def with_value(text: str, key: str, value: str) -> str:
     """The text of the lock with another value; comments stay. + key: as `helm.sha256.amd64`"""
     table, _, name = key.rpartition(".")
     if table == "helm.sha256":
@@ -213,18 +217,18 @@ def update(text: str, publishers: Publishers) -> tuple[str, list[str]]:
     for row, version in proposals(lock, served(lock, publishers)):
         if version:
             revision = "-1" if row.key == "toolkit.version" else ""
-            text = written(text, row.key, version + revision)
+            text = with_value(text, row.key, version + revision)
             lines.append(f"taken: {row.key} {row.locked} -> {version}{revision}")
             if row.key == "helm.version":
                 for architecture in lock.helm.sha256:
-                    text = written(text, f"helm.sha256.{architecture}", "")
+                    text = with_value(text, f"helm.sha256.{architecture}", "")
         newest = row.newest or row.patch
         if newest != version:
             remarks = "; ".join(filter(None, (row.verdict, *row.changes)))
             lines.append(f"a person decides: {row.key} {row.locked} -> {newest}: {remarks or '-'}")
     lock = Lock.model_validate(tomllib.loads(text))
     for key, value in digests(lock, publishers):
-        text = written(text, key, value)
+        text = with_value(text, key, value)
         lines.append(f"digest: {key} = {value}")
     return text, [*lines, *(f"did not answer: {line}" for line in dict.fromkeys(publishers.silent))]
 

@@ -1,7 +1,8 @@
 """Earlier releases of Kubernetes, which upgrades start from: each built from upstream's source.
 
-Each has a Go module of its own, with the libraries that upstream built it with
-(lab/build/kubernetes/VERSION). Only labs that try an upgrade want them.
+Each has a Go module of its own (lab/build/kubernetes/VERSION), with the libraries that upstream
+built it with; 1.36.3 with those of the lab's own clusters, when they were of it. Only labs that try
+an upgrade want them.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ def test_what_was_kept_is_part_of_the_lock_for_that_version_alone() -> None:
     assert lock().charts[CHART].sha256 == DIGEST
     assert lock().helm.sha256 == {"amd64": "", "arm64": "cd" * 32}
     assert lock(charts={CHART: {"version": "99.0.0"}}).charts[CHART].sha256 == ""
-    other = versions.lock(Settings.model_validate({"cluster": {"name": "test"}}))
-    assert other.charts[CHART].sha256 == ""
+    second_site = versions.lock(Settings.model_validate({"cluster": {"name": "test"}}))
+    assert second_site.charts[CHART].sha256 == ""
 
 
 def test_a_digest_of_the_settings_counts_for_more() -> None:
@@ -113,7 +113,7 @@ def test_a_file_that_cannot_be_written_is_told_and_ends_nothing(
     messages: list[str] = []
     monkeypatch.setattr(download_operations, "warn", messages.append)
     Path("locks").write_text("no folder")
-    download_operations._keep("prod", "chart web 1.0.0", DIGEST)
+    download_operations._record("prod", "chart web 1.0.0", DIGEST)
     [message] = messages
     assert "chart web 1.0.0" in message
     assert "remedy: put it into locks/prod.toml" in message

@@ -40,7 +40,7 @@ def with_versions(**tables: Any) -> str:
     """The text of the lock with some older versions."""
     text = LOCK
     for key, value in tables.items():
-        text = update_lock.written(text, key.replace("__", "."), value)
+        text = update_lock.with_value(text, key.replace("__", "."), value)
     return text
 
 
@@ -125,4 +125,4 @@ def test_a_minor_of_a_program_before_its_first_release_is_a_person_s() -> None:
 
 def test_a_key_that_the_lock_lacks_is_an_error() -> None:
     with pytest.raises(KeyError, match=r"kubernetes\.flavour"):
-        update_lock.written(LOCK, "kubernetes.flavour", "1")
+        update_lock.with_value(LOCK, "kubernetes.flavour", "1")

@@ -109,14 +109,14 @@ def _download(
 
 
 def _keep_printed_digest(cluster: str, key: str, output: str) -> None:
-    _keep(cluster, key, output.rpartition(DIGEST_PREFIX)[2].strip())
+    _record(cluster, key, output.rpartition(DIGEST_PREFIX)[2].strip())
 
 
 def _keep_digest(state: State, host: Host, cluster: str, key: str, sha256: str) -> None:
-    _keep(cluster, key, sha256)
+    _record(cluster, key, sha256)
 
 
-def _keep(cluster: str, key: str, sha256: str) -> None:
+def _record(cluster: str, key: str, sha256: str) -> None:
     """Write a digest into the site's file; a file that cannot be written ends no run."""
     try:
         file = first_digests.record(cluster, key, sha256)
