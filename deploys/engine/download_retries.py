@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pydantic import SecretStr
@@ -35,6 +35,7 @@ def with_retries(
     versions: str = "",
     remedy: str = "",
     once: bool = False,
+    on_success: Callable[[str], None] | None = None,
 ) -> FunctionCommand:
     """A shell command that is tried again while the network fails it, for a minute at least.
 
@@ -46,9 +47,12 @@ def with_retries(
     + versions: the shell command that prints which versions there are, for one that is missing
     + remedy: what the person can do where what it printed explains nothing
     + once: not again where it has ended on the same host in this run
+    + on_success: called with what it printed on standard output, once it has succeeded
     """
     text = command if isinstance(command, str) else command.get_raw_value()
     options: dict[str, Any] = {"stdin": stdin} if stdin else {}
+    if on_success:
+        options["on_success"] = on_success
     if not needed:
         options["needed"] = False
     texts = {"failed": failed, "versions": versions, "remedy": remedy}
@@ -73,6 +77,7 @@ def _run_with_retries(
     failed: str = "",
     versions: str = "",
     remedy: str = "",
+    on_success: Callable[[str], None] | None = None,
 ) -> bool:
     arguments = _arguments(host, stdin)
     started = time.monotonic()
@@ -84,7 +89,7 @@ def _run_with_retries(
             **arguments,
         )
         if ok:
-            return True
+            return _finished(on_success, output.stdout)
         cause = reason(output.output)
         if not cause or not pause:
             break
@@ -92,9 +97,8 @@ def _run_with_retries(
     duration = f" in {time.monotonic() - started:.0f} s" if cause else ""
     if not needed:
         warning = cause or output.output.strip().rpartition("\n")[2]
-        logger.warning(
-            f"{host.print_prefix}{description}: not all could be read{duration}: {warning}"
-        )
+        prefix = f"{host.print_prefix}{description}"
+        logger.warning(f"{prefix}: not all could be read{duration}: {warning}")
         return True
     explanation = explain(output.output)
     output_lines = output.output_lines[-_TAIL_LINES:]
@@ -103,6 +107,12 @@ def _run_with_retries(
         output_lines = [*output_lines, *version_listing.output.splitlines()]
     message = f"{failed or f'{description}: not to be had'}{duration}"
     return report_failure(host, _failure_message(message, output_lines, explanation, remedy))
+
+
+def _finished(on_success: Callable[[str], None] | None, output: str) -> bool:
+    if on_success:
+        on_success(output)
+    return True
 
 
 def _wait(host: Host, reason: str, pause: float) -> None:

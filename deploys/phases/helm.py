@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from deploys.engine.operation import phase
+from deploys.parts.helm import download_operations as downloads
 from deploys.parts.helm import operations as operations
 from deploys.run.context import current
 from gpuboot.hosts import platforms
@@ -21,12 +22,14 @@ def helm() -> None:
         return
     settings, lock = context.settings, context.lock.helm
     architecture = platforms.ARCHITECTURES[context.state.arch][0]
-    operations.installed(
+    downloads.installed(
         name=f"Install Helm {lock.version}",
         version=lock.version,
         url=helm_url(settings, lock.version, architecture),
+        architecture=architecture,
         sha256=lock.sha256.get(architecture, ""),
         environment=environment(settings, mirrored=settings.mirrors.helm is not None),
+        cluster=settings.cluster.name,
     )
 
 
@@ -45,13 +48,14 @@ def fetch_chart(chart: str) -> None:
     """Have one of the lock's charts on the leader."""
     context = current()
     settings, locked = context.settings, context.lock.charts[chart]
-    operations.chart(
+    downloads.chart(
         name=f"Download chart {chart} {locked.version}",
         chart=chart,
         version=locked.version,
         repository=repository(locked.repository, settings),
         sha256=locked.sha256,
         environment=environment(settings, mirrored=locked.repository in settings.mirrors.charts),
+        cluster=settings.cluster.name,
     )
 
 

@@ -40,6 +40,7 @@ from gpuboot.preflight import (
     environment,
     firewall,
     kubelet,
+    network,
     remains,
     repository_keys,
     software,
@@ -158,6 +159,7 @@ def _warnings(run: context.Run) -> list[str]:
         of_cluster += firewall.warnings(run.nodes, run.states, run.settings)
         of_cluster += boot.warnings(run.nodes, run.states)
         of_cluster += kubelet.warnings(run.nodes, run.states, run.settings)
+        of_cluster += network.warnings(run.settings, run.lock.kubernetes.minor)
     return [
         *local_files.warnings(run.settings),
         *network_policies.warnings(run.settings),

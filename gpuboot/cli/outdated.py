@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_format
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -14,9 +14,11 @@ from gpuboot.config.exit_codes import with_unwritten
 
 if TYPE_CHECKING:
     from gpuboot.config.outdated import Row
+    from gpuboot.config.versions import Lock
 
 DEPLOY = "deploys/outdated.py"
 NEWER = 1
+_DIGESTS = {"none": "without a digest", "first seen": "with the digest of their first download"}
 _WIDTH = 150  # of the table: no version is cut short, whatever the width of the terminal
 
 
@@ -44,7 +46,7 @@ def outdated(
     if result.code != 0 or not answers:
         runs.stop(result.output.rstrip() or "pyinfra told nothing")
     lock = Lock.model_validate(answers[0]["lock"])
-    rows = versions.rows(lock, versions.served(answers), versions.installed(answers))
+    rows = _rows(lock, answers)
     keys = [RepositoryKey(**key) for answer in answers for key in answer["keys"]]
     key_ends = repository_keys.ends(keys)
     key_rows = versions.key_rows(key_ends)
@@ -58,6 +60,13 @@ def outdated(
         success = ending.try_write(partial(write_atomically, metrics, text), metrics)
         code = with_unwritten(code, not success)
     raise typer.Exit(code)
+
+
+def _rows(lock: Lock, answers: Sequence[dict[str, Any]]) -> list[Row]:
+    from gpuboot.config import first_digests, outdated
+
+    first_seen = set(first_digests.read(answers[0]["cluster"]).values())
+    return outdated.rows(lock, outdated.served(answers), outdated.installed(answers), first_seen)
 
 
 def _show(rows: Sequence[Row], key_rows: Sequence[Row], silent: Sequence[str]) -> None:
@@ -81,6 +90,9 @@ def _show(rows: Sequence[Row], key_rows: Sequence[Row], silent: Sequence[str]) -
         typer.echo("nothing newer is served")
     unknown = [row for row in rows if row.unknown]
     typer.echo(f"what is served is not known: {', '.join(row.key for row in unknown)}")
+    for digest, text in _DIGESTS.items():
+        if keys := [row.key for row in rows if row.digest == digest]:
+            typer.echo(f"{text}: {', '.join(keys)}")
     for row in key_rows:
         typer.echo(f"{row.key} ({row.locked}) ends: {row.end}")
     for name in silent:

@@ -54,6 +54,8 @@ class Row:
     + end: when support of what is installed ends (of what is locked, where that is not known), as
       2027-03-31; "" where no day is known, and "never" for a key without one
     + changes: what a step to the newest changes, as far as known here
+    + digest: of what is downloaded without a signature: `locked` where the lock has one, `first
+      seen` where locks/ has that of the site's first download, `none`; "" for all else
     """
 
     key: str
@@ -65,6 +67,7 @@ class Row:
     installed: tuple[str, ...] = ()
     end: str = ""
     changes: tuple[str, ...] = ()
+    digest: str = ""
 
     @property
     def is_newer(self) -> bool:
@@ -76,22 +79,41 @@ def rows(
     lock: Lock,
     served: Mapping[str, Sequence[str]],
     installed: Mapping[str, Sequence[str]] | None = None,
+    first_seen: Collection[str] = (),
 ) -> list[Row]:
     """All versions of the lock, with what is served and what is installed.
 
     + served, installed: key -> versions; missing: not known
+    + first_seen: digests of the site's locks/
 
     What the publishers have no list of that could be asked (images, flannel, Helm) is not known.
     """
     present = installed or {}
     return [
         replace(
-            _row(lock, key, locked, served.get(key)),
+            row(lock, key, locked, served.get(key)),
             installed=tuple(present.get(key, ())),
             end=_day(min_end(key, present.get(key) or [locked])),
+            digest=_digest(lock, key, locked, first_seen),
         )
         for key, locked in _locked(lock).items()
     ]
+
+
+def _digest(lock: Lock, key: str, locked: str, first_seen: Collection[str]) -> str:
+    """As `Row.digest` says it."""
+    kind, _, name = key.partition(".")
+    if kind == "images":
+        return "locked" if "@sha256:" in locked else "none"
+    if kind == "charts":
+        digests = {lock.charts[name.removesuffix(".version")].sha256}
+    elif kind == "helm":
+        digests = set(lock.helm.sha256.values())
+    else:
+        return ""
+    if digests & set(first_seen):
+        return "first seen"
+    return "locked" if any(digests) else "none"
 
 
 def min_end(key: str, versions: Iterable[str]) -> End:
@@ -138,11 +160,11 @@ def _locked(lock: Lock) -> dict[str, str]:
     }
 
 
-def _row(lock: Lock, key: str, locked: str, served: Sequence[str] | None) -> Row:
+def row(lock: Lock, key: str, locked: str, served: Sequence[str] | None) -> Row:
     if served is None:
         return Row(key=key, locked=locked, unknown="no repository that was asked lists it")
     versions = sorted(
-        {_plain(version) for version in served if not _PRERELEASE.search(version)}, key=parse
+        {plain(version) for version in served if not _PRERELEASE.search(version)}, key=parse
     )
     if not versions:
         return Row(key=key, locked=locked, unknown="the repository has no version of it")
@@ -171,7 +193,7 @@ def _changes(key: str, old: str, new: str) -> Iterator[str]:
             yield f"{since} {text}"
 
 
-def _plain(version: str) -> str:
+def plain(version: str) -> str:
     """A package's version as the lock writes it: without epoch and the packager's revision."""
     return re.split(r"[-~]", _EPOCH.sub("", version))[0]
 
@@ -224,7 +246,7 @@ def installed(answers: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
         "helm": "helm.version"
     }
     for answer in answers:
-        present = [(keys[name], _plain(text)) for name, text in answer["installed"] if name in keys]
+        present = [(keys[name], plain(text)) for name, text in answer["installed"] if name in keys]
         present += [(f"charts.{name}.version", text) for name, text in answer["releases"]]
         present += [(_IMAGES[name], text) for name, text in answer["images"] if name in _IMAGES]
         for key, version in present:

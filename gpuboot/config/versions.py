@@ -14,10 +14,11 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from gpuboot.config import support
+from gpuboot.config import exporter_versions, first_digests, support
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Model, Settings, SettingsError, messages
 from gpuboot.config.settings.base import Form
+from gpuboot.config.version_numbers import parse as parse
 
 Version = Annotated[str, Form(r"v?\d+(\.\d+)+([-+~][A-Za-z0-9.+~-]+)?", "a version", "1.36.6", 100)]
 
@@ -107,7 +108,8 @@ def lock(settings: Settings) -> Lock:
         raise SettingsError(messages.problems(error, Lock, "versions.")) from None
     if problems := mismatches(result, dcgm_on_hosts=settings.dcgm == "host"):
         raise SettingsError(problems)
-    return result
+    digests = first_digests.pinned(result.model_dump(), settings.cluster.name)
+    return Lock.model_validate(digests)
 
 
 def _minor_of_version(merged: dict[str, Any], site_versions: Any) -> dict[str, Any]:
@@ -126,13 +128,13 @@ def mismatches(lock: Lock, dcgm_on_hosts: bool = False) -> list[Problem]:
 
     + dcgm_on_hosts: `versions.dcgm` is used
     """
-    minor = parse(lock.kubernetes.version)[1]
+    minor, image = parse(lock.kubernetes.version)[1], lock.images.dcgm_exporter
     return [
         *_wrong_minor(lock, minor),
         *_dropped_by_operator(lock, minor),
         *_too_old_for_others(lock, minor),
-        *_old_exporter(lock),
-        *(_newer_engine(lock) if dcgm_on_hosts else ()),
+        *exporter_versions.old(image),
+        *(exporter_versions.engine_problems(image, lock.dcgm.version) if dcgm_on_hosts else ()),
     ]
 
 
@@ -238,54 +240,6 @@ def _old_containerd(lock: Lock, minor: int) -> Iterator[str]:
             f"Kubernetes 1.{minor}, not {lock.containerd.version}; remedy: choose a newer "
             "containerd (2.3 is the long-term release)"
         )
-
-
-def lowest_exporter() -> tuple[int, ...]:
-    """The first exporter whose XID counter can be told from a window.
-
-    Older ones end at their start with the field in their collectors file.
-    """
-    return parse(support.table("exporter").rows["lowest"])
-
-
-def _old_exporter(lock: Lock) -> Iterator[Problem]:
-    exporter = re.match(r"\d+\.\d+\.\d+-(\d+\.\d+\.\d+)", lock.images.dcgm_exporter)
-    if exporter is not None and parse(exporter[1]) < lowest_exporter():
-        yield Problem(
-            "",
-            f"versions.images.dcgm_exporter is exporter {exporter[1]}, which lacks "
-            "DCGM_EXP_XID_ERRORS_TOTAL",
-            "use 4.8.3 or newer: our collectors file and the XID alerts need that counter",
-        )
-
-
-def _newer_engine(lock: Lock) -> Iterator[Problem]:
-    """The exporter's libdcgm may be newer than the engine that it reads, never older.
-
-    NVIDIA's GPU telemetry guide, "Connecting to an Existing DCGM Agent". Packages of DCGM 3 have
-    other names.
-    """
-    engine, major = lock.dcgm.version, support.table("exporter").rows["dcgm_major"]
-    exporter = re.match(r"(\d+\.\d+\.\d+)-\d+\.\d+\.\d+", lock.images.dcgm_exporter)
-    if parse(engine)[:1] != parse(major):
-        yield Problem(
-            "",
-            f"versions.dcgm.version is {engine}, and gpuboot installs DCGM {major} alone",
-            f"leave versions.dcgm out, or name a version of DCGM {major}",
-        )
-    elif exporter is not None and parse(exporter[1]) < parse(engine):
-        yield Problem(
-            "",
-            f"versions.dcgm.version is {engine}, newer than the DCGM {exporter[1]} in the exporter "
-            f"{lock.images.dcgm_exporter}: an exporter may not be older than the engine it reads",
-            f"use DCGM {exporter[1]} or older on the hosts, or a newer exporter",
-        )
-
-
-def parse(version: str) -> tuple[int, ...]:
-    """The numbers of a version: `v1.36.6-1.1` gives (1, 36, 6). Raises ValueError without any."""
-    head = version.lstrip("v").split("-")[0].split("+")[0].split("~")[0]
-    return tuple(int(part) for part in head.split("."))
 
 
 def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,9 +14,12 @@ from gpuboot.hosts import proxy
 
 HELM_PUBLISHER = "https://get.helm.sh"
 NOT_PINNED = (
-    "{what} is not pinned: its digest is the publisher's own word (TLS); "
-    "pin it by settings.versions: {key}"
+    "{what} has no digest in the version lock: this first time it is compared with its publisher's "
+    "own word (TLS)"
 )
+# before the digest that a script prints of what no lock has a digest of
+DIGEST_PREFIX = "sha256 "
+_PRINT_DIGEST = f'echo "{DIGEST_PREFIX}$found"'
 _CURL = "curl -fsSL --connect-timeout 15"
 # An index as Helm writes it: charts two spaces in, each version a list item two spaces in.
 INDEX_DIGEST = r"""
@@ -55,7 +58,7 @@ def helm_url(settings: Settings, version: str, architecture: str) -> str:
 def helm_script(url: str, sha256: str, binary: str) -> str:
     """Install Helm's binary from its tarball.
 
-    + sha256: of the tarball; "": what `<url>.sha256` says
+    + sha256: of the tarball; "": what `<url>.sha256` says; it is printed then
     """
     source = shlex.quote(url)
     expected = sha256 or f"$({_CURL} {shlex.quote(url + '.sha256')} | cut -c 1-64)"
@@ -67,6 +70,7 @@ def helm_script(url: str, sha256: str, binary: str) -> str:
             _verified(url),
             'tar -xzf "$work/file" -C "$work"',
             f'install -m 0755 "$work"/linux-*/helm {shlex.quote(binary)}',
+            *([] if sha256 else [_PRINT_DIGEST]),
         ]
     )
 
@@ -74,7 +78,7 @@ def helm_script(url: str, sha256: str, binary: str) -> str:
 def chart_script(chart: str, version: str, repository: str, sha256: str, target: str) -> str:
     """Put a chart's archive at `target`.
 
-    + sha256: of the archive; "": what the repository's index says
+    + sha256: of the archive; "": what the repository's index says; it is printed then
     """
     if sha256:
         digest_command = f"wanted={sha256}"
@@ -98,6 +102,7 @@ def chart_script(chart: str, version: str, repository: str, sha256: str, target:
             digest_command,
             _verified(f"{chart} {version} of {repository}"),
             f'install -D -m 0644 "$work/file" {shlex.quote(target)}',
+            *([] if sha256 else [_PRINT_DIGEST]),
         ]
     )
 
@@ -106,7 +111,7 @@ def _verified(description: str) -> str:
     message = shlex.quote(
         f"gpuboot: {description} is not the file that was asked for; nothing was installed; "
         "remedy: if its publisher replaced it and you trust it, correct its sha256 in "
-        "settings.versions; sha256 wanted and found:"
+        "settings.versions or in locks/; sha256 wanted and found:"
     )
     return (
         'found=$(sha256sum "$work/file" | cut -c 1-64)\n'

@@ -28,7 +28,21 @@ _REMOVED_FLAGS = frozenset(
         *("register-schedulable", "require-kubeconfig"),
     )
 )
-_GONE_SINCE = {"cloud-config": 34, "pod-infra-container-image": 35}  # the Kubernetes minor
+# cAdvisor's, of which --housekeeping-interval alone is left (globalflags_linux.go of 1.37)
+_CADVISOR_FLAGS = (
+    *("application-metrics-count-limit", "boot-id-file", "container-hints", "containerd"),
+    *("containerd-namespace", "enable-load-reader", "event-storage-age-limit"),
+    *("event-storage-event-limit", "global-housekeeping-interval", "log-cadvisor-usage"),
+    *("machine-id-file", "storage-driver-buffer-duration", "storage-driver-db"),
+    *("storage-driver-host", "storage-driver-password", "storage-driver-secure"),
+    *("storage-driver-table", "storage-driver-user"),
+)
+# the Kubernetes minor
+_GONE_SINCE = {
+    "cloud-config": 34,
+    "pod-infra-container-image": 35,
+    **dict.fromkeys(_CADVISOR_FLAGS, 37),
+}
 # flags that stand for what gpuboot gives the kubelet, beside the fields of cluster.kubelet
 _MANAGED_FLAGS = {
     "node-ip": "the host's address in the inventory",
@@ -41,7 +55,7 @@ _MANAGED_FLAGS = {
 # fields of KubeletConfiguration that are often given as flags
 _FIELDS = ("maxPods", "resolvConf", "clusterDNS", "clusterDomain", "featureGates", "evictionHard")
 _ARGUMENTS = ("KUBELET_KUBECONFIG_ARGS", "KUBELET_CONFIG_ARGS", "KUBELET_KUBEADM_ARGS")
-_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)")
+_FLAG = re.compile(r"(?<![\w-])--([a-z][a-z0-9_-]*)")  # kubelets take - and _ for the same
 _OTHER_FAMILY = {"apt": "/etc/sysconfig/kubelet", "dnf": "/etc/default/kubelet"}
 
 
@@ -94,7 +108,7 @@ def lines(state: NodeState) -> list[ConfigLine]:
 
 
 def _flags(line: ConfigLine) -> list[str]:
-    return list(dict.fromkeys(_FLAG.findall(line.text)))
+    return list(dict.fromkeys(flag.replace("_", "-") for flag in _FLAG.findall(line.text)))
 
 
 def _as_flag(field: str) -> str:

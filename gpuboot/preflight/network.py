@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings, networks
+from gpuboot.config.versions import parse
 from gpuboot.hosts.node_state import NodeState
 
 # devices that the cluster itself makes; docker0, cni-podman0 and the like are not its own
@@ -20,6 +21,7 @@ _OWN_DEVICES = (
     "kube-ipvs0",
     "lo",
 )
+_IPVS_GATED = (1, 37)  # CHANGELOG-1.37.md of Kubernetes
 
 
 def address(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
@@ -46,6 +48,16 @@ def room(nodes: Sequence[Node], settings: Settings) -> list[Problem]:
         f"inventory has {len(nodes)}"
     )
     return [Problem("", cause, "choose a larger network, e.g. 10.244.0.0/16")]
+
+
+def warnings(settings: Settings, minor: str) -> list[str]:
+    """What the network is made of and upstream is about to drop. + minor: as `1.37`"""
+    if settings.cluster.proxy_mode != "ipvs" or parse(minor) < _IPVS_GATED:
+        return []
+    return [
+        f"cluster.proxy_mode is ipvs, which is deprecated, and which Kubernetes {minor} has behind "
+        'the feature gate KubeProxyIPVS; remedy: set cluster.proxy_mode = "nftables" and run'
+    ]
 
 
 def overlaps(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:

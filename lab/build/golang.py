@@ -146,7 +146,7 @@ def program_name(package: str) -> str:
 
 
 def module_version(module: str) -> str:
-    """The version of `module` that lab/build/recipes/go.mod requires, as in `v1.36.3`.
+    """The version of `module` that lab/build/recipes/go.mod requires, as in `v1.37.2`.
 
     Replacements with another version count. Raises `LabError` when it requires none.
     """

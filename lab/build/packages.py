@@ -20,8 +20,8 @@ Files = dict[str, Path | bytes | str]
 
 CONTAINERD = "2.4.2"
 CNI = "1.9.1"
-CRI_TOOLS = "1.36.0"
-TOOLKIT = "1.20.1-1"
+CRI_TOOLS = "1.37.0"
+TOOLKIT = "1.20.2-1"
 
 UNITS = "/usr/lib/systemd/system"
 PACKAGING = Path(__file__).parent / "packaging"

@@ -43,7 +43,7 @@ def recipes() -> list[Recipe]:
 
 
 def kubernetes_version() -> str:
-    """Of the lab's clusters, as in `v1.36.3`."""
+    """Of the lab's clusters, as in `v1.37.2`."""
     return module_version(software_kubernetes.KUBERNETES)
 
 
@@ -59,12 +59,10 @@ def _containers() -> list[Recipe]:
     build = f"{CNI}/pkg/utils/buildversion.BuildVersion"
     cri_version = {f"{CRI_TOOLS}/pkg/version.Version": module_version(CRI_TOOLS)}
     return [
-        # it needs a newer CRI than Kubernetes 1.36: the same protocol with names for signals
         go_recipe(
             "containerd",
             {name: f"{CONTAINERD}/cmd/{name}" for name in names},
             variables=version,
-            replace={"k8s.io/cri-api": "v0.37.0"},
             seconds=60,
         ),
         go_recipe(
@@ -87,7 +85,6 @@ def _cluster_parts() -> list[Recipe]:
         go_recipe(
             "etcd",
             {"etcd": f"{ETCD}/server/v3", "etcdctl": f"{ETCD}/etcdctl/v3"},
-            replace={"github.com/olekukonko/tablewriter": "v0.0.5"},  # 1.x has another interface
             seconds=20,
         ),
         go_recipe(

@@ -18,7 +18,9 @@ from lab.build.recipe import BuildContext, Recipe
 MODULES = Path(__file__).parent / "docker"
 ENGINE = "github.com/moby/moby/v2"
 CLI = "github.com/docker/cli"
-DOCKER = "29.8.1"  # its engine is moby/moby/v2 v2.0.0-beta.24
+# the newest engine that the module proxy has (moby/moby/v2 v2.0.0-beta.24), with the command line
+# of its release; compose 5.7.0 needs Go 1.26.10
+DOCKER = "29.8.1"
 COMPOSE = "5.5.1"
 
 

@@ -1,7 +1,8 @@
 """Earlier releases of Kubernetes, which upgrades start from: each built from upstream's source.
 
-Each has a Go module of its own, with the libraries that upstream built it with
-(lab/build/kubernetes/VERSION). Only labs that try an upgrade want them.
+Each has a Go module of its own (lab/build/kubernetes/VERSION), with the libraries that upstream
+built it with; 1.36.3 with those of the lab's own clusters, when they were of it. Only labs that try
+an upgrade want them.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ class KubernetesRelease:
 
     @property
     def minor(self) -> str:
-        """As in `1.35`."""
+        """As in `1.36`."""
         return self.version.rpartition(".")[0]
 
     def program(self, name: str) -> str:
-        """The name under which one of its programs is built, as in `kubelet-1.35.4`."""
+        """The name under which one of its programs is built, as in `kubelet-1.36.3`."""
         return f"{name}-{self.version}"
 
     def is_built(self, programs: Mapping[str, Path]) -> bool:
@@ -47,8 +48,8 @@ class KubernetesRelease:
 
 
 # what `scripts/lab --previous-release` and `--previous-patch` deploy
-PREVIOUS_MINOR = KubernetesRelease("1.35.4", etcd="3.6.6-0", coredns="v1.13.1", pause="3.10.1")
-PREVIOUS_PATCH = KubernetesRelease("1.36.2", etcd="3.6.8-0", coredns="v1.14.2", pause="3.10.2")
+PREVIOUS_MINOR = KubernetesRelease("1.36.3", etcd="3.6.8-0", coredns="v1.14.2", pause="3.10.2")
+PREVIOUS_PATCH = KubernetesRelease("1.37.1", etcd="3.7.0-0", coredns="v1.14.6", pause="3.10.2")
 EARLIER = (PREVIOUS_MINOR, PREVIOUS_PATCH)
 
 

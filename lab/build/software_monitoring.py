@@ -24,7 +24,7 @@ ALERTMANAGER = "github.com/prometheus/alertmanager"
 OPERATOR = "github.com/prometheus-operator/prometheus-operator"
 PROMETHEUS = "github.com/prometheus/prometheus"
 
-PROMETHEUS_VERSION = "3.14.0"  # its module v0.314.0: Go's rules forbid "v3" without a path /v3
+PROMETHEUS_VERSION = "3.16.0"  # its module v0.316.0: Go's rules forbid "v3" without a path /v3
 _STAMP = "github.com/prometheus/common/version.Version"
 
 
@@ -41,6 +41,8 @@ def _operator() -> Recipe:
             "prometheus-config-reloader": f"{OPERATOR}/cmd/prometheus-config-reloader",
         },
         variables={_STAMP: module_version(OPERATOR).removeprefix("v")},
+        # prom-label-proxy 0.15.0 wants options of that parser, which 3.16 has no more
+        replace={PROMETHEUS: "v0.314.0", "github.com/go-openapi/strfmt": "v0.27.4"},
         prepare=_use_operator_client,
         needs=("operator-client",),
         seconds=60,
@@ -56,7 +58,6 @@ def _prometheus() -> Recipe:
         "prometheus",
         {name: f"{PROMETHEUS}/cmd/{name}" for name in ("prometheus", "promtool")},
         variables={_STAMP: PROMETHEUS_VERSION},
-        replace={"github.com/KimMachineGun/automemlimit": "v0.7.5"},  # 1.x: another interface
         seconds=75,
     )
 
@@ -74,7 +75,7 @@ def _alertmanager() -> Recipe:
         "alertmanager",
         {name: f"{ALERTMANAGER}/cmd/{name}" for name in ("alertmanager", "amtool")},
         variables={_STAMP: module_version(ALERTMANAGER).removeprefix("v")},
-        replace={"github.com/KimMachineGun/automemlimit": "v0.7.5"},  # as Prometheus
+        replace={"github.com/KimMachineGun/automemlimit": "v0.7.5"},  # 1.x: another interface
         prepare=_without_pages,
         inputs=(_NO_PAGES,),
         seconds=30,

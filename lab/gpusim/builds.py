@@ -11,7 +11,7 @@ from lab.build.recipe import BuildContext, Recipe
 
 SOURCES = Path(__file__).parent
 GO_MODULE = SOURCES / "go"
-DRIVER_VERSIONS = ("595.91.07", "595.71.05")
+DRIVER_VERSIONS = ("595.112.07", "595.91.07")
 STAND_INS = ("sim-dcgm-exporter", "sim-gpu-operator")
 CFLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11")
 LIBRARY_FLAGS = ("-fPIC", "-shared", "-fvisibility=hidden")

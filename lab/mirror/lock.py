@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lab.build import image_table, packages
 from lab.build.software import kubernetes_version
+from lab.build.software_docker import COMPOSE, DOCKER
 from lab.build.software_kubernetes import EARLIER, PREVIOUS_MINOR, PREVIOUS_PATCH
 from lab.debian_releases import DebianRelease
 from lab.gpusim.builds import DRIVER_VERSIONS
@@ -84,6 +85,7 @@ def _built(docroot: Path) -> dict[str, object]:
     return {
         "toolkit": {"version": packages.TOOLKIT},
         "containerd": {"version": packages.CONTAINERD},
+        "docker": {"version": DOCKER, "compose": COMPOSE},
         "kubernetes": _kubernetes(kubernetes_version().removeprefix("v"), image_table.PAUSE),
         "helm": {"version": tarball.name.split("-")[1], "sha256": {"amd64": _sha256(tarball)}},
         "images": _tags(docroot),

@@ -88,7 +88,7 @@ def test_a_budget_that_lets_no_pod_go_is_noticed_before_anything_changes(busy: L
             result, "1 problem; nothing was changed", message, "(Deployment strict) on gpu1"
         )
     assert busy.snapshot() == before
-    assert busy.versions()["kubelet"] == {"v1.35.4"}
+    assert busy.versions()["kubelet"] == {"v1.36.3"}
 
 
 def test_each_node_is_drained_once(busy: Lab) -> None:

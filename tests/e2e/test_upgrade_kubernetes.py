@@ -82,7 +82,7 @@ def test_the_programs_are_those_of_the_earlier_release(older: Lab, lock: dict[st
     ("version", "message"),
     [
         ("1.34.4", "a control plane cannot go back to an earlier release"),
-        ("1.37.0", "an upgrade may not skip 1.36"),
+        ("1.38.0", "an upgrade may not skip 1.37"),
     ],
 )
 def test_what_may_not_be_is_refused_before_anything_is_touched(
@@ -108,9 +108,9 @@ def test_what_may_not_be_is_refused_before_anything_is_touched(
 def test_the_plan_tells_what_an_upgrade_changes(older: Lab, lock: dict[str, Any]) -> None:
     plan = older.dry(settings=only_kubernetes(lock))
     assert plan.code == 0, plan.details
-    for part in ("1.35.4", "1.36.3", "etcd", "3.6.6-0", "3.6.8-0", "CoreDNS", "node gpu1"):
+    for part in ("1.36.3", "1.37.2", "etcd", "3.6.8-0", "3.7.0-0", "CoreDNS", "node gpu1"):
         assert part in plan.text, plan.details
-    assert older.versions()["kubelet"] == {"v1.35.4"}
+    assert older.versions()["kubelet"] == {"v1.36.3"}
 
 
 def test_one_changed_line_upgrades_the_cluster(older: Lab, lock: dict[str, Any]) -> None:

@@ -21,10 +21,10 @@ from tests.unit.test_preflight import CLEAN, WORKER
 HOST = replace(CLEAN, os_id="debian", os_version="12", arch="x86_64")
 CUDA = "https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64"
 OFFERS = [
-    AvailableVersion("nvidia-open", "595.91.07-1", CUDA),
+    AvailableVersion("nvidia-open", "595.112.07-1", CUDA),
     AvailableVersion("nvidia-open", "590.44.01-1", CUDA),
-    AvailableVersion("kubelet", "1.36.6-1.1", "https://pkgs.k8s.io/core:/stable:/v1.36/deb"),
-    AvailableVersion("kubelet", "1.36.5-1.1", "https://pkgs.k8s.io/core:/stable:/v1.36/deb"),
+    AvailableVersion("kubelet", "1.37.2-1.1", "https://pkgs.k8s.io/core:/stable:/v1.37/deb"),
+    AvailableVersion("kubelet", "1.37.1-1.1", "https://pkgs.k8s.io/core:/stable:/v1.37/deb"),
     AvailableVersion(
         "containerd.io", "2.3.7-1~debian.12~bookworm", "https://download.docker.com/linux/debian"
     ),
@@ -50,14 +50,16 @@ def test_the_lock_s_own_versions_are_there() -> None:
 
 def test_a_driver_that_the_repository_lacks() -> None:
     [problem], warnings = evaluate({"driver": {"version": "590.99.99"}})
-    assert "[gpu1] its repository has no nvidia-open 590.99.99 (it has 595.91.07, 590.44" in problem
+    assert (
+        "[gpu1] its repository has no nvidia-open 590.99.99 (it has 595.112.07, 590.44" in problem
+    )
     assert "driver.version" in problem
     assert not warnings
 
 
 def test_a_kubernetes_that_the_repository_lacks() -> None:
-    [problem], _ = evaluate({"versions": {"kubernetes": {"version": "1.36.4"}}})
-    assert "its repository has no kubelet 1.36.4 (it has 1.36.6, 1.36.5)" in problem
+    [problem], _ = evaluate({"versions": {"kubernetes": {"version": "1.37.0"}}})
+    assert "its repository has no kubelet 1.37.0 (it has 1.37.2, 1.37.1)" in problem
 
 
 def test_what_is_newer_than_the_index_may_be_there_by_now() -> None:
@@ -84,7 +86,7 @@ def test_what_is_installed_already_need_not_be_offered() -> None:
 
 
 def test_one_missing_version_is_one_problem_for_all_hosts() -> None:
-    parsed = parse_settings({"versions": {"kubernetes": {"version": "1.36.4"}}})
+    parsed = parse_settings({"versions": {"kubernetes": {"version": "1.37.0"}}})
     items = checks.required(WORKER, HOST, parsed, versions.lock(parsed))
     problems, _ = checks.missing_versions({"a": items, "b": items}, {"a": OFFERS, "b": OFFERS})
     assert [problem.cause.partition(":")[0] for problem in problems] == ["from a, b"]

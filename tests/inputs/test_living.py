@@ -122,19 +122,19 @@ def test_flannel_s_backend_stays() -> None:
 @pytest.mark.parametrize(
     ("server", "expected"),
     [
-        ("v1.36.7", "a control plane cannot go back to an earlier release"),
-        ("v1.37.0", "a control plane cannot go back to an earlier release"),
-        ("v1.34.4", "an upgrade may not skip 1.35"),
+        ("v1.37.7", "a control plane cannot go back to an earlier release"),
+        ("v1.38.0", "a control plane cannot go back to an earlier release"),
+        ("v1.35.4", "an upgrade may not skip 1.36"),
     ],
 )
 def test_a_version_that_no_run_moves_to(server: str, expected: str) -> None:
     [problem] = causes(cluster=parse_cluster(lines(server)))
-    assert f"the cluster runs Kubernetes {server[1:]}, the version lock asks for 1.36.6" in problem
+    assert f"the cluster runs Kubernetes {server[1:]}, the version lock asks for 1.37.2" in problem
     assert expected in problem
     assert "remedy: set versions.kubernetes to " in problem
 
 
-@pytest.mark.parametrize("server", ["v1.36.3", "v1.35.10"])
+@pytest.mark.parametrize("server", ["v1.37.1", "v1.36.10"])
 def test_a_newer_release_passes(server: str) -> None:
     assert causes(cluster=parse_cluster(lines(server))) == []
 
@@ -279,8 +279,8 @@ def test_a_run_refuses_before_anything_is_written(options: list[str], tmp_path: 
 def test_a_minor_release_names_the_deprecated_apis_that_are_asked_for(tmp_path: Path) -> None:
     """Asked of the API server's metrics only then; a problem beside it ends the dry run."""
     metric = 'apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",'
-    request_metric = f'{metric}removed_release="1.36",resource="flowschemas",version="v1beta9"}} 1'
-    header = f"_ROOT = {str(ROOT)!r}\n_LINES = {lines('v1.35.4')!r}\n_SETTINGS = {{}}\n"
+    request_metric = f'{metric}removed_release="1.37",resource="flowschemas",version="v1beta9"}} 1'
+    header = f"_ROOT = {str(ROOT)!r}\n_LINES = {lines('v1.36.4')!r}\n_SETTINGS = {{}}\n"
     metrics = ["metric\t" + request_metric, "status\t200", "end\tok"]
     extra = f"\n_others['Deprecated APIs that somebody has asked'] = {metrics!r}\n"
     site = SITE_WITH_CLUSTER.replace("}\nfor _part", "}" + extra + "for _part")

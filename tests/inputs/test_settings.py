@@ -137,7 +137,7 @@ WRONG_SETTINGS: list[tuple[dict[Any, Any], str]] = [
     # kubelets
     (kubelet(cgroupDriver="cgroupfs"), "cluster.kubelet may not set cgroupDriver"),
     (kubelet(maxPodz=200), "did you mean maxPods?"),
-    (kubelet(nonsense=1), "Kubernetes 1.36 has no such kubelet field"),
+    (kubelet(nonsense=1), "Kubernetes 1.37 has no such kubelet field"),
     (kubelet(maxPods="200"), "cluster.kubelet.maxPods: takes a whole number (given: '200')"),
     (kubelet(maxPods=True), "takes a whole number"),
     (kubelet(serializeImagePulls="no"), "takes True or False (given: 'no')"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lab.gpusim.pci_devices import HARDWARE_DIR, STATE_DIR, install_pci_devices
 
-VERSION = "595.91.07"
+VERSION = "595.112.07"
 GPU_SIM = HARDWARE_DIR / "gpu-sim"
 
 

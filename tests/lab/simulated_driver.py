@@ -9,7 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-VERSION = "595.91.07"
+VERSION = "595.112.07"
 SEED = 0x51AA0001
 NO_LIBRARIES = "/nonexistent"
 MONITOR = 2  # the capability that shows all MIG devices

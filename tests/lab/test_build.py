@@ -151,8 +151,8 @@ def test_programs_are_named_like_go_names_them() -> None:
 
 
 def test_module_versions_come_from_go_mod_with_its_replacements() -> None:
-    assert golang.module_version(software_kubernetes.KUBERNETES) == "v1.36.3"
-    assert golang.module_version("go.etcd.io/etcd/server/v3") == "v3.6.8"
+    assert golang.module_version(software_kubernetes.KUBERNETES) == "v1.37.2"
+    assert golang.module_version("go.etcd.io/etcd/server/v3") == "v3.7.0"
     with pytest.raises(LabError, match="does not require"):
         golang.module_version("example.com/none")
 

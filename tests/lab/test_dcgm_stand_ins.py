@@ -21,7 +21,7 @@ UUIDS = [f"GPU-51aa0001-5157-4c6c-8abc-00000000000{number}" for number in range(
 NVIDIA_SMI = """#!/bin/sh
 case "$*" in
   *ecc*) printf '0\\n0\\n' ;;
-  *driver_version*) printf '595.91.07\\n595.91.07\\n' ;;
+  *driver_version*) printf '595.112.07\\n595.112.07\\n' ;;
 esac
 """
 

@@ -22,7 +22,7 @@ STAND_INS = ROOT / "lab/gpusim/deep"
 NVIDIA_SMI = """#!/bin/sh
 case "$*" in
   *ecc*) printf '0\\n%s\\n' "$ERRORS" ;;
-  *driver_version*) printf '595.91.07\\n595.91.07\\n' ;;
+  *driver_version*) printf '595.112.07\\n595.112.07\\n' ;;
   *width*) printf '16\\n%s\\n' "$WIDTH" ;;
   *index*) printf '0\\n1\\n' ;;
 esac
@@ -64,7 +64,7 @@ def test_dcgmi_fails_the_memory_of_a_gpu_with_errors(programs: Path) -> None:
     failed = [(item.test, item.gpu) for item in report.results if item.status == "Fail"]
     assert failed == [("memory", 1)]
     assert "SIMULATED" in report.version
-    assert report.driver == "595.91.07"
+    assert report.driver == "595.112.07"
     short_report = dcgm_diag.parse(run_stand_in(programs, "dcgmi", "diag", "-r", "2", "-j"))
     assert len(short_report.of(0)) < len(report.of(0))
 

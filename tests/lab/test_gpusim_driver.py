@@ -181,7 +181,7 @@ def test_smi_fails_on_a_lost_gpu_and_still_lists_the_others(machine: SimulatedMa
 def test_smi_without_driver_module_library_or_with_another_version(
     machine: SimulatedMachine,
 ) -> None:
-    machine.load(1, version="595.71.05")
+    machine.load(1, version="595.91.07")
     code, output = machine.smi()
     assert (code, output.splitlines()[0]) == (
         18,

@@ -55,16 +55,16 @@ def test_unknown_hardware_is_refused(tmp_path: Path, count: int, model: str) -> 
 
 def test_the_libraries_read_the_hardware_file(tmp_path: Path) -> None:
     install_pci_devices(tmp_path, 2, 0xABCD0001, "NVIDIA H200")
-    bins = builds.build(tmp_path / "bins", ("595.71.05",))
-    (tmp_path / "libnvidia-ml.so.1").symlink_to(bins["libnvidia-ml.so.595.71.05"])
+    bins = builds.build(tmp_path / "bins", ("595.91.07",))
+    (tmp_path / "libnvidia-ml.so.1").symlink_to(bins["libnvidia-ml.so.595.91.07"])
     for node in ("nvidia0", "nvidia1", "nvidiactl"):
         (tmp_path / node).touch()
     conf = tmp_path / "gsp_sim.bin"
     hardware = (tmp_path / "var/lib/gpu-sim/hardware.conf").read_text()
-    conf.write_text(f"{hardware}driver_version = 595.71.05\n[faults]\n")
+    conf.write_text(f"{hardware}driver_version = 595.91.07\n[faults]\n")
     result = subprocess.run(
         [
-            bins["nvidia-smi.595.71.05"],
+            bins["nvidia-smi.595.91.07"],
             "--query-gpu=name,uuid,memory.total",
             "--format=csv,noheader",
         ],
@@ -94,24 +94,24 @@ def placeholder_bins(tmp_path: Path) -> dict[str, Path]:
 def test_every_package_of_a_version_is_pinned_and_says_simulated(
     placeholder_bins: dict[str, Path],
 ) -> None:
-    debs = driver_debs("595.91.07", placeholder_bins)
+    debs = driver_debs("595.112.07", placeholder_bins)
     assert all(SIMULATED in deb.description for deb in debs)
     versioned = {deb.name for deb in debs if "pinning" not in deb.name}
     assert versioned == set(PINNED)
-    assert {deb.version for deb in debs if deb.name in versioned} == {"595.91.07-1"}
+    assert {deb.version for deb in debs if deb.name in versioned} == {"595.112.07-1"}
 
 
 @pytest.mark.parametrize(
     ("package", "pattern"),
     [
         ("nvidia-driver-pinning-595", "595.*"),
-        ("nvidia-driver-pinning-595.91.07", "595.91.07-*"),
+        ("nvidia-driver-pinning-595.112.07", "595.112.07-*"),
     ],
 )
 def test_pinning_packages_hold_a_branch_or_a_version(
     placeholder_bins: dict[str, Path], package: str, pattern: str
 ) -> None:
-    debs = {deb.name: deb for deb in driver_debs("595.91.07", placeholder_bins)}
+    debs = {deb.name: deb for deb in driver_debs("595.112.07", placeholder_bins)}
     text = debs[package].files["/etc/apt/preferences.d/nvidia-driver-pinning"]
     assert isinstance(text, str)
     assert f"Pin: version {pattern}\nPin-Priority: 1001\n" in text
@@ -119,13 +119,13 @@ def test_pinning_packages_hold_a_branch_or_a_version(
 
 def test_packages_can_be_written(placeholder_bins: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    for deb in driver_debs("595.71.05", placeholder_bins):
+    for deb in driver_debs("595.91.07", placeholder_bins):
         path = build_deb(deb, out)
         result = subprocess.run(
             ["dpkg-deb", "-c", path], check=True, capture_output=True, text=True
         )
         if deb.name == "libnvidia-compute":
-            assert "libnvidia-ml.so.1 -> libnvidia-ml.so.595.71.05" in result.stdout
+            assert "libnvidia-ml.so.1 -> libnvidia-ml.so.595.91.07" in result.stdout
 
 
 def test_keyring_package_names_the_repository_it_was_made_for(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_nft_names_protocols_as_kube_proxy_does(images: dict[str, Image]) -> Non
     """Without the file nft lists `6` for `tcp`; kube-proxy takes such elements for leftovers of
     another kube-proxy and deletes them at its next full sync: no Service is reached any more.
 
-    kubernetes v1.36.3 pkg/proxy/nftables/proxier.go, readOrReset and cleanupLeftoverKeys.
+    kubernetes v1.37.2 pkg/proxy/nftables/proxier.go, readOrReset and cleanupLeftoverKeys.
     """
     proxy = next(image for name, image in images.items() if "/kube-proxy:" in name)
     protocols = proxy.files["/etc/protocols"]
@@ -118,7 +118,7 @@ def test_an_earlier_release_has_its_own_programs(
     }
     older = debs[f"kubelet {release.version}-1.1"].files["/usr/bin/kubelet"]
     assert older == Path("/programs") / release.program("kubelet")
-    assert {"kubernetes-cni 1.9.1-1.1", "cri-tools 1.36.0-1.1"} <= set(debs)
+    assert {"kubernetes-cni 1.9.1-1.1", "cri-tools 1.37.0-1.1"} <= set(debs)
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_what_an_earlier_kubeadm_names_besides_is_there_and_says_what_it_is(
 
 def test_today_s_repository_has_no_release_of_another_minor(with_earlier: Programs) -> None:
     versions = {
-        deb.version for deb in packages.kubernetes(with_earlier, "1.36") if deb.name == "kubelet"
+        deb.version for deb in packages.kubernetes(with_earlier, "1.37") if deb.name == "kubelet"
     }
-    assert "1.36.3-1.1" in versions
-    assert all(version.startswith("1.36.") for version in versions)
+    assert "1.37.2-1.1" in versions
+    assert all(version.startswith("1.37.") for version in versions)
 
 
 def test_an_upstream_lab_builds_just_what_its_images_and_drivers_need(programs: Programs) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from gpuboot.mirror import release
 from lab import state
+from lab.build import software_docker
 from lab.build.debs import Deb, build_deb
 from lab.debian_releases import BOOKWORM
 from lab.mirror import docroot as docroots
@@ -157,7 +158,9 @@ def test_the_lock_names_versions_and_digests(lab: state.Lab) -> None:
     lock = json.loads((lab.docroot / "lab.lock.json").read_text())
     digest = hashlib.sha256(b"tarball" * 20).hexdigest()
     assert lock["versions"]["helm"] == {"version": "v4.3.0", "sha256": {"amd64": digest}}
-    assert lock["versions"]["kubernetes"]["minor"] == "1.36"
+    assert lock["versions"]["kubernetes"]["minor"] == "1.37"
+    built = {"version": software_docker.DOCKER, "compose": software_docker.COMPOSE}
+    assert lock["versions"]["docker"] == built
     assert lock["registries"] == ["quay.io"]
     assert lock["versions"]["images"] == {"prometheus": "v3.14.0"}
     key = (lab.docroot / parts.repositories(lab.debian)["cuda"].key_path).read_bytes()

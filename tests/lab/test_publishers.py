@@ -110,7 +110,7 @@ def planned(host: Path) -> state.Lab:
 def lab(host: Path, planned: state.Lab) -> state.Lab:
     """A lab whose mirror was laid out with the kinds of parts that an upstream lab has."""
     cuda = parts.repositories(BOOKWORM)["cuda"]
-    deb = build_deb(Deb("nvidia-open", "595.91.07-1", files={"/x": "x"}), host / "debs")
+    deb = build_deb(Deb("nvidia-open", "595.112.07-1", files={"/x": "x"}), host / "debs")
     build_repo(host / "store/cuda", [deb], cuda.key(), flat=True)
     (host / "store/v2/nvcr.io").mkdir(parents=True)
     for chart in publishers.CHARTS:

@@ -9,7 +9,7 @@ import pytest
 
 from lab import settings
 
-PREVIOUS = {"versions": {"kubernetes": {"version": "1.35.4"}}, "driver": {"version": "595.71.05"}}
+PREVIOUS = {"versions": {"kubernetes": {"version": "1.36.3"}}, "driver": {"version": "595.91.07"}}
 
 
 def test_an_earlier_release_is_laid_over_what_is_laid_over_already(
@@ -25,7 +25,7 @@ def test_an_earlier_release_is_laid_over_what_is_laid_over_already(
     monkeypatch.setenv(settings.SETTINGS_VARIABLE, json.dumps(overrides))
     assert json.loads(settings.previous_release("lab")) == {
         "versions": PREVIOUS["versions"],
-        "driver": {"version": "595.71.05", "reboot": "never"},
+        "driver": {"version": "595.91.07", "reboot": "never"},
         "verify": {"enabled": False},
         "dcgm": "host",  # no section
     }

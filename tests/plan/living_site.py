@@ -51,10 +51,10 @@ _site = runpy.run_path(str(Path(__file__).parent / "inventories/site.py"))
 _hosts = [_site["_host"](11, "cp1", 0), _site["_host"](21, "gpu1", 2)]
 if os.environ.get("PLAN_SECOND"):
     _hosts.append(_site["_host"](22, "gpu2", 2))
-_site_data = _site["_data"]
 _virtual = os.environ.get("PLAN_VIRTUAL", "")
 _GPUBOOT = {
-    "preflight": _site_data["gpuboot"]["preflight"],
+    "preflight": _site["_data"]["gpuboot"]["preflight"],
+    "versions": _site["_DIGESTS"],
     **({"cluster": {"virtual_ip": _virtual}} if _virtual else {}),
 }
 _settings, _lock = load(_GPUBOOT)
@@ -295,6 +295,6 @@ def _living_host(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]
     return name, {**data, "fake_responses": responses}
 
 
-control_plane = ([_living_host(_hosts[0])], _site_data)
+control_plane = ([_living_host(_hosts[0])], _site["_data"])
 _new = [_site["_host"](22, "gpu2", 4)] if os.environ.get("PLAN_NEW") else []
-workers = ([*map(_living_host, _hosts[1:]), *_new], _site_data)
+workers = ([*map(_living_host, _hosts[1:]), *_new], _site["_data"])

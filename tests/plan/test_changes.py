@@ -133,7 +133,7 @@ def test_another_driver_is_told_node_by_node() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "driver"), [("1.35.4", "590.1.1"), ("1.35.4", ""), ("", "590.1.1")]
+    ("cluster", "driver"), [("1.36.4", "590.1.1"), ("1.36.4", ""), ("", "590.1.1")]
 )
 def test_a_node_goes_out_of_service_once_whatever_changes(cluster: str, driver: str) -> None:
     """No kubelet may be newer than an API server."""

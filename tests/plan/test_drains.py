@@ -21,7 +21,7 @@ def test_a_budget_that_lets_no_pod_go_ends_the_run_before_it_begins() -> None:
     blocked = "ml/serve-gpu1 (Deployment serve) on gpu1; ml/serve-gpu2 (Deployment serve) on gpu2"
     assert f"so this run cannot drain nodes gpu1, gpu2, where it keeps {blocked}" in output
     assert "remedy: have the budget spare a pod" in output
-    newer = run_living("--dry", PLAN_KUBERNETES="1.35.4", PLAN_SECOND="1", PLAN_BUDGET="2 2 2")
+    newer = run_living("--dry", PLAN_KUBERNETES="1.36.4", PLAN_SECOND="1", PLAN_BUDGET="2 2 2")
     kubelets = " ".join(newer.stderr.split())
     assert "so this run cannot drain nodes gpu1, gpu2, where" in kubelets, "for their kubelets"
     unchanged = run_living("--dry", PLAN_SECOND="1", PLAN_BUDGET="2 2 2")
@@ -49,7 +49,7 @@ def test_a_budget_that_is_busy_is_a_note_and_in_the_plan() -> None:
 
 @pytest.mark.parametrize(
     ("cluster", "changes"),
-    [("1.35.4", {}), ("", {}), ("", {"exporter": {"scrape_interval": "30s"}})],
+    [("1.36.4", {}), ("", {}), ("", {"exporter": {"scrape_interval": "30s"}})],
 )
 def test_gpus_come_to_be_shared_otherwise_in_the_same_stay(
     cluster: str, changes: dict[str, Any]

@@ -10,6 +10,7 @@ import pytest
 from deploys.parts.node import fact as node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import parse
+from gpuboot.preflight import network
 from gpuboot.preflight.network import overlaps
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_preflight import CLEAN
@@ -112,3 +113,11 @@ def test_routes_of_both_families_are_read(tmp_path: Path) -> None:
         ("172.17.0.0/16", "docker0"),
         ("fd00:10:244::/64", "eth1"),
     )
+
+
+@pytest.mark.parametrize(
+    ("mode", "minor", "count"), [("ipvs", "1.37", 1), ("ipvs", "1.36", 0), ("nftables", "1.37", 0)]
+)
+def test_a_proxy_mode_that_upstream_drops_is_told(mode: str, minor: str, count: int) -> None:
+    site = parse_settings({"cluster": {"proxy_mode": mode}})
+    assert len(network.warnings(site, minor)) == count

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuboot.cli import app, runs
-from gpuboot.config import outdated
+from gpuboot.config import first_digests, outdated
 from gpuboot.config.outdated import Row, rows
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock, lock
@@ -131,6 +131,31 @@ def test_the_command_tells_by_its_exit_code(
     as_json = CliRunner().invoke(app, ["outdated", "inventories/example.py", "--json"])
     rows = {row["key"]: row for row in json.loads(as_json.output)}
     assert rows["driver.version"]["unknown"]
+
+
+def test_what_has_no_digest_is_named(
+    locked: Lock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    charts = dict(locked.charts)
+    stack = charts["kube-prometheus-stack"]
+    charts["kube-prometheus-stack"] = stack.model_copy(update={"sha256": "ab" * 32})
+    pinned = locked.model_copy(update={"charts": charts})
+    monkeypatch.chdir(tmp_path)
+    first_digests.record(
+        "lab", first_digests.chart_key("kube-prometheus-stack", stack.version), "ab" * 32
+    )
+    monkeypatch.setattr(
+        runs, "pyinfra", lambda *_, **__: runs.PyinfraResult(0, json.dumps(answer(pinned)), "")
+    )
+    result = CliRunner().invoke(app, ["outdated", "inventories/example.py", "--json"])
+    digests = {row["key"]: row["digest"] for row in json.loads(result.output)}
+    assert digests["charts.kube-prometheus-stack.version"] == "first seen"
+    assert digests["charts.gpu-operator.version"] == "locked"
+    assert digests["charts.dcgm-exporter.version"] == "none"
+    assert digests["images.grafana"] == "none"
+    assert digests["driver.version"] == "", "its repository signs it"
+    text = CliRunner().invoke(app, ["outdated", "inventories/example.py"]).output
+    assert "with the digest of their first download: charts.kube-prometheus-stack.version" in text
 
 
 def test_the_command_tells_when_keys_and_support_end(

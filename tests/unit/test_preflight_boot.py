@@ -62,6 +62,8 @@ def boot_causes(
         (flags('KUBELET_EXTRA_ARGS="--v=2 --container-runtime=remote"'), "--container-runtime,"),
         (flags("KUBELET_EXTRA_ARGS=--pod-infra-container-image=registry.k8s.io/pause:3.9"),
          "/etc/default/kubelet:3 gives the kubelet --pod-infra-container-image"),
+        (flags("KUBELET_EXTRA_ARGS=--event_storage_age_limit=1h"),
+         "the kubelet --event-storage-age-limit, which Kubernetes 1.37 does not have"),
         (flags('Environment="KUBELET_NETWORK_ARGS=--cni-bin-dir=/opt/cni/bin"', DROP_IN),
          f"{DROP_IN}:3 gives the kubelet --cni-bin-dir"),
         (flags("ExecStart=/usr/local/bin/kubelet --kubeconfig=/etc/kubernetes/kubelet.conf",

@@ -17,7 +17,7 @@ def problems(data: dict[str, Any]) -> list[str]:
 
 
 def test_an_empty_dict_is_a_complete_answer() -> None:
-    assert versions.lock(settings.parse_settings({})).kubernetes.minor == "1.36"
+    assert versions.lock(settings.parse_settings({})).kubernetes.minor == "1.37"
 
 
 def test_another_minor_release_is_one_line() -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpuboot import telemetry
+from gpuboot.config import exporter_versions
 from gpuboot.config.settings import SettingsError, parse_settings
-from gpuboot.config.versions import lowest_exporter, parse
+from gpuboot.config.versions import parse
 from gpuboot.site.load import load
 from gpuboot.telemetry import (
     BY_NAME,
@@ -161,7 +162,7 @@ def test_list_of_names_is_go_dcgm_s() -> None:
 
 
 def test_every_exporter_that_is_let_through_knows_every_field() -> None:
-    have = {"exporter": lowest_exporter(), "DCGM": (4, 6)}  # 4.8.3 came with DCGM 4.6.0
+    have = {"exporter": exporter_versions.lowest(), "DCGM": (4, 6)}  # 4.8.3 came with DCGM 4.6.0
     for field in FIELDS:
         if field.since:
             component, version = field.since

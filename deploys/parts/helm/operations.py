@@ -1,4 +1,4 @@
-"""Helm: the binary, charts that are verified before they are used, and releases."""
+"""Helm releases, and the custom resources of their charts."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import SecretStr
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.context import host
 
 from deploys.engine import changes
 from deploys.engine.answers import foresee, read
 from deploys.engine.commands import Commands, executing, fail, inform, shell_failure
-from deploys.engine.download_retries import with_retries
 from deploys.engine.framed import HiddenInput
 from deploys.engine.operation import operation
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.parts.cluster.listed_objects import managed_objects
 from deploys.parts.cluster.objects_fact import Managed
 from deploys.parts.cluster.release_drift import MANAGER, describe, drift, put_back, record_drift
-from deploys.parts.helm.fact import FileDigest, HelmManifests, HelmRelease, HelmVersion
+from deploys.parts.helm.download_operations import BINARY, archive
+from deploys.parts.helm.fact import HelmManifests, HelmRelease
 from deploys.parts.helm.helm_hooks import watched
 from deploys.parts.monitoring.scrape_config import SCRAPE_NOW
 from gpuboot.cluster.helm import MANAGED, Decision, Release, evaluate, needs_crds
@@ -30,14 +29,11 @@ from gpuboot.cluster.release_changes import release_changes
 from gpuboot.cluster.release_objects import unknown_kinds
 from gpuboot.cluster.values import keeping
 from gpuboot.config.problems import join_first
-from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
 from gpuboot.plan import Change, Unknown
 from gpuboot.plan.differences import safe_text
 from gpuboot.plan.workloads import release_effects
 
-BINARY = "/usr/local/bin/helm"
 VALUES = "/etc/gpuboot/helm"
-CACHE = "/var/cache/gpuboot/charts"
 # of the documents in a file, those with one of these names
 _SELECTED = """\
 function flush(i) { for (i = 0; keep && i < n; i++) print lines[i]; n = keep = 0 }
@@ -54,69 +50,6 @@ _ESTABLISHED = (
     f"""{{ {KUBECTL} get -f "$crds" -o 'custom-columns={_COLUMNS}' >&2; exit 1; }}"""
 )
 HELM = f"{BINARY} --kubeconfig {ADMIN_CONF}"
-
-
-@operation()
-def installed(
-    version: str, url: str, sha256: str = "", environment: SecretStr | None = None
-) -> Commands:
-    """Ensure that this version of Helm is at /usr/local/bin/helm.
-
-    + version: with its v
-    + url: of the release's tarball
-    + sha256: the tarball's digest; "": what the publisher's own .sha256 file says, with a warning
-    + environment: shell commands for proxy and certificate authority; shown nowhere
-    """
-    present = read(HelmVersion, path=BINARY)
-    if present == version:
-        host.noop(f"Helm {version}")
-        return
-    changes.record(Change(subject="Helm", field="version", old=present or None, new=version))
-    if not sha256:
-        inform(NOT_PINNED.format(what=f"Helm {version}", key="helm.sha256"))
-    yield _download(helm_script(url, sha256, BINARY), f"Helm {version}", environment)
-
-
-@operation()
-def chart(
-    chart: str,
-    version: str,
-    repository: str,
-    sha256: str = "",
-    environment: SecretStr | None = None,
-) -> Commands:
-    """Ensure that a chart's archive is on the host, verified before it is put in place.
-
-    + repository: base URL of the chart repository
-    + sha256: the archive's digest; "": what the repository's index says, with a warning
-    + environment: shell commands for proxy and certificate authority; shown nowhere
-    """
-    path = archive(chart, version)
-    present_sha256 = read(FileDigest, path=path)
-    if present_sha256 and (not sha256 or present_sha256 == sha256):
-        host.noop(f"{chart} {version} is in the cache")
-        return
-    changes.record(
-        Change(
-            subject=f"chart {chart} {version}",
-            old="another digest" if present_sha256 else None,
-            new="in the cache",
-        )
-    )
-    if not sha256:
-        inform(NOT_PINNED.format(what=f"chart {chart} {version}", key=f"charts.{chart}.sha256"))
-    script = chart_script(chart, version, repository, sha256, path)
-    yield _download(script, f"chart {chart} {version}", environment)
-
-
-def _download(script: str, description: str, environment: SecretStr | None) -> FunctionCommand:
-    text = with_environment(script) if environment else script
-    return with_retries(StringCommand("sh -ec", QuoteString(text)), description, environment)
-
-
-def archive(chart: str, version: str) -> str:
-    """Where a chart's archive is kept on the host."""
-    return f"{CACHE}/{chart}-{version}.tgz"
 
 
 @operation()

@@ -26,7 +26,7 @@ IMAGES = {
     "quay.io/prometheus/alertmanager": "v1.0.0", "quay.io/prometheus/node-exporter": "v1.0.0",
     "nvcr.io/nvidia/k8s/cuda-sample": "x",
 }  # fmt: skip
-DRIVER = "595.91.07"
+DRIVER = "595.112.07"
 
 
 def made_key(folder: Path) -> Home:
@@ -43,10 +43,10 @@ def fill_upstream(upstream: Upstream, key: Home) -> None:
 
     docker = [
         paragraph("containerd.io", "2.3.7-1~debian.12~bookworm", depends="libc6"),
-        paragraph("docker-ce", "5:29.8.1-1~debian.12~bookworm", depends="docker-ce-cli"),
+        paragraph("docker-ce", "5:29.9.3-1~debian.12~bookworm", depends="docker-ce-cli"),
         paragraph("docker-ce", "5:99.0-1~debian.12~bookworm"),
-        paragraph("docker-ce-cli", "5:29.8.1-1~debian.12~bookworm"),
-        paragraph("docker-compose-plugin", "5.5.1-1~debian.12~bookworm"),
+        paragraph("docker-ce-cli", "5:29.9.3-1~debian.12~bookworm"),
+        paragraph("docker-compose-plugin", "5.7.0-1~debian.12~bookworm"),
     ]
     publish(upstream, "/docker/debian", all_of(*docker), key, "bookworm")
     nvidia = [
@@ -60,7 +60,7 @@ def fill_upstream(upstream: Upstream, key: Home) -> None:
     ]
     pinning = paragraph(f"nvidia-driver-pinning-{DRIVER}", f"{DRIVER}-1")
     publish(upstream, "/cuda/debian12/x86_64", all_of(*nvidia, pinning), key)
-    toolkit = [paragraph(name, "1.20.1-1") for name in TOOLKIT]
+    toolkit = [paragraph(name, "1.20.2-1") for name in TOOLKIT]
     publish(upstream, "/toolkit/stable/deb/amd64", all_of(*toolkit), key)
     debian = [paragraph(name, depends="libc6") for name in DISTRIBUTION]
     publish(upstream, "/debian", all_of(*debian, paragraph("libc6"), paragraph("unneeded")), key,

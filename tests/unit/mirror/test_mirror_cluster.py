@@ -31,8 +31,8 @@ NODES = (
     Node("gpu1", "gpu1", "192.0.2.2", "worker", 8, leader=False),
 )
 KUBEADM = """#!/bin/sh
-[ "$*" = "config images list --kubernetes-version v1.36.6" ] || { echo "what: $*" >&2; exit 3; }
-echo registry.k8s.io/kube-apiserver:v1.36.6
+[ "$*" = "config images list --kubernetes-version v1.37.2" ] || { echo "what: $*" >&2; exit 3; }
+echo registry.k8s.io/kube-apiserver:v1.37.2
 echo registry.k8s.io/etcd:3.6.8-0
 """
 
@@ -41,7 +41,7 @@ def kubeadm_package(folder: Path, script: str = KUBEADM) -> Path:
     root = folder / "root"
     (root / "DEBIAN").mkdir(parents=True)
     (root / "DEBIAN/control").write_text(
-        "Package: kubeadm\nVersion: 1.36.6-1.1\nArchitecture: amd64\nMaintainer: t <t@t.invalid>\n"
+        "Package: kubeadm\nVersion: 1.37.2-1.1\nArchitecture: amd64\nMaintainer: t <t@t.invalid>\n"
         "Description: t\n"
     )
     (root / "usr/bin").mkdir(parents=True)
@@ -56,10 +56,10 @@ def kubeadm_package(folder: Path, script: str = KUBEADM) -> Path:
 
 def test_kubeadm_says_which_images_it_needs(tmp_path: Path) -> None:
     package = kubeadm_package(tmp_path)
-    images = image_content.kubeadm_images(package, tmp_path, "1.36.6")
-    assert images == ["registry.k8s.io/kube-apiserver:v1.36.6", "registry.k8s.io/etcd:3.6.8-0"]
+    images = image_content.kubeadm_images(package, tmp_path, "1.37.2")
+    assert images == ["registry.k8s.io/kube-apiserver:v1.37.2", "registry.k8s.io/etcd:3.6.8-0"]
     with pytest.raises(FetchError, match="what: config images list"):
-        image_content.kubeadm_images(package, tmp_path, "1.36.7")
+        image_content.kubeadm_images(package, tmp_path, "1.37.7")
 
 
 @pytest.mark.parametrize("content", [b"", b"!<arch>\nno package"])
@@ -67,7 +67,7 @@ def test_a_package_that_is_none_is_told(tmp_path: Path, content: bytes) -> None:
     package = tmp_path / "kubeadm.deb"
     package.write_bytes(content)
     with pytest.raises(FetchError, match="remedy: fill the mirror on a Linux machine"):
-        image_content.kubeadm_images(package, tmp_path, "1.36.6")
+        image_content.kubeadm_images(package, tmp_path, "1.37.2")
 
 
 def archive_of(files: Mapping[str, bytes]) -> bytes:
@@ -96,21 +96,21 @@ def cluster(upstream: Upstream, keys: tuple[Home, Path], tmp_path: Path) -> Site
             keys[0], "bookworm")  # fmt: skip
     content = kubeadm_package(tmp_path / "kubeadm").read_bytes()
     names = ("kubelet", "kubectl", "kubernetes-cni", "cri-tools")
-    versions = ("1.36.6", "1.36.6", "1.9.1", "1.36.0")
+    versions = ("1.37.2", "1.37.2", "1.9.1", "1.37.0")
     kubernetes = {
         name: paragraph(name, f"{version}-1.1")
         for name, version in zip(names, versions, strict=True)
     }
-    kubeadm = paragraph("kubeadm", "1.36.6-1.1").splitlines()[:-2]
+    kubeadm = paragraph("kubeadm", "1.37.2-1.1").splitlines()[:-2]
     sha256 = digest(content).removeprefix("sha256:")
     kubernetes["kubeadm"] = "\n".join([*kubeadm, f"Size: {len(content)}", f"SHA256: {sha256}", ""])
-    folder = "/kubernetes/core:/stable:/v1.36/deb"
+    folder = "/kubernetes/core:/stable:/v1.37/deb"
     publish(upstream, folder, kubernetes, keys[0])
-    upstream.files[f"{folder}/pool/kubeadm_1.36.6-1.1_amd64.deb"] = content
+    upstream.files[f"{folder}/pool/kubeadm_1.37.2-1.1_amd64.deb"] = content
     upstream.files[f"{folder}/Release.key"] = keys[0].public()
     add_helm_and_charts(upstream)
     image_names = (
-        "registry.k8s.io/kube-apiserver:v1.36.6", "registry.k8s.io/etcd:3.6.8-0",
+        "registry.k8s.io/kube-apiserver:v1.37.2", "registry.k8s.io/etcd:3.6.8-0",
         "registry.k8s.io/pause:3.10.2", "ghcr.io/flannel-io/flannel:v0.28.10",
         "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3", "quay.io/of/chart:1",
         "registry.k8s.io/metrics-server/metrics-server:v0.9.0",
@@ -179,7 +179,7 @@ def test_a_clusters_mirror_has_helm_charts_and_their_images(
         "ghcr.io/flannel-io/flannel:v0.28.10",
         "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel3",
         "nvcr.io/nvidia/k8s/cuda-sample:x",
-        "registry.k8s.io/kube-apiserver:v1.36.6",
+        "registry.k8s.io/kube-apiserver:v1.37.2",
         "registry.k8s.io/etcd:3.6.8-0",
         "quay.io/of/chart:1",
         "registry.k8s.io/metrics-server/metrics-server:v0.9.0",

@@ -51,13 +51,13 @@ def test_a_mirror_holds_what_hosts_install_and_nothing_else(site: Site, tmp_path
             "apt/docker/linux/debian/pool/" + name
             for name in (
                 "containerd.io_2.3.7-1~debian.12~bookworm_amd64.deb",
-                "docker-ce-cli_5%3a29.8.1-1~debian.12~bookworm_amd64.deb",
-                "docker-ce_5%3a29.8.1-1~debian.12~bookworm_amd64.deb",
-                "docker-compose-plugin_5.5.1-1~debian.12~bookworm_amd64.deb",
+                "docker-ce-cli_5%3a29.9.3-1~debian.12~bookworm_amd64.deb",
+                "docker-ce_5%3a29.9.3-1~debian.12~bookworm_amd64.deb",
+                "docker-compose-plugin_5.7.0-1~debian.12~bookworm_amd64.deb",
             )
         ]
         + [
-            f"apt/libnvidia-container/stable/deb/amd64/pool/{name}_1.20.1-1_amd64.deb"
+            f"apt/libnvidia-container/stable/deb/amd64/pool/{name}_1.20.2-1_amd64.deb"
             for name in TOOLKIT
         ]
     )
