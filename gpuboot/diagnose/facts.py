@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from gpuboot.cluster import objects, serving_requests
+from gpuboot.cluster import extensions, objects, serving_requests
 from gpuboot.cluster.cluster_state import KubeadmState, parse_kubeadm
+from gpuboot.cluster.extensions import Extension
 from gpuboot.cluster.limit_ranges import LimitRange, limit_range
 from gpuboot.cluster.objects import Claim, Event, Going, Node, labels_of
 from gpuboot.cluster.open_rights import OpenRight, open_rights
@@ -90,6 +91,7 @@ class Cluster:
     + targets: Prometheus' targets; None where it did not answer
     + rights: what somebody has given to everybody
     + serving_requests: each kubelet's latest, for the certificate that it serves by
+    + extensions: parts of the API that other programs serve
     + going: namespaces that are being deleted; missing: what it must consist of and does not
     """
 
@@ -101,6 +103,7 @@ class Cluster:
     events: tuple[Event, ...] = ()
     claims: tuple[Claim, ...] = ()
     limit_ranges: tuple[LimitRange, ...] = ()
+    extensions: tuple[Extension, ...] = ()
     runtimes: Mapping[str, str] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     going: tuple[Going, ...] = ()
@@ -263,10 +266,8 @@ def _cluster(item: ClusterRecording) -> Cluster:
         events=tuple(map(objects.parse_event, items(paths.EVENTS))),
         claims=tuple(map(objects.parse_claim, items(paths.CLAIMS))),
         limit_ranges=tuple(map(limit_range, items(paths.LIMIT_RANGES))),
-        runtimes={
-            key[1:]: str(resource.get("handler", ""))
-            for key, resource in named_items(paths.RUNTIMES)
-        },
+        extensions=tuple(extensions.parse(items(extensions.PATH))),
+        runtimes={key[1:]: item.get("handler", "") for key, item in named_items(paths.RUNTIMES)},
         namespaces={
             key.lstrip("/"): labels_of(resource) for key, resource in named_items(paths.NAMESPACES)
         },

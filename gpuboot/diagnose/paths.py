@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.cluster import cluster_answers, open_rights, serving_requests
+from gpuboot.cluster import cluster_answers, extensions, open_rights, serving_requests
 from gpuboot.diagnose import trim
 
 NODES = cluster_answers.NODES
@@ -32,6 +32,7 @@ RETAINED_FIELDS: dict[str, trim.Fields] = {
     EVENTS: trim.EVENT,
     CLAIMS: trim.CLAIM,
     LIMIT_RANGES: trim.LIMIT_RANGE,
+    extensions.PATH: trim.EXTENSION,
     MONITORS: trim.MONITOR,
     PROMETHEUSES: trim.PROMETHEUS,
     ALERTMANAGERS: trim.ALERTMANAGER,

@@ -97,6 +97,11 @@ NAMESPACE: Fields = {
     "spec": {"finalizers": ALL},
     "status": {"phase": ALL, "conditions": ALL},
 }
+EXTENSION: Fields = {
+    "metadata": {"name": ALL},
+    "spec": {"service": ALL},
+    "status": {"conditions": ALL},
+}
 LIMIT_RANGE: Fields = {"metadata": _META, "spec": ALL}
 NAME_FIELDS: Fields = {"metadata": _META, "handler": ALL}
 

@@ -131,6 +131,21 @@ def _deleted(*items: Any) -> Step:
     return kubectl("delete", "-f", "-", "--ignore-not-found", stdin=manifest)
 
 
+# what an adapter leaves behind whose Helm release was deleted by hand
+_EXTENSION = {
+    "apiVersion": "apiregistration.k8s.io/v1",
+    "kind": "APIService",
+    "metadata": {"name": "v1beta1.custom.metrics.k8s.io"},
+    "spec": {
+        "group": "custom.metrics.k8s.io",
+        "version": "v1beta1",
+        "groupPriorityMinimum": 100,
+        "versionPriority": 100,
+        "insecureSkipTLSVerify": True,
+        "service": {"namespace": "default", "name": "prometheus-adapter"},
+    },
+}
+
 ABSENCE_FAULTS = (
     Fault(
         (
@@ -150,6 +165,15 @@ ABSENCE_FAULTS = (
         ("static-pod-missing",),
         on("cp1", f"cp -p {_MANIFEST} /root/ && rm {_MANIFEST}"),
         on("cp1", f"cp -p /root/{_MANIFEST.rpartition('/')[2]} {_MANIFEST}"),
+    ),
+    Fault(
+        ("api-extension-unavailable", "namespace-terminating"),
+        steps(
+            _applied(_EXTENSION),
+            kubectl("create", "namespace", "waiting"),
+            kubectl("delete", "namespace", "waiting", "--wait=false"),
+        ),
+        _deleted(_EXTENSION),
     ),
     Fault(
         ("namespace-terminating",),

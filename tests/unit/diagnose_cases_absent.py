@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gpuboot.cluster import extensions
 from gpuboot.cluster.objects import parse_going
 from gpuboot.cluster.workloads import Workload
 from gpuboot.diagnose.facts import Facts
@@ -18,6 +19,7 @@ EVERYTHING_REFUSED = (
     'webhook: Post "https://policy.default.svc:443/?timeout=10s": service "policy" not found'
 )
 NO_CLASS = 'pods "x" is forbidden: no PriorityClass with name gone was found'
+NO_ENDPOINTS = 'endpoints for service/metrics-server in "kube-system" have no addresses'
 NO_SCHEDULER = ("Pod", "kube-system", "kube-scheduler-cp1")
 _BINDING = "kubeadm:node-autoapprove-certificate-rotation"
 # a namespace of Kubernetes 1.36.3 whose ConfigMap has a finalizer
@@ -56,6 +58,23 @@ def going(**meta: object) -> Facts:
     item = {**STUCK, "metadata": {**STUCK["metadata"], **meta}}
     namespace = parse_going(item)
     return site(at=cluster(going=(namespace,) if namespace else ()))
+
+
+def extension(status: str, reason: str, message: str) -> Facts:
+    """metrics-server's APIService, with the words of kube-aggregator's available_controller."""
+    condition = {
+        "type": "Available",
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "2026-09-21T13:00:00Z",
+    }
+    item = {
+        "metadata": {"name": "v1beta1.metrics.k8s.io"},
+        "spec": {"service": {"namespace": "kube-system", "name": "metrics-server", "port": 443}},
+        "status": {"conditions": [condition]},
+    }
+    return site(at=cluster(extensions=tuple(extensions.parse([item]))))
 
 
 def refused_pods(message: str, ready: int = 0) -> Facts:
@@ -115,6 +134,19 @@ CASES = (
         going(deletionTimestamp=None),
         "NamespaceFinalizersRemaining: Some content in the namespace has finalizers remaining: "
         "example.com/hold in 1 resource instances",
+    ),
+    Case(
+        "api-extension-unavailable",
+        extension("False", "MissingEndpoints", NO_ENDPOINTS),
+        extension("True", "Passed", "all checks passed"),
+        f"not available for 4400 s: MissingEndpoints: {NO_ENDPOINTS}",
+    ),
+    # one whose state the API server has not looked at yet
+    Case(
+        "api-extension-unavailable",
+        extension("False", "FailedDiscoveryCheck", "failing or missing response: EOF"),
+        extension("", "", ""),
+        "FailedDiscoveryCheck: failing or missing response: EOF",
     ),
     _refusal(
         "webhook-refuses",

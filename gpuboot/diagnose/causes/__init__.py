@@ -8,6 +8,7 @@ from gpuboot.diagnose.causes import (
     device_plugin,
     driver,
     exporter,
+    extensions,
     gate,
     gpus,
     hosts,
@@ -44,4 +45,5 @@ TABLE = (
     *monitoring.TABLE,
     *rights.TABLE,
     *serving.TABLE,
+    *extensions.TABLE,
 )

@@ -223,6 +223,7 @@ TABLE = (
         explains=(
             "node-not-ready",
             "api-from-pods",
+            "api-extension-unavailable",
             "coredns-not-ready",
             "pod-crash-loop",
             "prometheus-target-down",
@@ -247,7 +248,10 @@ TABLE = (
         remedy="look at kube-proxy, at rules that forward pod addresses, and at the pod network",
         command="kubectl -n kube-system get pods -o wide -l k8s-app=kube-proxy; "
         "kubectl -n kube-system logs -l k8s-app=kube-proxy --tail=20",
-        explains=("coredns-not-ready", "operator-crash-loop", "pod-crash-loop"),
+        explains=(
+            *("coredns-not-ready", "operator-crash-loop", "pod-crash-loop"),
+            "api-extension-unavailable",
+        ),
     ),
     Cause(
         id="control-plane-part-failing",

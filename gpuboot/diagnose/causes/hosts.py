@@ -151,7 +151,7 @@ def node_not_ready(facts: Facts) -> Iterator[Sighting]:
 
 _ALL_BELOW = (
     *("node-not-ready", "api-server-down", "coredns-not-ready"),
-    *("prometheus-target-down", "prometheus-down"),
+    *("prometheus-target-down", "prometheus-down", "api-extension-unavailable"),
 )
 
 TABLE = (
@@ -231,5 +231,6 @@ TABLE = (
         remedy="read what its kubelet says",
         command="kubectl describe node {node}",
         fallback=True,
+        explains=("api-extension-unavailable",),
     ),
 )

@@ -86,7 +86,10 @@ TABLE = (
             remedy=failure.remedy,
             command=_COMMANDS[name],
             on="leader" if name == "auth" else "node",
-            explains=("pod-crash-loop", "prometheus-target-down", "coredns-not-ready"),
+            explains=(
+                *("pod-crash-loop", "prometheus-target-down", "coredns-not-ready"),
+                "api-extension-unavailable",
+            ),
         )
         for name, failure in FAILURES.items()
     ),

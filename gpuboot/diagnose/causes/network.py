@@ -143,7 +143,10 @@ TABLE = (
         remedy="give the network of the nodes the better route, or loosen rp_filter to 2",
         command="ip route; ip rule; sudo sysctl -w net.ipv4.conf.all.rp_filter=2",
         on="node",
-        explains=("api-from-pods", "prometheus-target-down", "api-firewalled"),
+        explains=(
+            *("api-from-pods", "prometheus-target-down", "api-firewalled"),
+            "api-extension-unavailable",
+        ),
     ),
     Cause(
         id="pod-network-missing",
@@ -152,7 +155,10 @@ TABLE = (
         remedy="look at the pods of the pod network on this node",
         command="kubectl -n kube-flannel get pods -o wide; "
         "kubectl -n kube-flannel logs -l app=flannel --tail=20",
-        explains=("node-not-ready", "coredns-not-ready", "pending-taint"),
+        explains=(
+            *("node-not-ready", "coredns-not-ready", "pending-taint"),
+            "api-extension-unavailable",
+        ),
     ),
     Cause(
         id="forward-drop",
@@ -166,6 +172,7 @@ TABLE = (
         explains=(
             *("api-from-pods", "coredns-not-ready", "pod-crash-loop", "operator-crash-loop"),
             *("prometheus-target-down", "prometheus-down", "dns-upstream"),
+            "api-extension-unavailable",
         ),
     ),
 )

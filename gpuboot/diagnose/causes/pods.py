@@ -223,7 +223,7 @@ TABLE = (
         remedy="read why it ended",
         command="kubectl -n {namespace} logs {name} -c {container} --previous --tail=30",
         fallback=True,
-        explains=("prometheus-target-down",),
+        explains=("prometheus-target-down", "api-extension-unavailable"),
     ),
     Cause(
         id="limit-range-default",

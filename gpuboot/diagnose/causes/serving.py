@@ -34,5 +34,6 @@ TABLE = (
         "kubelet` on the node asks again at once, and pods go on; a request that is pending, not "
         "denied, is approved by hand by `kubectl certificate approve`",
         command="kubectl describe csr {request}",
+        explains=("api-extension-unavailable",),
     ),
 )
