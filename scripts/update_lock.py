@@ -51,6 +51,7 @@ MODULES = {
     "images.alertmanager": "github.com/prometheus/alertmanager",
     "images.node_exporter": "github.com/prometheus/node_exporter",
     "images.local_path_provisioner": "github.com/rancher/local-path-provisioner",
+    "images.metrics_server": "sigs.k8s.io/metrics-server",
 }
 # a module's version and the program's: Go has no v3.16.0 without a path /v3
 _PROGRAMS = {
@@ -63,6 +64,8 @@ _DECIDED = {"kubernetes.version": 2, "kubernetes.cri_tools": 2, "kubernetes.cni"
 IMAGES = {
     **REPOSITORIES,
     "local_path_provisioner": "docker.io/rancher/local-path-provisioner",
+    "metrics_server": "registry.k8s.io/metrics-server/metrics-server",
+    "kubelet_csr_approver": "ghcr.io/postfinance/kubelet-csr-approver",
     "busybox": "docker.io/library/busybox",
 }
 _STANZA = re.compile(r"^(Package|Version): (\S+)$", re.MULTILINE)

@@ -38,12 +38,12 @@ def parts(
     Raises `LabError` where a part ended without a JUnit file.
     """
     access = kubeconfig(lab)
+    expected = expected_specs(programs, selection)
     specs: list[Spec] = []
     for part in selection:
         command = suite.command(part, programs, access, folder, pattern, processes)
         specs += _part(part, command, folder, progress)
-    expected = [] if pattern else _expected(programs, selection)
-    return results_of(specs, expected, suite.EXCLUDED)
+    return results_of(specs, [] if pattern else expected, suite.EXCLUDED)
 
 
 def _part(part: Part, command: Sequence[str], folder: Path, progress: Progress) -> list[Spec]:
@@ -82,13 +82,18 @@ def _reported(name: str, log: Path, progress: Progress) -> Iterator[None]:
         thread.join()
 
 
-def _expected(programs: Programs, selection: Sequence[Part]) -> list[str]:
-    """The names of all specs that these parts have to run."""
+def expected_specs(programs: Programs, selection: Sequence[Part]) -> list[str]:
+    """The names of all specs that these parts have to run.
+
+    Raises `LabError` where the suite does not have one of those that are left out.
+    """
     command = [str(programs.suite), "--list-conformance-tests"]
     result = subprocess.run(command, capture_output=True, text=True)
     if result.returncode != 0:
         raise LabError(f"the suite does not list its specs: {result.stderr.strip()[-300:]}")
     names = suite.conformance_specs(result.stdout)
+    if renamed := suite.EXCLUDED.keys() - set(names):
+        raise LabError(f"EXCLUDED of lab/conformance/suite.py names no spec: {'; '.join(renamed)}")
     return [name for name in names if any(part.selects(name) for part in selection)]
 
 

@@ -12,7 +12,7 @@ import yaml
 # Specs that cannot run on the lab's machines, by full name, each with the reason. All others run.
 EXCLUDED: Mapping[str, str] = {
     "[sig-node] Kubelet when scheduling a read only busybox container should not write to root "
-    "filesystem [LinuxOnly] [NodeConformance] [Conformance]": "it compares the words of busybox's "
+    "filesystem [LinuxOnly] [Conformance] [NodeConformance]": "it compares the words of busybox's "
     "sh, which in the lab's image is bash (lab/conformance/images.py says why)",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ from lab.build.golang import module_version
 from lab.build.image_table import table as lab_images
 from lab.build.images import Image
 from lab.build.software_kubernetes import KUBERNETES
-from lab.conformance import suite
+from lab.conformance import runs, suite
 from lab.conformance.builds import FOLDER, MODULE, recipes
 from lab.conformance.images import image_names, table
 from lab.conformance.suite import EXCLUDED, PARALLEL, PARTS, SERIAL, Programs
 from lab.conformance.variants import After, Variant
+from lab.state import LabError
 from tests.lab.test_image_table import Programs as AnyPrograms
 from tests.lab.test_image_table import programs
 
@@ -134,6 +136,20 @@ def test_each_spec_belongs_to_one_part() -> None:
 def test_names_of_specs_are_read_where_a_line_was_broken() -> None:
     text = "- testname: A\n  codename: '[sig-x] a long\n    name [Conformance]'\n  release: v1.9\n"
     assert suite.conformance_specs(text) == ["[sig-x] a long name [Conformance]"]
+
+
+def test_a_spec_that_is_left_out_has_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "e2e.test"
+    program.write_text("#!/bin/sh\necho '- codename: a [Conformance]'\n")
+    program.chmod(0o755)
+    programs = replace(PROGRAMS, suite=program)
+    monkeypatch.setattr(suite, "EXCLUDED", {"a [Conformance]": "a reason"})
+    assert runs.expected_specs(programs, [PARALLEL]) == ["a [Conformance]"]
+    monkeypatch.setattr(suite, "EXCLUDED", {"b [Conformance]": "a reason"})
+    with pytest.raises(LabError, match=r"names no spec: b \[Conformance\]"):
+        runs.expected_specs(programs, [PARALLEL])
 
 
 @pytest.mark.parametrize(

@@ -260,6 +260,15 @@ def test_numbers_in_a_container_follow_its_own_list() -> None:
 
 
 def test_every_threshold_has_its_source_and_no_model_has_two() -> None:
-    assert all(item.source.startswith("Azure/azurehpc-health-checks conf/") for item in TABLE)
+    repositories = ("Azure/azurehpc-health-checks conf/", "oracle-quickstart/oci-hpc playbooks/")
+    assert all(item.source.startswith(repositories) for item in TABLE)
     assert all(threshold(item.model) is item for item in TABLE)
+    assert all(item.host or item.all_reduce for item in TABLE)
     assert threshold("NVIDIA L4") is None
+
+
+def test_a_model_without_figures_of_copies_passes_with_none() -> None:
+    findings = findings_of(machine=host("NVIDIA B200"))
+    ((_, status, detail), _) = of(findings, "bandwidth")
+    assert status == "pass"
+    assert detail.endswith("(no figures are published for NVIDIA B200)")

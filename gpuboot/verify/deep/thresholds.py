@@ -3,11 +3,13 @@
 The figures are the limits of Azure's node health checks, which take machines out of service by
 them: Azure/azurehpc-health-checks, conf/NAME.conf at 0e0a1ac (2026-05-01), `check_gpu_bw` and
 `check_nccl_allreduce`. They are measured by the same test cases of the same programs, NCCL's with
-messages of the same size.
+messages of the same size. Those of GB200 stand at 215c644 alone. Those of B200 and B300 are
+Oracle's, of its tests of one node: oracle-quickstart/oci-hpc at b5285a6 (2026-05-19).
 
 Between nodes they are those by which Oracle tells bad nodes from good ones, in pairs too, with
-messages of 10 GB: oracle-quickstart/oci-hpc, scripts/ncclscout.py at b5285a6 (2026-05-19). They
-hold for the network of its machines only, so a network is part of each.
+messages of 10 GB: scripts/ncclscout.py there, of GB200 and GB300 its test of two nodes with
+messages of up to 16 GB. They hold for the network of its machines only, so a network is part of
+each.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from gpuboot.verify.deep.nccl_log import Network
 
 SOURCE = Source(date(2026, 5, 19), "Azure/azurehpc-health-checks, oracle-quickstart/oci-hpc")
 _AZURE = "Azure/azurehpc-health-checks conf/{}.conf"
+_ORACLE = "oracle-quickstart/oci-hpc playbooks/roles/healthchecks/files/{}.py"
+_PAIRS = _ORACLE.format("multi_node_active_healthcheck")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,7 @@ class Threshold:
     """
 
     model: str
-    host: float
+    host: float | None = None
     peer: float | None = None
     all_reduce: float | None = None
     gpus: int = 8
@@ -42,6 +46,16 @@ class Threshold:
 
 
 TABLE: tuple[Threshold, ...] = (
+    Threshold(
+        model="NVIDIA GB200",
+        host=48,
+        peer=335,
+        all_reduce=432,
+        gpus=4,
+        source=_AZURE.format("nd128isr_ndr_gb200_v6"),
+    ),
+    Threshold(model="NVIDIA B300", all_reduce=800, source=_ORACLE.format("active_healthcheck")),
+    Threshold(model="NVIDIA B200", all_reduce=440, source=_ORACLE.format("active_healthcheck")),
     Threshold(
         model="NVIDIA H200",
         host=48,
@@ -115,6 +129,8 @@ INTERNODE: tuple[InternodeThreshold, ...] = (
     InternodeThreshold(model="NVIDIA H200", network=3200, all_reduce=440),
     InternodeThreshold(model="NVIDIA B200", network=3200, all_reduce=440),
     InternodeThreshold(model="NVIDIA B300", network=6400, all_reduce=750),
+    InternodeThreshold(model="NVIDIA GB200", network=3200, all_reduce=300, gpus=4, source=_PAIRS),
+    InternodeThreshold(model="NVIDIA GB300", network=3200, all_reduce=440, gpus=4, source=_PAIRS),
 )
 
 

@@ -181,9 +181,8 @@ def _copied(
         short = ", ".join(f"{_ROUTES[name]} below {limits[name]:g} GB/s" for name in slow)
         remedy = _SLOW_PEER if slow == [nvbandwidth.GPU_TO_GPU] else _SLOW_HOST
         return builder.failed(f"{figures}: {short} ({published.source})", remedy, gpu.uuid)
-    basis = (
-        published.source if published else f"no figures are published for {gpu.name or 'its model'}"
-    )
+    none = f"no figures are published for {gpu.name or 'its model'}"
+    basis = published.source if published and limits else none
     return builder.passed(f"{figures} ({basis})", gpu.uuid)
 
 
@@ -197,8 +196,12 @@ _ROUTES = {
 def _limits(published: Threshold | None) -> dict[str, float]:
     if published is None:
         return {}
-    host = {nvbandwidth.HOST_TO_GPU: published.host, nvbandwidth.GPU_TO_HOST: published.host}
-    return host | ({nvbandwidth.GPU_TO_GPU: published.peer} if published.peer is not None else {})
+    limits = {
+        nvbandwidth.HOST_TO_GPU: published.host,
+        nvbandwidth.GPU_TO_HOST: published.host,
+        nvbandwidth.GPU_TO_GPU: published.peer,
+    }
+    return {route: limit for route, limit in limits.items() if limit is not None}
 
 
 def _collective(node: str, gpus: Sequence[Gpu], answer: Answer) -> list[Finding]:

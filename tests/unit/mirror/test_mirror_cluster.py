@@ -131,7 +131,7 @@ def helm_tarball() -> bytes:
 
 def add_helm_and_charts(upstream: Upstream) -> None:
     tarball = helm_tarball()
-    name = "helm-v4.3.0-linux-amd64.tar.gz"
+    name = "helm-v4.3.1-linux-amd64.tar.gz"
     upstream.files[f"/helm/{name}"] = tarball
     upstream.files[f"/helm/{name}.sha256"] = digest(tarball).removeprefix("sha256:").encode()
     objects = 'kind: Pod\nspec: {containers: [{image: "quay.io/of/chart:1"}]}\n'
@@ -195,8 +195,8 @@ def test_a_clusters_mirror_has_helm_charts_and_their_images(
     content = upstream.files["/elsewhere/gpu-operator.tgz"]
     assert entry["digest"] == digest(content).removeprefix("sha256:")
     assert (folder / "charts/nvidia" / entry["urls"][0]).read_bytes() == content
-    tarball = (folder / "helm/helm-v4.3.0-linux-amd64.tar.gz").read_bytes()
-    checksum = (folder / "helm/helm-v4.3.0-linux-amd64.tar.gz.sha256").read_text()
+    tarball = (folder / "helm/helm-v4.3.1-linux-amd64.tar.gz").read_bytes()
+    checksum = (folder / "helm/helm-v4.3.1-linux-amd64.tar.gz.sha256").read_text()
     assert checksum == digest(tarball).removeprefix("sha256:") + "\n"
 
 
