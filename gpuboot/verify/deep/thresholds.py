@@ -12,8 +12,11 @@ hold for the network of its machines only, so a network is part of each.
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from datetime import date
+from importlib import resources
+from typing import Any
 
 from gpuboot.config.support import Source
 from gpuboot.verify.deep.nccl_log import Network
@@ -30,7 +33,7 @@ class Threshold:
     + host: between host and GPU, by its copy engine
     + peer: between two GPUs by NVLink, likewise; None where the model has no NVLink
     + all_reduce: bus bandwidth of NCCL's all-reduce among `gpus` GPUs of a node, of large messages
-    + source: who says so
+    + source: who says so; in `thresholds.toml` the name of Azure's file
     """
 
     model: str
@@ -39,56 +42,6 @@ class Threshold:
     all_reduce: float | None = None
     gpus: int = 8
     source: str
-
-
-TABLE: tuple[Threshold, ...] = (
-    Threshold(
-        model="NVIDIA H200",
-        host=48,
-        peer=335,
-        all_reduce=431,
-        source=_AZURE.format("nd96isr_h200_v5"),
-    ),
-    # with PCIe, and an NVLink bridge between two of them
-    Threshold(
-        model="NVIDIA H100 NVL",
-        host=48,
-        all_reduce=208,
-        gpus=2,
-        source=_AZURE.format("nc80adis_h100_v5"),
-    ),
-    Threshold(
-        model="NVIDIA H100 80GB HBM3",
-        host=48,
-        peer=335,
-        all_reduce=460,
-        source=_AZURE.format("nd96isr_h100_v5"),
-    ),
-    Threshold(
-        model="NVIDIA A100-SXM4-80GB",
-        host=21,
-        peer=238,
-        all_reduce=228,
-        source=_AZURE.format("nd96amsr_a100_v4"),
-    ),
-    Threshold(
-        model="NVIDIA A100-SXM4-40GB",
-        host=21,
-        peer=235,
-        all_reduce=228,
-        source=_AZURE.format("nd96asr_v4"),
-    ),
-    Threshold(
-        model="NVIDIA A100 80GB PCIe",
-        host=21,
-        all_reduce=193,
-        gpus=2,
-        source=_AZURE.format("nc48ads_a100_v4"),
-    ),
-    Threshold(
-        model="Tesla V100-SXM2-32GB", host=9, all_reduce=110, source=_AZURE.format("nd40rs_v2")
-    ),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,14 +61,14 @@ class InternodeThreshold:
     source: str = "oracle-quickstart/oci-hpc scripts/ncclscout.py"
 
 
-INTERNODE: tuple[InternodeThreshold, ...] = (
-    InternodeThreshold(model="NVIDIA A100-SXM4-40GB", network=1600, all_reduce=185),
-    InternodeThreshold(model="NVIDIA A100-SXM4-80GB", network=1600, all_reduce=185),
-    InternodeThreshold(model="NVIDIA H100 80GB HBM3", network=3200, all_reduce=440),
-    InternodeThreshold(model="NVIDIA H200", network=3200, all_reduce=440),
-    InternodeThreshold(model="NVIDIA B200", network=3200, all_reduce=440),
-    InternodeThreshold(model="NVIDIA B300", network=6400, all_reduce=750),
-)
+def _rows(name: str) -> list[dict[str, Any]]:
+    text = resources.files("gpuboot.verify.deep").joinpath("thresholds.toml").read_text("utf-8")
+    rows: list[dict[str, Any]] = tomllib.loads(text)[name]
+    return rows
+
+
+TABLE = tuple(Threshold(**{**row, "source": _AZURE.format(row["source"])}) for row in _rows("gpus"))
+INTERNODE = tuple(InternodeThreshold(**row) for row in _rows("internode"))
 
 
 def internode_threshold(model: str, gpus: int, network: Network) -> InternodeThreshold | None:

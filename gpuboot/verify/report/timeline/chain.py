@@ -109,3 +109,9 @@ def longest_links(run: Mapping[str, Any], limit: int) -> list[Stretch]:
             parts=item.parts,
         )
     return sorted(links.values(), key=lambda item: -item.seconds)[:limit]
+
+
+def link_name(item: Stretch) -> str:
+    """A link of the longest chain by its name, and where it ran."""
+    name = f"{item.stage} | {item.label}" if item.label not in ("", item.stage) else item.stage
+    return f"{name} on {item.host}" if item.host else name
