@@ -15,7 +15,7 @@ from gpuboot.verify.report.timeline.chain import BETWEEN, longest_chain, longest
 from gpuboot.verify.report.timeline.stretches import length, union
 from gpuboot.verify.report.timeline.table import phases_json, rows
 from gpuboot.verify.report.timeline.terminal import lines
-from tests.unit.made_runs import FIRST, RECORDED, old, operation, run, site, span
+from tests.unit.made_runs import FIRST, RECORDED, operation, run, site, span
 
 
 def test_intervals_that_meet_are_one() -> None:
@@ -159,20 +159,10 @@ def test_the_parts_of_the_proof_are_told_where_it_took_long() -> None:
     assert "workload 3.1 s, metrics 0.4 s" in run_html(run_record, True)
 
 
-def test_a_file_of_schema_1_is_still_shown() -> None:
-    before = old(RECORDED)
-    page = run_html(before, True)
-    assert "Kubernetes" in page
-    assert "lane" not in page.split("</style>")[1]
-    assert longest_chain(before) == []
-    assert [row.name for row in rows(before)] == [item["name"] for item in before["phases"]]
-    assert list(lines(before))[1:]
-
-
 def test_a_page_is_written_again_from_its_file(tmp_path: Path) -> None:
     write_page(tmp_path)
     assert list(tmp_path.iterdir()) == []
-    (tmp_path / "run.json").write_text(json.dumps(old(RECORDED)))
+    (tmp_path / "run.json").write_text(json.dumps(RECORDED))
     write_page(tmp_path)
     page = (tmp_path / "run.html").read_text()
     assert "The run is done" in page

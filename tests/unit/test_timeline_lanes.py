@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpuboot.verify.report.timeline.lanes import CONTROL, MOST_LANES, PHASES, lanes, ticks
-from tests.unit.made_runs import FIRST, RECORDED, old, run, site
+from tests.unit.made_runs import FIRST, RECORDED, run, site
 
 RUNS = [RECORDED, FIRST, site(1), site(3), site(40), site(3, slower=30_000)]
 
@@ -55,8 +55,7 @@ def test_more_hosts_than_lanes_share_the_last_one() -> None:
     assert max(len(bar.title) for lane in lanes(site(300)) for bar in lane.bars) < 200
 
 
-def test_an_old_file_has_none_and_an_empty_run_breaks_nothing() -> None:
-    assert lanes(old(RECORDED)) == []
+def test_an_empty_run_breaks_nothing() -> None:
     assert lanes(run([], []))
 
 

@@ -64,10 +64,15 @@ def _is_finished(run: Mapping[str, Any]) -> bool:
 
 
 def write_page(folder: Path) -> None:
-    """Write run.html again from run.json, if there is one: a proof alone has none."""
+    """Write run.html again from run.json, if there is one: a proof alone has none.
+
+    That of a gpuboot up to 0.2, whose file does not tell when things happened, stays.
+    """
     try:
         run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
+        return
+    if "spans" not in run:
         return
     proof = (folder / "verify.json").exists()
     write_atomically(folder / "run.html", run_html(run, proof))

@@ -11,7 +11,6 @@ from gpuboot.verify.report.timeline.stretches import (
     Stretch,
     before_operations,
     of_operations,
-    timed,
     union,
 )
 
@@ -45,12 +44,10 @@ class Lane:
 
 
 def lanes(run: Mapping[str, Any]) -> list[Lane]:
-    """The phases, the control machine, then the hosts in order. Of an old file nothing is known.
+    """The phases, the control machine, then the hosts in order.
 
     + run: as run.json has it
     """
-    if not timed(run):
-        return []
     stretches = [*before_operations(run), *of_operations(run)]
     chain = longest_chain(run)
     by_host: dict[str, list[Stretch]] = {host: [] for host in run["hosts"]}
