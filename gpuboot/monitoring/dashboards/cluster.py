@@ -29,6 +29,7 @@ from gpuboot.monitoring.dashboards.spec import (
     Panel,
     Query,
     Row,
+    graph,
     stat,
 )
 from gpuboot.monitoring.dashboards.variables import ON_NODE
@@ -149,29 +150,26 @@ TO_DO = (
 )
 
 USE = (
-    Panel(
-        "timeseries",
+    graph(
         "GPUs: capacity, held, active",
         "Between held and active: reserved but unused. Between allocatable and held: "
         "free. Between capacity and allocatable: what the device plugin calls unhealthy.",
-        (
-            Query(
-                f"sum(node:gpu_capacity:sum{NODES})",
-                "capacity",
-                requires=KUBE_STATE_METRICS,
-            ),
-            Query(
-                f"sum(node:gpu_allocatable:sum{NODES})",
-                "allocatable",
-                requires=KUBE_STATE_METRICS,
-            ),
-            Query(
-                f"sum(node:gpu_requested:sum{NODES})",
-                "held",
-                requires=KUBE_STATE_METRICS,
-            ),
-            Query(ACTIVE, "active"),
+        Query(
+            f"sum(node:gpu_capacity:sum{NODES})",
+            "capacity",
+            requires=KUBE_STATE_METRICS,
         ),
+        Query(
+            f"sum(node:gpu_allocatable:sum{NODES})",
+            "allocatable",
+            requires=KUBE_STATE_METRICS,
+        ),
+        Query(
+            f"sum(node:gpu_requested:sum{NODES})",
+            "held",
+            requires=KUBE_STATE_METRICS,
+        ),
+        (ACTIVE, "active"),
         range=(0, None),
     ),
     Panel(
@@ -182,30 +180,26 @@ USE = (
         (Query(f"node:engine_active:avg{NODES}", "{{node}}"),),
         unit="percentunit",
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Activity",
         "Engine: some kernel ran. SM: multiprocessors had work, the better measure of use "
         "(NVIDIA: 0.8 is needed for good use, below 0.5 is likely ineffective). Engine is the mean "
         "of all GPUs, idle ones included; SM that of GPUs at work (engine at 5 % or more). "
         "Allocation far above engine: GPUs are held, not used.",
-        (
-            Query(
-                "cluster:gpu_allocation:ratio",
-                "allocation",
-                requires=KUBE_STATE_METRICS,
-            ),
-            Query("cluster:engine_active:avg", "engine active"),
-            Query(SM_AT_WORK, "SM active, GPUs at work"),
+        Query(
+            "cluster:gpu_allocation:ratio",
+            "allocation",
+            requires=KUBE_STATE_METRICS,
         ),
+        ("cluster:engine_active:avg", "engine active"),
+        (SM_AT_WORK, "SM active, GPUs at work"),
         unit="percentunit",
         range=(0, 1),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Power by node",
         "Power draw of GPUs, stacked. Idle data centre GPUs take 40 to 100 W each.",
-        (Query(f"node:gpu_power:sum{NODES}", "{{node}}"),),
+        (f"node:gpu_power:sum{NODES}", "{{node}}"),
         unit="watt",
         range=(0, None),
         stacked=True,

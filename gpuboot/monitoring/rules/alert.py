@@ -34,12 +34,12 @@ class Alert:
 
     name: str
     severity: Severity
-    component: Component
-    action: str
     expr: str
     summary: str
     description: str
     source: str
+    component: Component = "gpu"
+    action: str = "none"
     hold_for: str = "0s"
     keep_for: str = ""
     threshold: float | None = None

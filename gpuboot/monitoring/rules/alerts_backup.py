@@ -23,7 +23,6 @@ def _old(max_age_h: int) -> Alert:
         name="EtcdBackupOld",
         severity="warning",
         component="cluster",
-        action="none",
         expr=f"max by (node) ({age(METRIC)} / 3600) > {{threshold}}\n  or absent({METRIC})",
         hold_for="15m",
         threshold=max_age_h,
@@ -40,7 +39,6 @@ def _copy_old(settings: Settings) -> Alert:
         name="EtcdBackupCopyOld",
         severity="warning",
         component="cluster",
-        action="none",
         expr=f"max by (node) ({age(COPY_METRIC)} / 3600) > {{threshold}}\n"
         f"  or max by (node) ({METRIC}) unless max by (node) ({COPY_METRIC})",
         hold_for="1h",

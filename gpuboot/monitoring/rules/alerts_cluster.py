@@ -63,7 +63,6 @@ _CERTIFICATES = [
         name="ClusterCertificateExpiring",
         severity="warning",
         component="cluster",
-        action="none",
         expr="histogram_quantile(0.01, sum by (le)"
         " (rate(apiserver_client_certificate_expiration_seconds_bucket[5m])))"
         f" / {_DAY} < {{threshold}}\n"
@@ -82,7 +81,6 @@ _CERTIFICATES = [
         name="KubeletCertificateExpiring",
         severity="warning",
         component="cluster",
-        action="none",
         expr="min by (node) (kubelet_certificate_manager_client_ttl_seconds)"
         f" / {_DAY} < {{threshold}}",
         hold_for="1h",
@@ -102,7 +100,6 @@ _ETCD = [
         name="EtcdNotMonitored",
         severity="warning",
         component="cluster",
-        action="none",
         expr="absent(etcd_server_has_leader)",
         hold_for="15m",
         summary="No etcd is scraped",
@@ -114,7 +111,6 @@ _ETCD = [
         name="EtcdDatabaseLarge",
         severity="warning",
         component="cluster",
-        action="none",
         expr="max by (instance) (etcd_mvcc_db_total_size_in_bytes)\n"
         "  / max by (instance) (etcd_server_quota_backend_bytes) > {threshold}",
         hold_for="15m",
@@ -129,7 +125,6 @@ _ETCD = [
         name="EtcdSlowDisk",
         severity="warning",
         component="cluster",
-        action="none",
         expr="histogram_quantile(0.99, sum by (instance, le)"
         " (rate(etcd_disk_wal_fsync_duration_seconds_bucket[5m]))) > {threshold}",
         hold_for="15m",
@@ -149,7 +144,6 @@ _CLUSTERS = [
         name="ClusterNameNotUnique",
         severity="warning",
         component="cluster",
-        action="none",
         expr='count by () (count_values by () ("created", '
         'kube_namespace_created{namespace="kube-system"})) > 1',
         hold_for="15m",

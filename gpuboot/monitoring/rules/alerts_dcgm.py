@@ -31,7 +31,6 @@ ALERTS = [
     Alert(
         name="DCGMHealthFail",
         severity="critical",
-        component="gpu",
         action="investigate",
         expr=_severity_selector("critical"),
         hold_for=_TWICE,
@@ -44,7 +43,6 @@ ALERTS = [
     Alert(
         name="DCGMHealthWarn",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=_severity_selector("warning"),
         hold_for="12m",
@@ -57,7 +55,6 @@ ALERTS = [
     Alert(
         name="DCGMDiagFail",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=f"max by (node, UUID, gpu, entity, test) ({_DIAG}) == 20",
         hold_for="2m",
@@ -70,7 +67,6 @@ ALERTS = [
         name="DCGMCheckStale",
         severity="warning",
         component="exporter",
-        action="none",
         expr=f"{_age(_HEALTH, 'health')} > 60 * {{threshold}}\n"
         f"or {_age(_DIAG, 'diag')} > 3600 * {DIAG_STALE_H}\n"
         "or label_replace(\n  max by (node) (node:gpu_expected:count) > 0\n"

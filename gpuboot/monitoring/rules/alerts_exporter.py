@@ -15,7 +15,6 @@ _GPUS = [
     Alert(
         name="GPULost",
         severity="critical",
-        component="gpu",
         action="reboot",
         expr=f"{_EXPECTED}\n"
         f"  - max by (node) (node:gpu_visible:count or 0 * max by (node) ({UP} == 1)) > 0\n"
@@ -31,7 +30,6 @@ _GPUS = [
     Alert(
         name="GPUDeviceUnhealthy",
         severity="critical",
-        component="gpu",
         action="investigate",
         expr=f"sum by (node, resource) (max by (node, resource) ({_CAPACITY}))\n"
         f"  - sum by (node, resource) (max by (node, resource) ({_ALLOCATABLE})) > 0",
@@ -47,7 +45,6 @@ _GPUS = [
     Alert(
         name="GPUDevicePluginMissing",
         severity="critical",
-        component="gpu",
         action="investigate",
         expr='max by (node) (kube_node_labels{label_gpuboot_io_gpus!=""}'
         ' or kube_node_labels{label_nvidia_com_gpu_present="true"})\n'
@@ -61,7 +58,6 @@ _GPUS = [
     Alert(
         name="GPUDriverVersionSkew",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=f"count({shown_by_exporter('DCGM_FI_DRIVER_VERSION')}) > {{threshold}}",
         hold_for="1h",
@@ -78,7 +74,6 @@ _EXPORTER = [
         name="GPUExporterDown",
         severity="warning",
         component="exporter",
-        action="none",
         expr=f"max by (node) ({UP}) == 0",
         hold_for="5m",
         summary="The GPU exporter of {{ $labels.node }} does not answer",
@@ -90,7 +85,6 @@ _EXPORTER = [
         name="GPUExporterAbsent",
         severity="critical",
         component="exporter",
-        action="none",
         expr="(\n  count(node:gpu_expected:count and on (node) kube_node_info) > 0\n"
         "  or (count(node:gpu_expected:count) > 0 unless on () count(kube_node_info))\n"
         f") unless on () {UP}",
@@ -103,7 +97,6 @@ _EXPORTER = [
         name="GPUNodeNotMonitored",
         severity="warning",
         component="exporter",
-        action="none",
         expr=f"max by (node) ({_CAPACITY} > 0)\n  unless on (node) {UP}",
         hold_for="15m",
         summary="{{ $labels.node }} has GPUs that are not monitored",
@@ -126,7 +119,6 @@ _EXPORTER = [
         name="GPUExporterMissingCounters",
         severity="info",
         component="exporter",
-        action="none",
         expr=f"max by (node) ({UP} == 1 and on (node) node:gpu_visible:count)\n"
         "  unless on (node) DCGM_EXP_GPU_HEALTH_STATUS",
         hold_for="30m",
@@ -138,7 +130,6 @@ _EXPORTER = [
         name="GPUOperatorDegraded",
         severity="warning",
         component="exporter",
-        action="none",
         expr="max(gpu_operator_reconciliation_status) < 1",
         hold_for="15m",
         summary="The GPU Operator is not ready",

@@ -12,7 +12,6 @@ _VERDICT = [
     Alert(
         name="GPURecoveryAction",
         severity="critical",
-        component="gpu",
         action="{{ if eq $value 2.0 }}reboot{{ else if eq $value 3.0 }}drain"
         "{{ else }}reset{{ end }}",
         # held here and not by `for`: another action is another alert, and would wait again
@@ -28,7 +27,6 @@ _VERDICT = [
     Alert(
         name="GPUHealthFail",
         severity="critical",
-        component="gpu",
         action="investigate",
         expr=f'max by ({_WATCH}) ({GPU_JUDGED}{{judged="critical"}})',
         hold_for="2m",
@@ -40,7 +38,6 @@ _VERDICT = [
     Alert(
         name="GPUHealthWarn",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=f'max by ({_WATCH}) ({GPU_JUDGED}{{judged="warning"}})',
         hold_for="10m",
@@ -57,7 +54,6 @@ _THERMAL = [
     Alert(
         name="GPUThermalThrottle",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=f'{_RATIO}{{reason="hw_thermal"}} > {{threshold}}\n'
         f'or {_RATIO}{{reason="sw_thermal"}} > 10 * {{threshold}}',
@@ -72,7 +68,6 @@ _THERMAL = [
     Alert(
         name="GPUPowerBrake",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=f'{_RATIO}{{reason="power_brake"}} > {{threshold}}',
         hold_for="5m",
@@ -86,7 +81,6 @@ _THERMAL = [
     Alert(
         name="GPUThermalMarginLow",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=level("DCGM_FI_DEV_GPU_TEMP_LIMIT") + " < {threshold}",
         hold_for="5m",
@@ -99,7 +93,6 @@ _THERMAL = [
     Alert(
         name="GPUMemoryHot",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=level("DCGM_FI_DEV_MEMORY_TEMP")
         + " > ("
@@ -113,7 +106,6 @@ _THERMAL = [
     Alert(
         name="GPUClockStuckLow",
         severity="warning",
-        component="gpu",
         action="reset",
         expr=level("DCGM_FI_DEV_SM_CLOCK")
         + "\n  / ("

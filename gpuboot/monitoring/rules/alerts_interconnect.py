@@ -16,7 +16,6 @@ _NVLINK = [
     Alert(
         name="GPUNvlinkErrors",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=f"max by ({GPU}) {over('increase', _REPLAY, '5m')} > {{threshold}}\n"
         f"or max by ({GPU}) {over('increase', _RECOVERY, '5m')} > {{threshold}}",
@@ -31,7 +30,6 @@ _NVLINK = [
     Alert(
         name="GPUNvlinkCrcErrors",
         severity="critical",
-        component="gpu",
         action="reset",
         expr=f"max by ({GPU}) {over('rate', _CRC, '5m')} >= {{threshold}}",
         hold_for="5m",
@@ -45,7 +43,6 @@ _NVLINK = [
     Alert(
         name="GPUFabricNotReady",
         severity="critical",
-        component="gpu",
         action="investigate",
         expr=level("DCGM_FI_DEV_FABRIC_MANAGER_STATUS") + " > 0 != 3 != 6",
         hold_for="10m",
@@ -71,7 +68,6 @@ _SWITCHES = [
     Alert(
         name="NVSwitchFatalError",
         severity="critical",
-        component="gpu",
         action=f'{{{{ if match "^({_REBOOTS})$" $labels.sxid }}}}reboot'
         "{{ else }}reset{{ end }}",
         expr=f"{_ERRORS} < 3600 * {{threshold}}\nunless ({_RESET})",
@@ -117,7 +113,6 @@ _PCIE = [
     Alert(
         name="GPUPcieReplay",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=f"max by ({GPU}) {over('increase', 'DCGM_FI_DEV_PCIE_REPLAY_COUNTER', '5m')} / 5\n"
         f"  > on ({GPU}) {{threshold}} * gpu:pcie_replays:allowed",
@@ -133,7 +128,6 @@ _PCIE = [
     Alert(
         name="GPUPcieWidthDegraded",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=f"max by ({GPU}) (\n  {_NOW}\n  < on ({_SLOT}) group_left {_best(_LANES)}\n)\n"
         f"and on ({GPU}) (\n  max by ({GPU}) ({_GEN}5m >= on ({_SLOT}) group_left {_best(_GEN)})\n"
@@ -147,7 +141,6 @@ _PCIE = [
     Alert(
         name="GPUPcieSpeedDegraded",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=f"max by ({GPU}) (\n"
         f"  {_GEN}5m < on ({_SLOT}) group_left {_best(_GEN)}\n"

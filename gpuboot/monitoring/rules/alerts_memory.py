@@ -29,7 +29,6 @@ ALERTS = [
     Alert(
         name="GPUUncorrectableECC",
         severity="critical",
-        component="gpu",
         action="reset",
         expr=level("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL") + " > {threshold}",
         threshold=0,
@@ -42,8 +41,6 @@ ALERTS = [
     Alert(
         name="GPUCorrectableECCRate",
         severity="info",
-        component="gpu",
-        action="none",
         expr=_CORRECTED,
         hold_for="1h",
         threshold=1000,
@@ -56,7 +53,6 @@ ALERTS = [
     Alert(
         name="GPUMemoryDegrading",
         severity="warning",
-        component="gpu",
         action="reset",
         expr=f"{_CORRECTED}\nand on ({GPU}) (\n  {level(_CORRECTABLE_ROWS)} > 0\n"
         f"  or {level(_ROWS)} > 0\n  or {level(_PENDING)} == 1\n)",
@@ -72,7 +68,6 @@ ALERTS = [
     Alert(
         name="GPURowRemapFailure",
         severity="critical",
-        component="gpu",
         action="replace",
         expr=level(_FAILURE) + " == 1\n" + _under_mig("64", _FAILURE),
         summary=f"A memory row of {ON_GPU} could not be remapped",
@@ -82,7 +77,6 @@ ALERTS = [
     Alert(
         name="GPURowRemapPending",
         severity="warning",
-        component="gpu",
         action="reset",
         expr=level(_PENDING) + " == 1\n" + _under_mig("63", _PENDING),
         hold_for="10m",
@@ -93,7 +87,6 @@ ALERTS = [
     Alert(
         name="GPURowRemapUnseen",
         severity="info",
-        component="gpu",
         action="investigate",
         expr=_under_mig(_MEMORY_XIDS, _FAILURE).removeprefix("or "),
         summary=f"Memory errors on {ON_GPU}, which reports no row remaps under MIG",
@@ -105,7 +98,6 @@ ALERTS = [
     Alert(
         name="GPURemappedRowsGrowing",
         severity="warning",
-        component="gpu",
         action="investigate",
         # by UUID alone: a reboot may renumber GPUs, and a GPU may move to another server
         expr=level(_ROWS)
@@ -121,7 +113,6 @@ ALERTS = [
     Alert(
         name="GPURemapBanksExhausted",
         severity="warning",
-        component="gpu",
         action="investigate",
         expr=level("DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE") + " > {threshold}",
         threshold=0,
@@ -134,7 +125,6 @@ ALERTS = [
     Alert(
         name="GPURetiredPages",
         severity="warning",
-        component="gpu",
         action="reset",
         expr=level("DCGM_FI_DEV_RETIRED_PENDING")
         + " > 0\nor "
@@ -153,7 +143,6 @@ ALERTS = [
     Alert(
         name="GPUSramThreshold",
         severity="critical",
-        component="gpu",
         action="replace",
         expr=level("DCGM_FI_DEV_THRESHOLD_SRM") + " == 1",
         summary=f"Too many SRAM errors on {ON_GPU}",
@@ -163,7 +152,6 @@ ALERTS = [
     Alert(
         name="GPUMemoryUnrepairable",
         severity="critical",
-        component="gpu",
         action="replace",
         expr=level("DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG") + " == 1",
         summary=f"Memory of {ON_GPU} cannot be repaired",

@@ -19,7 +19,6 @@ ALERTS = [
         name="GPUNodeUnderRepair",
         severity="info",
         component="cluster",
-        action="none",
         expr=f'max by (node) (kube_node_spec_taint{{key="{TAINT_KEY}"}}) == 1',
         summary="{{ $labels.node }} is under repair",
         description="It has the quarantine taint; its other GPU alerts are muted meanwhile.",

@@ -32,7 +32,6 @@ ALERTS = [
         name="GPUExporterUnstable",
         severity="warning",
         component="exporter",
-        action="none",
         expr=f"max by (node) (\n  changes({UP}[1h]) / 2 > {{threshold}}"
         f" and changes({UP}[20m]) > 0\n)\n"
         "or max by (node) (\n"
@@ -49,7 +48,6 @@ ALERTS = [
         name="GPUMetricsFrozen",
         severity="warning",
         component="exporter",
-        action="none",
         expr=f"max by ({GPU}) (changes({_ENERGY}[15m])) == 0\n"
         f"and on ({GPU}) max by ({GPU}) (count_over_time({_ENERGY}[15m])) > {_SAMPLES}\n"
         f"and on ({GPU}) {_ENERGY} > 0 < {BLANK_VALUE}",
@@ -63,7 +61,6 @@ ALERTS = [
         name="NodeClockWrong",
         severity="warning",
         component="cluster",
-        action="none",
         expr=f"abs{_CLOCK} > {{threshold}}",
         hold_for="2m",
         threshold=30,

@@ -30,8 +30,6 @@ _IDLE = [
     Alert(
         name="GPUAllocatedIdle",
         severity="warning",
-        component="gpu",
-        action="none",
         expr="max by (node, UUID, gpu, GPU_I_ID, namespace, pod) (gpu:engine_active:max1h)"
         " < {threshold}",
         threshold=0.01,
@@ -44,8 +42,6 @@ _IDLE = [
     Alert(
         name="GPUStraggler",
         severity="info",
-        component="gpu",
-        action="none",
         expr=f"avg by (namespace, pod) ({_PER_POD})\n"
         f"  - min by (namespace, pod) ({_PER_POD}) > {{threshold}}",
         hold_for="15m",
@@ -79,8 +75,6 @@ _ALL_NAMED = (
 _WITHOUT_A_POD = Alert(
     name="GPUUsedWithoutPod",
     severity="warning",
-    component="gpu",
-    action="none",
     # with MIG the whole GPU may have a series beside those of its instances
     expr=f"""({_unheld('GPU_I_ID=""', "node, UUID")}\n"""
     f"""  or {_unheld('GPU_I_ID!=""', DEVICE)})\n"""
@@ -100,8 +94,6 @@ def _memory(namespaces: tuple[str, ...]) -> Alert:
     return Alert(
         name="GPUMemoryNearFull",
         severity="info",
-        component="gpu",
-        action="none",
         expr="max by (node, UUID, gpu, GPU_I_ID, namespace, pod) "
         f"(gpu:memory_used:ratio{{namespace=~{pattern}}}) > {{threshold}}",
         hold_for="15m",
@@ -120,7 +112,6 @@ _DEMAND = [
     Alert(
         name="GPUPodPending",
         severity="warning",
-        component="gpu",
         action="capacity",
         expr="max by (namespace, pod) (kube_pod_status_unschedulable == 1)\n"
         f"  and on (namespace, pod) sum by (namespace, pod) ({_REQUESTED}) > 0",
@@ -133,7 +124,6 @@ _DEMAND = [
     Alert(
         name="GPUQuotaFull",
         severity="info",
-        component="gpu",
         action="capacity",
         expr="max by (namespace, resourcequota, resource) "
         '(kube_resourcequota{resource=~"requests.nvidia.com/.+", type="used"})\n'
@@ -150,7 +140,6 @@ _DEMAND = [
     Alert(
         name="GPUCapacityForecast",
         severity="info",
-        component="gpu",
         action="capacity",
         expr="predict_linear(cluster:gpu_allocation:ratio[14d:1h], 21 * 86400) > {threshold}\n"
         "  and count_over_time(cluster:gpu_allocation:ratio[14d:1h]) > 0.8 * 14 * 24",
