@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gpuboot.monitoring.dashboards.alert_panels import ON_ANY_NODE, alerts_table
 from gpuboot.monitoring.dashboards.spec import (
-    KUBE_STATE_METRICS,
     POD_LABELS,
     RED_ABOVE_NONE,
     Column,
@@ -15,6 +14,7 @@ from gpuboot.monitoring.dashboards.spec import (
     State,
     by_node,
     graph,
+    kube_stat,
     stat,
     states_expr,
 )
@@ -77,11 +77,10 @@ STATE = (
         "GPUs that the exporter shows (distinct UUIDs, so MIG does not count twice).",
         f"sum(node:gpu_visible:count{NODES})",
     ),
-    stat(
+    kube_stat(
         "Held by pods",
         "GPUs and MIG instances that pods hold.",
         f"sum(node:gpu_requested:sum{NODES})",
-        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Engine active",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from gpuboot.monitoring.rules import Requirement
@@ -169,6 +170,12 @@ def stat(
         empty=empty,
         requires=requires,
     )
+
+
+# what stays empty without kube-state-metrics
+kube_query = partial(Query, requires=KUBE_STATE_METRICS)
+kube_column = partial(Column, requires=KUBE_STATE_METRICS)
+kube_stat = partial(stat, requires=KUBE_STATE_METRICS)
 
 
 def graph(title: str, help: str, *queries: Query | tuple[str, str], **options: Any) -> Panel:
