@@ -82,7 +82,7 @@ DCGM does not see every XID (some stand in the kernel log only), and the exporte
 
 @cache
 def texts() -> Mapping[str, Mapping[str, Any]]:
-    """Alert -> `meaning`, `reason`, `check` and `remedy`, the steps spelled out."""
+    """Alert -> its texts, the steps spelled out."""
     path = resources.files("gpuboot.monitoring.rules").joinpath("runbooks.toml")
     data = tomllib.loads(path.read_text("utf-8"))
     steps = data.pop("steps")
@@ -150,7 +150,7 @@ def page(alert: Alert) -> str:
         xids = [xid for xid in table().values() if xid.kind in explained]
         lines += ["", "## Codes", "", *_codes(xids), "", f"All codes: [{XIDS}]({XIDS})"]
     lines += ["", "## Rule", "", "```promql", rules.expression(alert), "```", ""]
-    lines += [*_numbers(alert), f"- Source: {alert.source}"]
+    lines += [*_numbers(alert), f"- Source: {text['source']}"]
     return "\n".join(lines) + "\n"
 
 
@@ -162,7 +162,8 @@ def _numbers(alert: Alert) -> Iterator[str]:
         yield "- Threshold: none that can be set"
     else:
         setting = f'"alerts": {{"rules": {{"{alert.name}": {{"threshold": …}}}}}}'
-        yield f"- Threshold: {number(alert.threshold)}, {alert.unit}; setting: `{setting}`"
+        unit = texts()[alert.name]["unit"]
+        yield f"- Threshold: {number(alert.threshold)}, {unit}; setting: `{setting}`"
 
 
 def _numbered(steps: Sequence[str]) -> list[str]:

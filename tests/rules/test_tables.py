@@ -109,14 +109,14 @@ def test_names_that_exist_once() -> None:
 
 @pytest.mark.parametrize("name", ALERTS)
 def test_every_alert_is_complete(name: str) -> None:
-    alert = ALERTS[name]
+    alert, text = ALERTS[name], runbooks.texts()[name]
     assert alert.severity in get_args(Severity)
     assert runbooks.actions(alert), alert.action
     assert set(runbooks.actions(alert)) <= set(get_args(Action))
-    assert ("{threshold}" in alert.expr) == (alert.threshold is not None) == bool(alert.unit)
-    assert runbooks.texts()[name]["check"]
-    assert runbooks.texts()[name]["remedy"]
-    assert alert.source
+    assert ("{threshold}" in alert.expr) == (alert.threshold is not None) == ("unit" in text)
+    assert text["check"]
+    assert text["remedy"]
+    assert text["source"]
     assert len(re.sub(r"\{\{.*?\}\}", "", alert.summary)) < 120
     page = runbooks.page(alert)
     assert page.startswith(f"# {name}\n")

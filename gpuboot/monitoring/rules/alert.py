@@ -25,9 +25,8 @@ class Alert:
     + expr: PromQL; `{threshold}` stands for the threshold
     + hold_for: how long it must hold before it fires
     + keep_for: how long it stays on after it ended ("" : not)
-    + threshold, unit: the number that a site may change, and what it counts
+    + threshold: the number that a site may change
     + summary, description: one line, and what to know at once; Prometheus templates
-    + source: where rule and number come from
     + requires: what it can never fire without
     + enabled: False where the settings leave it out
     """
@@ -37,13 +36,11 @@ class Alert:
     expr: str
     summary: str
     description: str
-    source: str
     component: Component = "gpu"
     action: str = "none"
     hold_for: str = "0s"
     keep_for: str = ""
     threshold: float | None = None
-    unit: str = ""
     requires: Requirement = Requirement.NONE
     enabled: bool = True
 
@@ -55,7 +52,3 @@ def number(value: float) -> str:
 
 # The way to every GPU alert's labels in a sentence.
 ON_GPU = "GPU {{ $labels.gpu }} of {{ $labels.node }}"
-
-CATALOG = "NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors)"
-DCGM = "DCGM 4.5 (health watches and limits)"
-OWN_SOURCE = "ours"

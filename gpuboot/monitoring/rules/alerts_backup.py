@@ -5,12 +5,11 @@ from __future__ import annotations
 from gpuboot.cluster.backup import COPY_METRIC, METRIC
 from gpuboot.cluster.backup_copy import target
 from gpuboot.config.settings import Settings
-from gpuboot.monitoring.rules.alert import OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import Alert
 from gpuboot.monitoring.rules.promql import age
 from gpuboot.monitoring.rules.requirements import Requirement
 
 _NODE = "{{ with $labels.node }} of {{ . }}{{ end }}"
-_UNIT = "hours since the newest was taken; by default `backup.max_age_h`"
 
 
 def alerts(settings: Settings) -> list[Alert]:
@@ -26,11 +25,9 @@ def _old(max_age_h: int) -> Alert:
         expr=f"max by (node) ({age(METRIC)} / 3600) > {{threshold}}\n  or absent({METRIC})",
         hold_for="15m",
         threshold=max_age_h,
-        unit=_UNIT,
         summary=f"There is no fresh backup of etcd{_NODE}",
         description="The newest good one is too old, or none is known.",
         requires=Requirement.ETCD_BACKUPS,
-        source=OWN_SOURCE,
     )
 
 
@@ -43,10 +40,8 @@ def _copy_old(settings: Settings) -> Alert:
         f"  or max by (node) ({METRIC}) unless max by (node) ({COPY_METRIC})",
         hold_for="1h",
         threshold=settings.backup.max_age_h,
-        unit=_UNIT,
         summary="There is no fresh copy off the node of the backups of etcd of {{ $labels.node }}",
         description="The newest backup that was copied is too old, or none ever was.",
         requires=Requirement.ETCD_BACKUPS,
-        source=OWN_SOURCE,
         enabled=bool(target(settings.backup)),
     )

@@ -8,7 +8,7 @@ stands here warns earlier, or covers what they cannot see.
 from __future__ import annotations
 
 from gpuboot.cluster import gate
-from gpuboot.monitoring.rules.alert import OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import Alert
 from gpuboot.monitoring.rules.promql import RESOURCES
 from gpuboot.monitoring.rules.requirements import Requirement
 
@@ -29,7 +29,6 @@ _NODES = [
         description="Its kubelet does not report, or reports an error. Pods are evicted after "
         "five minutes.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source="Earlier and harder than upstream's KubeNodeNotReady (15 minutes, warning)",
     ),
     Alert(
         name="GPUNodeCordonedLong",
@@ -41,7 +40,6 @@ _NODES = [
         summary="GPU node {{ $labels.node }} has been cordoned for a day",
         description="Somebody took it out of service and has not put it back.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUNodeUnproven",
@@ -54,7 +52,6 @@ _NODES = [
         description="It is new, or was upgraded, repaired or rebooted, and its GPUs have not been "
         "proven for half an hour, or a proof has failed.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
 ]
 
@@ -69,13 +66,10 @@ _CERTIFICATES = [
         "  and on () sum(rate(apiserver_client_certificate_expiration_seconds_count[5m])) > 0",
         hold_for="1h",
         threshold=30,
-        unit="days",
         summary="A client certificate of the API server expires within a month",
         description='About {{ $value | printf "%.0f" }} days are left. kubeadm\'s certificates '
         "last a year; each run of deploys/site.py renews those that end within a month.",
         requires=Requirement.KUBERNETES,
-        source="upstream's KubeClientCertificateExpiration warns a week before; a month is "
-        f"{OWN_SOURCE}",
     ),
     Alert(
         name="KubeletCertificateExpiring",
@@ -85,13 +79,10 @@ _CERTIFICATES = [
         f" / {_DAY} < {{threshold}}",
         hold_for="1h",
         threshold=30,
-        unit="days",
         summary="The kubelet of {{ $labels.node }} does not renew its certificate",
         description='{{ $value | printf "%.0f" }} days are left; it should have been renewed by '
         "now.",
         requires=Requirement.KUBERNETES,
-        source="Kubernetes' certificate manager; upstream warns a week before; a month is "
-        f"{OWN_SOURCE}",
     ),
 ]
 
@@ -105,7 +96,6 @@ _ETCD = [
         summary="No etcd is scraped",
         description="etcd's alerts, ours and upstream's, cannot fire.",
         requires=Requirement.CONTROL_PLANE_TARGETS,
-        source=OWN_SOURCE,
     ),
     Alert(
         name="EtcdDatabaseLarge",
@@ -115,11 +105,9 @@ _ETCD = [
         "  / max by (instance) (etcd_server_quota_backend_bytes) > {threshold}",
         hold_for="15m",
         threshold=0.8,
-        unit="share of etcd's quota (2 GiB unless set)",
         summary="etcd's database is close to its size limit",
         description="{{ $value | humanizePercentage }} of its quota on {{ $labels.instance }}.",
         requires=Requirement.CONTROL_PLANE_TARGETS,
-        source=f"etcd; upstream's etcdDatabaseQuotaLowSpace comes at 95 %; 80 % is {OWN_SOURCE}",
     ),
     Alert(
         name="EtcdSlowDisk",
@@ -129,13 +117,10 @@ _ETCD = [
         " (rate(etcd_disk_wal_fsync_duration_seconds_bucket[5m]))) > {threshold}",
         hold_for="15m",
         threshold=0.1,
-        unit="seconds, 99th percentile of writing the log to disk",
         summary="etcd's disk is slow",
         description="{{ $value | humanizeDuration }} for one fsync on {{ $labels.instance }}; "
         "etcd wants less than 10 ms.",
         requires=Requirement.CONTROL_PLANE_TARGETS,
-        source="etcd's documentation asks for 10 ms; upstream warns at 0.5 s; 0.1 s is "
-        f"{OWN_SOURCE}",
     ),
 ]
 
@@ -152,7 +137,6 @@ _CLUSTERS = [
         description="Nodes of the same name hide each other's faults, and alerts do not say which "
         "of the clusters they are about.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source="A namespace kube-system is made once, with its cluster, and cannot be deleted",
     ),
 ]
 

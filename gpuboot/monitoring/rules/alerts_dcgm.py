@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.hosts.dcgm import DIAG_STALE_H, HEALTH_STALE_MIN
-from gpuboot.monitoring.rules.alert import OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import Alert
 from gpuboot.monitoring.rules.promql import age
 from gpuboot.monitoring.rules.requirements import Requirement
 from gpuboot.monitoring.rules.watches import HOST_JUDGED
@@ -38,7 +38,6 @@ ALERTS = [
         description="{{ $labels.health_error_code }}, by the last two `dcgmi health` on the node. "
         "{{ $labels.UUID }}",
         requires=Requirement.DCGM_ON_HOSTS,
-        source="DCGM 4.6 (dcgmi health)",
     ),
     Alert(
         name="DCGMHealthWarn",
@@ -50,7 +49,6 @@ ALERTS = [
         description="{{ if $labels.health_error_code }}{{ $labels.health_error_code }}{{ else }}"
         "What DCGM says of it is not in gpuboot's table{{ end }}. {{ $labels.UUID }}",
         requires=Requirement.DCGM_ON_HOSTS,
-        source="DCGM 4.6 (dcgmi health)",
     ),
     Alert(
         name="DCGMDiagFail",
@@ -61,7 +59,6 @@ ALERTS = [
         summary=f"DCGM's diagnosis fails {{{{ $labels.test }}}} on {_SUBJECT}",
         description="By the last `dcgmi diag -r 1` on the node. {{ $labels.UUID }}",
         requires=Requirement.DCGM_ON_HOSTS,
-        source="DCGM 4.6 (dcgmi diag, run level 1)",
     ),
     Alert(
         name="DCGMCheckStale",
@@ -73,11 +70,9 @@ ALERTS = [
         f'  unless on (node) {_HEALTH}_timestamp_seconds, "check", "health", "", ""\n)',
         hold_for="15m",
         threshold=HEALTH_STALE_MIN,
-        unit="minutes since DCGM last answered for its health",
         summary="DCGM's host engine of {{ $labels.node }} does not answer for its "
         '{{ if eq $labels.check "diag" }}diagnosis{{ else }}health{{ end }}',
         description="What DCGM said last is old, or it never said anything: faults may go unseen.",
         requires=Requirement.DCGM_ON_HOSTS,
-        source=OWN_SOURCE,
     ),
 ]

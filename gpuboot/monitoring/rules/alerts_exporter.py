@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.monitoring.rules.alert import OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import Alert
 from gpuboot.monitoring.rules.promql import RESOURCES, UP, shown_by_exporter
 from gpuboot.monitoring.rules.requirements import Requirement
 
@@ -25,7 +25,6 @@ _GPUS = [
         hold_for="5m",
         summary="{{ $value }} GPUs of {{ $labels.node }} are missing",
         description="The inventory promises more GPUs than the exporter shows.",
-        source="Expected count from the inventory, by the rule node:gpu_expected:count",
     ),
     Alert(
         name="GPUDeviceUnhealthy",
@@ -39,8 +38,6 @@ _GPUS = [
         description="The device plugin reported them to the kubelet as unhealthy; pods no longer "
         "get them.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source="kubelet's device manager (devicemanager/types.go, endpointStopGracePeriod: 5 min); "
-        "NVIDIA's device plugin (health.go)",
     ),
     Alert(
         name="GPUDevicePluginMissing",
@@ -53,7 +50,6 @@ _GPUS = [
         summary="{{ $labels.node }} has GPUs and offers none",
         description="It is labelled as a GPU node, but nothing can be scheduled onto its GPUs.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUDriverVersionSkew",
@@ -62,10 +58,8 @@ _GPUS = [
         expr=f"count({shown_by_exporter('DCGM_FI_DRIVER_VERSION')}) > {{threshold}}",
         hold_for="1h",
         threshold=1,
-        unit="driver versions in the cluster",
         summary="{{ $value }} driver versions are in use",
         description="`count by (DCGM_FI_DRIVER_VERSION, node) (DCGM_FI_DEV_SM_CLOCK)` says where.",
-        source=OWN_SOURCE,
     ),
 ]
 
@@ -79,7 +73,6 @@ _EXPORTER = [
         summary="The GPU exporter of {{ $labels.node }} does not answer",
         description="Until it answers, nothing is known of the node's GPUs: they may be healthy, "
         "or a dead one may have stopped the exporter.",
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUExporterAbsent",
@@ -91,7 +84,6 @@ _EXPORTER = [
         hold_for="10m",
         summary="No GPU exporter is scraped at all",
         description="The inventory has GPUs, and Prometheus has no target for any of them.",
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUNodeNotMonitored",
@@ -102,7 +94,6 @@ _EXPORTER = [
         summary="{{ $labels.node }} has GPUs that are not monitored",
         description="The kubelet offers GPUs; Prometheus has no exporter target on this node.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUMetricsMissing",
@@ -113,7 +104,6 @@ _EXPORTER = [
         hold_for="5m",
         summary="The exporter of {{ $labels.node }} answers, without any GPU",
         description="DCGM sees nothing, or hangs.",
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUExporterMissingCounters",
@@ -124,7 +114,6 @@ _EXPORTER = [
         hold_for="30m",
         summary="The exporter of {{ $labels.node }} does not collect what the alerts need",
         description="Alerts on XIDs, health, ECC and NVLink cannot fire for this node.",
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUOperatorDegraded",
@@ -135,7 +124,6 @@ _EXPORTER = [
         summary="The GPU Operator is not ready",
         description="Status {{ $value }}: 0 an operand is not ready, below 0 it failed.",
         requires=Requirement.GPU_OPERATOR,
-        source="gpu-operator v26.7.0; upstream ships such rules for OpenShift only",
     ),
 ]
 

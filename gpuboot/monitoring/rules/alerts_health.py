@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.monitoring.rules.alert import DCGM, ON_GPU, OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import ON_GPU, Alert
 from gpuboot.monitoring.rules.promql import GPU, level
 from gpuboot.monitoring.rules.watches import GPU_JUDGED
 
@@ -22,7 +22,6 @@ _VERDICT = [
         "{{ end }}",
         description="Recovery action {{ $value }} of {{ $labels.UUID }}: 1 reset, 2 reboot, "
         "3 drain peer-to-peer, 4 drain and reset.",
-        source="NVIDIA's driver by DCGM field 1523 (DCGM 4.5 and driver 570 or newer)",
     ),
     Alert(
         name="GPUHealthFail",
@@ -33,7 +32,6 @@ _VERDICT = [
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} fails on {ON_GPU}",
         description="{{ $labels.health_error_code }}. {{ $labels.UUID }}. What came from an XID "
         "stays failed until the exporter restarts.",
-        source=DCGM,
     ),
     Alert(
         name="GPUHealthWarn",
@@ -44,7 +42,6 @@ _VERDICT = [
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} warns of {ON_GPU}",
         description="{{ $labels.health_error_code }}{{ if eq $value 20.0 }}, which DCGM calls a "
         "failure{{ end }}. {{ $labels.UUID }}",
-        source=DCGM,
     ),
 ]
 
@@ -59,11 +56,9 @@ _THERMAL = [
         f'or {_RATIO}{{reason="sw_thermal"}} > 10 * {{threshold}}',
         hold_for="5m",
         threshold=0.01,
-        unit="share of time slowed down by hardware for heat; ten times that by the driver",
         summary=f"{ON_GPU} is slowed down by heat",
         description="{{ $value | humanizePercentage }} of the time, {{ $labels.reason }}. "
         "{{ $labels.UUID }}",
-        source=f"DCGM fields 1422 and 1423; gpud counts events instead; shares are {OWN_SOURCE}",
     ),
     Alert(
         name="GPUPowerBrake",
@@ -72,11 +67,9 @@ _THERMAL = [
         expr=f'{_RATIO}{{reason="power_brake"}} > {{threshold}}',
         hold_for="5m",
         threshold=0.01,
-        unit="share of time",
         summary=f"The power brake slows {ON_GPU}",
         description="{{ $value | humanizePercentage }} of the time. The server's power supply asks "
         "for it. {{ $labels.UUID }}",
-        source=f"DCGM field 1424; the share is {OWN_SOURCE}",
     ),
     Alert(
         name="GPUThermalMarginLow",
@@ -85,10 +78,8 @@ _THERMAL = [
         expr=level("DCGM_FI_DEV_GPU_TEMP_LIMIT") + " < {threshold}",
         hold_for="5m",
         threshold=5,
-        unit="degrees Celsius left before the GPU slows itself down",
         summary=f"{ON_GPU} is close to slowing down for heat",
         description="{{ $value }} degrees are left. {{ $labels.UUID }}",
-        source=f"DCGM field 153 (T.Limit); the margin is {OWN_SOURCE}",
     ),
     Alert(
         name="GPUMemoryHot",
@@ -101,7 +92,6 @@ _THERMAL = [
         hold_for="5m",
         summary=f"Memory of {ON_GPU} is too hot",
         description="{{ $value }} °C, above what its maker allows in operation. {{ $labels.UUID }}",
-        source="DCGM fields 140 and 151: the model's own limit",
     ),
     Alert(
         name="GPUClockStuckLow",
@@ -115,10 +105,8 @@ _THERMAL = [
         + f"unless on ({GPU}) floor({level('DCGM_FI_DEV_CLOCKS_EVENT_REASONS')} / 4) % 2 == 1",
         hold_for="15m",
         threshold=0.5,
-        unit="share of the highest SM clock",
         summary=f"{ON_GPU} works at {{{{ $value | humanizePercentage }}}} of its clock",
         description="It is busy, and its clock stays low. {{ $labels.UUID }}",
-        source=f"Reasons: DCGM fields 112 (4: power cap) and 1420 to 1424; shares are {OWN_SOURCE}",
     ),
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.hosts.nvswitch_errors import METRIC
-from gpuboot.monitoring.rules.alert import DCGM, ON_GPU, OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import ON_GPU, Alert
 from gpuboot.monitoring.rules.promql import BLANK_VALUE, GPU, age, level, over
 from gpuboot.monitoring.rules.recording_xid import REPAIRED
 from gpuboot.monitoring.rules.requirements import Requirement
@@ -21,11 +21,9 @@ _NVLINK = [
         f"or max by ({GPU}) {over('increase', _RECOVERY, '5m')} > {{threshold}}",
         hold_for="5m",
         threshold=2,
-        unit="replays or recoveries in 5 minutes; DCGM fails a GPU for one a minute",
         summary=f"NVLink errors on {ON_GPU}",
         description="Links replay or recover; traffic between GPUs is slow or stalls. "
         "{{ $labels.UUID }}",
-        source=f"{DCGM}: any replay or recovery in 60 s; that it lasts is {OWN_SOURCE}",
     ),
     Alert(
         name="GPUNvlinkCrcErrors",
@@ -34,11 +32,9 @@ _NVLINK = [
         expr=f"max by ({GPU}) {over('rate', _CRC, '5m')} >= {{threshold}}",
         hold_for="5m",
         threshold=100,
-        unit="data CRC errors a second",
         summary=f"An NVLink of {ON_GPU} corrupts data",
         description='{{ $value | printf "%.0f" }} CRC errors a second; all are caught and sent '
         "again. {{ $labels.UUID }}",
-        source=f"{DCGM}: 100 CRC errors a second",
     ),
     Alert(
         name="GPUFabricNotReady",
@@ -49,7 +45,6 @@ _NVLINK = [
         summary=f"{ON_GPU} is not part of its NVLink fabric",
         description="Fabric state {{ $value }}: 1 not started, 2 in progress, 3 would be success. "
         "{{ $labels.UUID }}",
-        source="DCGM field 170",
     ),
 ]
 
@@ -72,15 +67,11 @@ _SWITCHES = [
         "{{ else }}reset{{ end }}",
         expr=f"{_ERRORS} < 3600 * {{threshold}}\nunless ({_RESET})",
         threshold=24,
-        unit="hours since the error; it ends earlier when the driver is loaded again, or all GPUs "
-        "are reset",
         summary="NVSwitch {{ $labels.switch }} of {{ $labels.node }} has a fatal error, SXid "
         "{{ $labels.sxid }}",
         description="Jobs whose traffic went through it have failed; "
         "{{ $value | humanizeDuration }} ago.",
         requires=Requirement.NVSWITCH_ERRORS,
-        source="NVIDIA's Fabric Manager User Guide (2025-11-14), NVSwitch errors, tables 21 to 24; "
-        f"the day is {OWN_SOURCE}",
     ),
 ]
 
@@ -118,12 +109,9 @@ _PCIE = [
         f"  > on ({GPU}) {{threshold}} * gpu:pcie_replays:allowed",
         hold_for="10m",
         threshold=1,
-        unit="times what DCGM allows the link: 8 a minute on gen3 x16, 16 on gen4, 31 on gen5, 62 "
-        "on gen6, less with fewer lanes",
         summary=f"PCIe replays on {ON_GPU}",
         description='{{ $value | printf "%.0f" }} a minute on {{ $labels.UUID }}: a bad contact, '
         "riser or cable.",
-        source="DCGM's allowance by generation and lanes (DcgmHealthWatch.cpp of 4.6.0)",
     ),
     Alert(
         name="GPUPcieWidthDegraded",
@@ -136,7 +124,6 @@ _PCIE = [
         summary=f"{ON_GPU} runs on {{{{ $value }}}} PCIe lanes",
         description="Fewer lanes than it had in this slot before: transfers to the host are "
         "slower. {{ $labels.UUID }}",
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUPcieSpeedDegraded",
@@ -148,12 +135,9 @@ _PCIE = [
         f")\nand on ({GPU}) (\n  {_UNDER_LOAD}\n)",
         hold_for="15m",
         threshold=2,
-        unit="generations below the most that GPU and slot can do together; each halves the speed",
         summary=f"{ON_GPU} works on PCIe generation {{{{ $value }}}}",
         description="The link is slower than GPU and slot allow, and stays so under load. "
         "{{ $labels.UUID }}",
-        source="NVML: nvmlDeviceGetMaxPcieLinkGeneration is of device and system together (DCGM "
-        f"field 235); the numbers are {OWN_SOURCE}",
     ),
 ]
 

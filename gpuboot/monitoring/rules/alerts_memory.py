@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.monitoring.rules.alert import DCGM, ON_GPU, OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import ON_GPU, Alert
 from gpuboot.monitoring.rules.promql import BLANK_VALUE, GPU, level
 from gpuboot.monitoring.rules.recording_xid import TOTAL, UNREPAIRED
 
@@ -11,7 +11,6 @@ _PENDING = "DCGM_FI_DEV_ROW_REMAP_PENDING"
 _ROWS = "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"
 _CORRECTABLE_ROWS = "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS"
 _CORRECTED = f"sum by ({GPU}) (increase(gpu:ecc_sbe:total[1d])) > {{threshold}}"
-_GUIDE = "NVIDIA's GPU memory error management guide"
 _MEMORY_XIDS = "48|94|95|140"
 _MIG_INSTANCES = 'DCGM_FI_DEV_SM_CLOCK{GPU_I_ID!=""}'
 
@@ -32,11 +31,9 @@ ALERTS = [
         action="reset",
         expr=level("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL") + " > {threshold}",
         threshold=0,
-        unit="uncorrected errors since the last reset",
         summary=f"Uncorrected memory errors on {ON_GPU}",
         description="{{ $value }} since the last reset of {{ $labels.UUID }}; results of programs "
         "that ran there may be wrong.",
-        source=f"{DCGM}; NVIDIA's GPU memory error management guide",
     ),
     Alert(
         name="GPUCorrectableECCRate",
@@ -44,11 +41,9 @@ ALERTS = [
         expr=_CORRECTED,
         hold_for="1h",
         threshold=1000,
-        unit="corrected errors in a day",
         summary=f"Many corrected memory errors on {ON_GPU}",
         description='{{ $value | printf "%.0f" }} in a day on {{ $labels.UUID }}. Nothing is '
         "lost; it is a trend to watch.",
-        source=f"The number is {OWN_SOURCE}: NVIDIA names no limit for corrected errors",
     ),
     Alert(
         name="GPUMemoryDegrading",
@@ -58,12 +53,8 @@ ALERTS = [
         f"  or {level(_ROWS)} > 0\n  or {level(_PENDING)} == 1\n)",
         hold_for="10m",
         threshold=1000,
-        unit="corrected errors in a day, on a GPU with remapped rows",
         summary=f"{ON_GPU} corrects many memory errors, and rows of it are remapped",
         description='{{ $value | printf "%.0f" }} corrected errors in a day on {{ $labels.UUID }}.',
-        source=f"{_GUIDE}: remaps take effect with a reset; the failure flag comes with the ninth "
-        "row of a bank, a row remapped twice, or 512 rows; of corrected errors it names no "
-        f"limit, and the XID catalog has the GPU used on after XID 92. The number is {OWN_SOURCE}",
     ),
     Alert(
         name="GPURowRemapFailure",
@@ -72,7 +63,6 @@ ALERTS = [
         expr=level(_FAILURE) + " == 1\n" + _under_mig("64", _FAILURE),
         summary=f"A memory row of {ON_GPU} could not be remapped",
         description="NVIDIA's criterion for replacement. {{ $labels.UUID }}",
-        source="NVIDIA's criterion for RMA (GPU memory error management guide; gpud uses it too)",
     ),
     Alert(
         name="GPURowRemapPending",
@@ -82,7 +72,6 @@ ALERTS = [
         hold_for="10m",
         summary=f"A row remap of {ON_GPU} waits for a reset",
         description="Until {{ $labels.UUID }} is reset, the damaged row stays in use.",
-        source="NVIDIA's GPU memory error management guide",
     ),
     Alert(
         name="GPURowRemapUnseen",
@@ -92,8 +81,6 @@ ALERTS = [
         summary=f"Memory errors on {ON_GPU}, which reports no row remaps under MIG",
         description="Whether a row was remapped, waits for a reset or could not be remapped is "
         "not known. {{ $labels.UUID }}",
-        source="nvidia-smi -q under MIG says N/A: A100 (telegraf's testdata a100-sxm4-v12.xml), "
-        "H100 and H200 (nvidia_gpu_exporter's captures, driver 590.48.01)",
     ),
     Alert(
         name="GPURemappedRowsGrowing",
@@ -104,11 +91,9 @@ ALERTS = [
         + f"\n  - on (UUID) group_left min by (UUID) (min_over_time({_ROWS}[7d]) < {BLANK_VALUE})"
         " > {threshold}",
         threshold=0,
-        unit="rows in 7 days",
         summary=f"Memory of {ON_GPU} wears out",
         description="{{ $value }} rows were remapped after uncorrectable errors in 7 days on "
         "{{ $labels.UUID }}.",
-        source=f"NVIDIA's GPU memory error management guide; the window is {OWN_SOURCE}",
     ),
     Alert(
         name="GPURemapBanksExhausted",
@@ -116,11 +101,9 @@ ALERTS = [
         action="investigate",
         expr=level("DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE") + " > {threshold}",
         threshold=0,
-        unit="memory banks without spare rows",
         summary=f"{ON_GPU} has no spare rows left in a memory bank",
         description="The next bad row in one of these {{ $value }} banks cannot be repaired. "
         "{{ $labels.UUID }}",
-        source="NVIDIA's GPU memory error management guide",
     ),
     Alert(
         name="GPURetiredPages",
@@ -134,11 +117,9 @@ ALERTS = [
         + " >= {threshold}",
         hold_for="10m",
         threshold=60,
-        unit="retired pages; 63 is the most the GPU can keep",
         summary=f"Retired memory pages on {ON_GPU}",
         description="Pages wait for a reset to be retired, or nearly all places are taken. "
         "{{ $labels.UUID }}",
-        source="DCGM's limit of 63 (dcgm GPU hardware limits), with a margin",
     ),
     Alert(
         name="GPUSramThreshold",
@@ -147,7 +128,6 @@ ALERTS = [
         expr=level("DCGM_FI_DEV_THRESHOLD_SRM") + " == 1",
         summary=f"Too many SRAM errors on {ON_GPU}",
         description="The GPU's own threshold for replacement is exceeded. {{ $labels.UUID }}",
-        source="NVIDIA's GPU memory error management guide",
     ),
     Alert(
         name="GPUMemoryUnrepairable",
@@ -156,6 +136,5 @@ ALERTS = [
         expr=level("DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG") + " == 1",
         summary=f"Memory of {ON_GPU} cannot be repaired",
         description="The GPU says so itself. {{ $labels.UUID }}",
-        source="DCGM 4.6, field 1507",
     ),
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.cluster.repair_keys import BREAKER, STOP, TAINT_KEY
-from gpuboot.monitoring.rules.alert import OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import Alert
 from gpuboot.monitoring.rules.requirements import Requirement
 
 
@@ -23,7 +23,6 @@ ALERTS = [
         summary="{{ $labels.node }} is under repair",
         description="It has the quarantine taint; its other GPU alerts are muted meanwhile.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPURepairStuck",
@@ -35,7 +34,6 @@ ALERTS = [
         summary="The repair of {{ $labels.node }} takes too long",
         description="It has been in quarantine for six hours.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPURepairBreakerOpen",
@@ -47,7 +45,6 @@ ALERTS = [
         description="Many GPU nodes asked for a repair at once, so no repair begins until a "
         "person closes the breaker.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPURepairsSwitchedOff",
@@ -59,6 +56,5 @@ ALERTS = [
         summary="A person has stopped all repairs of GPU nodes for a day",
         description="No GPU node is repaired until the ConfigMap is deleted.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
 ]

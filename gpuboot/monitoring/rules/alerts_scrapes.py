@@ -3,7 +3,7 @@ stand still, and clocks that are wrong."""
 
 from __future__ import annotations
 
-from gpuboot.monitoring.rules.alert import ON_GPU, OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import ON_GPU, Alert
 from gpuboot.monitoring.rules.promql import BLANK_VALUE, GPU, UP
 from gpuboot.monitoring.rules.requirements import Requirement
 
@@ -38,11 +38,9 @@ ALERTS = [
         f"  (increase({_RESTARTS}[1h]) > {{threshold}} and changes({_RESTARTS}[20m]) > 0)\n"
         f"  * on (namespace, pod) group_left (node) {_NODE_OF_POD}\n)",
         threshold=3,
-        unit="times in an hour that it stopped answering, or that its container restarted",
         summary="The GPU exporter of {{ $labels.node }} comes and goes",
         description='{{ $value | printf "%.0f" }} times in an hour it stopped answering or '
         "restarted.",
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUMetricsFrozen",
@@ -54,8 +52,6 @@ ALERTS = [
         hold_for="5m",
         summary=f"The exporter's values of {ON_GPU} stand still",
         description="Its energy counter has not moved for a quarter of an hour. {{ $labels.UUID }}",
-        source="NVML: the energy counter is in mJ since the driver was loaded; the time is "
-        f"{OWN_SOURCE}",
     ),
     Alert(
         name="NodeClockWrong",
@@ -64,11 +60,9 @@ ALERTS = [
         expr=f"abs{_CLOCK} > {{threshold}}",
         hold_for="2m",
         threshold=30,
-        unit="seconds between the host's clock and Prometheus'",
         summary='The clock of {{ $labels.node }} is {{ $value | printf "%.0f" }} s off',
         description="It differs by that much from the clock of Prometheus' host. If all other "
         "nodes are named as well, it is that one's clock.",
         requires=Requirement.NODE_EXPORTER,
-        source=f"A kubelet's report counts as missing after 40 s; the limit is {OWN_SOURCE}",
     ),
 ]

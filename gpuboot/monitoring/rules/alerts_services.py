@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.cluster.service_scrape import JOB
-from gpuboot.monitoring.rules.alert import OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import Alert
 from gpuboot.monitoring.rules.requirements import Requirement
 
 _LAST = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
@@ -20,7 +20,6 @@ _UNREACHABLE = Alert(
     description="{{ $labels.instance }} does not answer: either its name is not resolved, or its "
     "Service's address leads to no pod.",
     requires=Requirement.KUBERNETES,
-    source=OWN_SOURCE,
 )
 
 _NOT_SYNCING = Alert(
@@ -30,12 +29,9 @@ _NOT_SYNCING = Alert(
     expr=f"(time() - {_LAST} > {{threshold}})\n  and {_QUEUED} > {_LAST}",
     hold_for="5m",
     threshold=300,
-    unit="seconds since kube-proxy last wrote its rules, while a change waits",
     summary="kube-proxy on {{ $labels.instance }} does not write its rules",
     description="A change of Services has waited for {{ $value | humanizeDuration }}.",
     requires=Requirement.CONTROL_PLANE_TARGETS,
-    source="kube-proxy's own health check compares these two (v1.36.3 "
-    f"pkg/proxy/healthcheck/proxy_health.go); five minutes is {OWN_SOURCE}",
 )
 
 ALERTS = [_UNREACHABLE, _NOT_SYNCING]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from gpuboot.config.settings import Settings
-from gpuboot.monitoring.rules.alert import ON_GPU, OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import ON_GPU, Alert
 from gpuboot.monitoring.rules.promql import (
     DEVICE,
     ENGINE,
@@ -33,11 +33,9 @@ _IDLE = [
         expr="max by (node, UUID, gpu, GPU_I_ID, namespace, pod) (gpu:engine_active:max1h)"
         " < {threshold}",
         threshold=0.01,
-        unit="highest activity of any sample within the hour, 0 to 1",
         summary="{{ $labels.namespace }}/{{ $labels.pod }} holds a GPU and does not use it",
         description="Nothing ran on {{ $labels.UUID }} of {{ $labels.node }} for an hour.",
         requires=Requirement.POD_LABELS,
-        source=f"{OWN_SOURCE}; GR_ENGINE_ACTIVE, since GPU_UTIL does not exist under MIG",
     ),
     Alert(
         name="GPUStraggler",
@@ -46,11 +44,9 @@ _IDLE = [
         f"  - min by (namespace, pod) ({_PER_POD}) > {{threshold}}",
         hold_for="15m",
         threshold=0.3,
-        unit="mean less lowest activity of the pod's GPUs over 30 minutes, 0 to 1",
         summary="One GPU of {{ $labels.namespace }}/{{ $labels.pod }} lags behind",
         description="{{ $value | humanizePercentage }} less busy than the pod's GPUs on average.",
         requires=Requirement.POD_LABELS,
-        source=OWN_SOURCE,
     ),
 ]
 
@@ -81,11 +77,9 @@ _WITHOUT_A_POD = Alert(
     f"  and on (node) ({_ALL_NAMED})",
     hold_for="30m",
     threshold=0.05,
-    unit="activity, mean of 5 minutes, 0 to 1",
     summary=f"{ON_GPU} computes for no pod that was given it",
     description="{{ $value | humanizePercentage }} busy, while no pod holds {{ $labels.UUID }}.",
     requires=Requirement.POD_LABELS | Requirement.KUBE_STATE_METRICS,
-    source=OWN_SOURCE,
 )
 
 
@@ -98,11 +92,9 @@ def _memory(namespaces: tuple[str, ...]) -> Alert:
         f"(gpu:memory_used:ratio{{namespace=~{pattern}}}) > {{threshold}}",
         hold_for="15m",
         threshold=0.97,
-        unit="share of the device memory",
         summary="GPU memory of {{ $labels.namespace }}/{{ $labels.pod }} is nearly full",
         description="{{ $value | humanizePercentage }} of {{ $labels.UUID }}.",
         requires=Requirement.POD_LABELS,
-        source=OWN_SOURCE,
         enabled=bool(namespaces),
     )
 
@@ -119,7 +111,6 @@ _DEMAND = [
         summary="{{ $labels.namespace }}/{{ $labels.pod }} waits for a GPU",
         description="The scheduler has found no node for it for a quarter of an hour.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUQuotaFull",
@@ -131,11 +122,9 @@ _DEMAND = [
         '(kube_resourcequota{resource=~"requests.nvidia.com/.+", type="hard"}) >= {threshold}',
         hold_for="30m",
         threshold=1,
-        unit="share of the quota",
         summary="The GPU quota of {{ $labels.namespace }} is used up",
         description="Quota {{ $labels.resourcequota }}, {{ $labels.resource }}.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
     Alert(
         name="GPUCapacityForecast",
@@ -145,10 +134,8 @@ _DEMAND = [
         "  and count_over_time(cluster:gpu_allocation:ratio[14d:1h]) > 0.8 * 14 * 24",
         hold_for="6h",
         threshold=0.9,
-        unit="share of the GPUs that pods will hold in three weeks",
         summary="GPUs may run out within three weeks",
         description="By the trend of two weeks, {{ $value | humanizePercentage }} will be held.",
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN_SOURCE,
     ),
 ]

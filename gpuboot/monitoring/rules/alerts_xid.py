@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuboot.config.settings import Settings
-from gpuboot.monitoring.rules.alert import CATALOG, ON_GPU, OWN_SOURCE, Alert
+from gpuboot.monitoring.rules.alert import ON_GPU, Alert
 from gpuboot.monitoring.rules.promql import GPU, SLICE
 from gpuboot.monitoring.rules.recording_xid import INCIDENT, NEW, PRESENT, UNREPAIRED
 from gpuboot.monitoring.rules.xid import CLASSES, FATAL, regex
@@ -43,7 +43,6 @@ _FATAL = Alert(
     summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU}",
     description="The driver reported a fault from which the GPU does not recover by "
     "itself, last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
-    source=f"{CATALOG}; the counter of dcgm-exporter 4.8.3",
 )
 _APPLICATION = Alert(
     name="GPUXidApplication",
@@ -58,7 +57,6 @@ _APPLICATION = Alert(
     description=f"The program on {ON_GPU}{_INSTANCE} did something the GPU refused. The "
     "GPU is fine.{{ if gt $value 1.0 }} {{ $value }} pods share it, and nothing tells "
     "which of them it was.{{ end }}",
-    source=CATALOG,
 )
 _REPEATED = Alert(
     name="GPUXidRepeated",
@@ -67,10 +65,8 @@ _REPEATED = Alert(
     expr=f"max by ({GPU}) (resets({INCIDENT}[1d]) + last_over_time({INCIDENT}[1d]))"
     f" > {{threshold}} and on (node) {PRESENT}",
     threshold=5,
-    unit="incidents on one GPU in 24 hours",
     summary=f"{ON_GPU} reports XIDs again and again",
     description='{{ $value | printf "%.0f" }} incidents in 24 hours on {{ $labels.UUID }}.',
-    source=f"NVSentinel's workflows for XID 13 and 31; the number is {OWN_SOURCE}",
 )
 _INSPECT = Alert(
     name="GPUXidInspect",
@@ -80,7 +76,6 @@ _INSPECT = Alert(
     summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU} needs a person to look at it",
     description="NVLink, cabling, power, vGPU software, or a code that NVIDIA's catalog "
     "gives no action for. Last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
-    source=CATALOG,
 )
 
 
