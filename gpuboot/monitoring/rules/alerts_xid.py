@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpuboot.config.settings import Settings
 from gpuboot.monitoring.rules.alert import ON_GPU, Alert
 from gpuboot.monitoring.rules.promql import GPU, SLICE
@@ -34,51 +32,6 @@ def _by_program(codes: str) -> str:
     )
 
 
-# What these ask for depends on the classes of XIDs: `alerts` fills it in.
-_FATAL = Alert(
-    name="GPUXidFatal",
-    severity="critical",
-    action="reset",
-    expr="",
-    summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU}",
-    description="The driver reported a fault from which the GPU does not recover by "
-    "itself, last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
-)
-_APPLICATION = Alert(
-    name="GPUXidApplication",
-    severity="info",
-    expr="",
-    keep_for="10m",
-    summary="XID {{ $labels.xid }} "
-    "{{ if gt $value 1.0 }}in one of {{ $value }} pods, perhaps "
-    "{{ else if $labels.pod }}in {{ end }}"
-    "{{ if $labels.pod }}{{ $labels.namespace }}/{{ $labels.pod }}"
-    f"{{{{ else }}}}on {ON_GPU}{{{{ end }}}}",
-    description=f"The program on {ON_GPU}{_INSTANCE} did something the GPU refused. The "
-    "GPU is fine.{{ if gt $value 1.0 }} {{ $value }} pods share it, and nothing tells "
-    "which of them it was.{{ end }}",
-)
-_REPEATED = Alert(
-    name="GPUXidRepeated",
-    severity="warning",
-    action="investigate",
-    expr=f"max by ({GPU}) (resets({INCIDENT}[1d]) + last_over_time({INCIDENT}[1d]))"
-    f" > {{threshold}} and on (node) {PRESENT}",
-    threshold=5,
-    summary=f"{ON_GPU} reports XIDs again and again",
-    description='{{ $value | printf "%.0f" }} incidents in 24 hours on {{ $labels.UUID }}.',
-)
-_INSPECT = Alert(
-    name="GPUXidInspect",
-    severity="warning",
-    action="investigate",
-    expr="",
-    summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU} needs a person to look at it",
-    description="NVLink, cabling, power, vGPU software, or a code that NVIDIA's catalog "
-    "gives no action for. Last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
-)
-
-
 def alerts(settings: Settings) -> list[Alert]:
     """The alerts on XIDs, with the classes that these settings make."""
     overrides = settings.alerts.xid
@@ -86,17 +39,48 @@ def alerts(settings: Settings) -> list[Alert]:
     application, known_codes = regex(("application",), overrides), regex(CLASSES, overrides)
     reboot = regex(("reboot",), overrides)
     return [
-        replace(
-            _FATAL,
+        Alert(
+            name="GPUXidFatal",
+            severity="critical",
             action=f'{{{{ if match "^({reboot})$" $labels.xid }}}}reboot'
             "{{ else }}reset{{ end }}",
             expr=f'{UNREPAIRED}{{xid=~"{fatal}"}} > 0',
+            summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU}",
+            description="The driver reported a fault from which the GPU does not recover by "
+            "itself, last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
         ),
-        replace(_APPLICATION, expr=_by_program(application)),
-        _REPEATED,
-        replace(
-            _INSPECT,
+        Alert(
+            name="GPUXidApplication",
+            severity="info",
+            expr=_by_program(application),
+            keep_for="10m",
+            summary="XID {{ $labels.xid }} "
+            "{{ if gt $value 1.0 }}in one of {{ $value }} pods, perhaps "
+            "{{ else if $labels.pod }}in {{ end }}"
+            "{{ if $labels.pod }}{{ $labels.namespace }}/{{ $labels.pod }}"
+            f"{{{{ else }}}}on {ON_GPU}{{{{ end }}}}",
+            description=f"The program on {ON_GPU}{_INSTANCE} did something the GPU refused. The "
+            "GPU is fine.{{ if gt $value 1.0 }} {{ $value }} pods share it, and nothing tells "
+            "which of them it was.{{ end }}",
+        ),
+        Alert(
+            name="GPUXidRepeated",
+            severity="warning",
+            action="investigate",
+            expr=f"max by ({GPU}) (resets({INCIDENT}[1d]) + last_over_time({INCIDENT}[1d]))"
+            f" > {{threshold}} and on (node) {PRESENT}",
+            threshold=5,
+            summary=f"{ON_GPU} reports XIDs again and again",
+            description='{{ $value | printf "%.0f" }} incidents in 24 hours on {{ $labels.UUID }}.',
+        ),
+        Alert(
+            name="GPUXidInspect",
+            severity="warning",
+            action="investigate",
             expr=f'{UNREPAIRED}{{xid=~"{inspect}"}} > 0\n'
             f'or {UNREPAIRED}{{xid!~"{known_codes}"}} > 0',
+            summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU} needs a person to look at it",
+            description="NVLink, cabling, power, vGPU software, or a code that NVIDIA's catalog "
+            "gives no action for. Last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
         ),
     ]
