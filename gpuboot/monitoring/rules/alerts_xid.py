@@ -32,6 +32,35 @@ def _by_program(codes: str) -> str:
     )
 
 
+_REPEATED = Alert(
+    name="GPUXidRepeated",
+    severity="warning",
+    action="investigate",
+    expr=f"max by ({GPU}) (resets({INCIDENT}[1d]) + last_over_time({INCIDENT}[1d]))"
+    f" > {{threshold}} and on (node) {PRESENT}",
+    threshold=5,
+    summary=f"{ON_GPU} reports XIDs again and again",
+    description='{{ $value | printf "%.0f" }} incidents in 24 hours on {{ $labels.UUID }}.',
+)
+
+
+def _application(codes: str) -> Alert:
+    return Alert(
+        name="GPUXidApplication",
+        severity="info",
+        expr=_by_program(codes),
+        keep_for="10m",
+        summary="XID {{ $labels.xid }} "
+        "{{ if gt $value 1.0 }}in one of {{ $value }} pods, perhaps "
+        "{{ else if $labels.pod }}in {{ end }}"
+        "{{ if $labels.pod }}{{ $labels.namespace }}/{{ $labels.pod }}"
+        f"{{{{ else }}}}on {ON_GPU}{{{{ end }}}}",
+        description=f"The program on {ON_GPU}{_INSTANCE} did something the GPU refused. The "
+        "GPU is fine.{{ if gt $value 1.0 }} {{ $value }} pods share it, and nothing tells "
+        "which of them it was.{{ end }}",
+    )
+
+
 def alerts(settings: Settings) -> list[Alert]:
     """The alerts on XIDs, with the classes that these settings make."""
     overrides = settings.alerts.xid
@@ -49,30 +78,8 @@ def alerts(settings: Settings) -> list[Alert]:
             description="The driver reported a fault from which the GPU does not recover by "
             "itself, last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
         ),
-        Alert(
-            name="GPUXidApplication",
-            severity="info",
-            expr=_by_program(application),
-            keep_for="10m",
-            summary="XID {{ $labels.xid }} "
-            "{{ if gt $value 1.0 }}in one of {{ $value }} pods, perhaps "
-            "{{ else if $labels.pod }}in {{ end }}"
-            "{{ if $labels.pod }}{{ $labels.namespace }}/{{ $labels.pod }}"
-            f"{{{{ else }}}}on {ON_GPU}{{{{ end }}}}",
-            description=f"The program on {ON_GPU}{_INSTANCE} did something the GPU refused. The "
-            "GPU is fine.{{ if gt $value 1.0 }} {{ $value }} pods share it, and nothing tells "
-            "which of them it was.{{ end }}",
-        ),
-        Alert(
-            name="GPUXidRepeated",
-            severity="warning",
-            action="investigate",
-            expr=f"max by ({GPU}) (resets({INCIDENT}[1d]) + last_over_time({INCIDENT}[1d]))"
-            f" > {{threshold}} and on (node) {PRESENT}",
-            threshold=5,
-            summary=f"{ON_GPU} reports XIDs again and again",
-            description='{{ $value | printf "%.0f" }} incidents in 24 hours on {{ $labels.UUID }}.',
-        ),
+        _application(application),
+        _REPEATED,
         Alert(
             name="GPUXidInspect",
             severity="warning",
