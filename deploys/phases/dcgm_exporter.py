@@ -9,16 +9,12 @@ from deploys.parts.switched_off import operations as absent
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot.cluster.readiness import Part, workloads_ready
-from gpuboot.monitoring.charts import (
-    exporter_values,
-    needs_runtime_class,
-    rollout_s,
-    secrets_needed,
-)
+from gpuboot.monitoring.charts.exporter import exporter_values, needs_runtime_class, rollout_s
 from gpuboot.monitoring.charts.scrape_annotations import (
     EXPORTER_NAMESPACE,
     EXPORTER_RELEASE,
 )
+from gpuboot.monitoring.charts.service_monitors import secrets_needed
 
 NAMESPACE, RELEASE = EXPORTER_NAMESPACE, EXPORTER_RELEASE
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # SYS_ADMIN for profiling

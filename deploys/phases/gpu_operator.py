@@ -20,14 +20,10 @@ from gpuboot.cluster.helm import ROLLOUT_S
 from gpuboot.cluster.readiness import Part, Progress, operator_ready
 from gpuboot.config.inventory import Node
 from gpuboot.hosts.sharing import Offer
-from gpuboot.monitoring.charts import (
-    PLUGIN_CONFIGS,
-    expected_gpus,
-    expected_operands,
-    operands,
-    operator_values,
-    rollout_s,
-)
+from gpuboot.monitoring.charts.exporter import rollout_s
+from gpuboot.monitoring.charts.gpu_operator import expected_gpus, operands, operator_values
+from gpuboot.monitoring.charts.operator_daemonsets import expected_operands
+from gpuboot.monitoring.charts.sharing import PLUGIN_CONFIGS
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
 

@@ -45,7 +45,7 @@ from gpuboot.cluster.kubeadm import (
 )
 from gpuboot.cluster.readiness import Part, Progress
 from gpuboot.config.inventory import Node
-from gpuboot.monitoring.charts import GPUS_LABEL
+from gpuboot.monitoring.charts.exporter import GPUS_LABEL
 
 _READY_S = 600
 _REMEDY = "see `journalctl -u kubelet` on a node that is not Ready"

@@ -24,14 +24,14 @@ from gpuboot.cluster.helm import ROLLOUT_S
 from gpuboot.cluster.readiness import Part, workloads_ready
 from gpuboot.monitoring import alerting
 from gpuboot.monitoring import objects as stack
-from gpuboot.monitoring.charts import (
+from gpuboot.monitoring.charts import remote_write
+from gpuboot.monitoring.charts.monitoring import (
     GRAFANA_SECRET,
     STACK,
-    exporter_objects,
     monitoring_values,
     monitoring_workloads,
-    remote_write,
 )
+from gpuboot.monitoring.charts.service_monitors import exporter_objects
 from gpuboot.monitoring.network_policies import exporter_namespace
 from gpuboot.monitoring.rules import digest, groups
 

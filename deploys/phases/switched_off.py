@@ -15,13 +15,8 @@ from deploys.run.context import Context, current
 from gpuboot.cluster.storage import STORAGE_CLASS, local_path
 from gpuboot.monitoring import alerting
 from gpuboot.monitoring import objects as stack
-from gpuboot.monitoring.charts import (
-    GRAFANA_SECRET,
-    STACK,
-    claim_names,
-    logs,
-    remote_write,
-)
+from gpuboot.monitoring.charts import logs, remote_write
+from gpuboot.monitoring.charts.monitoring import GRAFANA_SECRET, STACK, claim_names
 from gpuboot.plan import KeptItem
 
 DELETE_VOLUMES = "gpuboot_delete_volumes"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuboot.cli import asking, ending, ranges, runs
-from gpuboot.config.exit_codes import with_unwritten
+from gpuboot.cli import asking, ranges, runs
 
 if TYPE_CHECKING:
     from gpuboot.usage.capacity.question import CapacityQuestion
@@ -51,7 +50,6 @@ Memory = Annotated[
     float,
     runs.rare_option("--memory-per-gpu", min=0, help="GiB of memory a job takes with a GPU."),
 ]
-Html = Annotated[Path | None, typer.Option("--html", help="Write a page with pictures there.")]
 
 
 def capacity(
@@ -66,7 +64,6 @@ def capacity(
     repair: Repair = None,
     cpu_per_gpu: Cpu = 1.0,
     memory_per_gpu: Memory = 4.0,
-    html: Html = None,
     as_json: runs.AsJson = False,
     data: runs.Data = None,
     _all_options: runs.AllOptions = False,
@@ -87,8 +84,7 @@ def capacity(
     else:
         report = _of_cluster(site, plan, asking.through_leader(question, site, data or []))
     print(json.dumps(report.to_json(), indent=1) if as_json else text(report), flush=True)
-    is_written = html is None or ending.try_write(lambda: _write(html, report), html)
-    raise typer.Exit(with_unwritten(report.exit_code, not is_written))
+    raise typer.Exit(report.exit_code)
 
 
 def _question(weeks: int, cpu: float, memory: float) -> CapacityQuestion:
@@ -133,9 +129,3 @@ def _file(path: Path) -> History:
         runs.stop(f"{path}: {error}")
     except SeriesError as error:
         runs.stop(f"{path}: {error}\n    remedy: docs/capacity.md tells how such a file looks")
-
-
-def _write(path: Path, report: Capacity) -> None:
-    from gpuboot.usage.capacity.picture import html
-
-    path.write_text(html(report), encoding="utf-8")

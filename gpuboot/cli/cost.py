@@ -26,8 +26,6 @@ class Format(StrEnum):
     markdown = "markdown"
     csv = "csv"
     json = "json"
-    opencost = "opencost"
-    focus = "focus"
 
 
 class Policy(StrEnum):
@@ -233,20 +231,17 @@ def _report(history: History, question: CostQuestion, options: _Options, source:
 
 
 def _format_report(cost_report: Report, as_format: Format, keys: list[str]) -> str:
-    """The report; formats without room for the proof tell it on stderr."""
-    from gpuboot.usage.cost import standards, tables
+    """The report; CSV has no room for the proof, which stands on stderr."""
+    from gpuboot.usage.cost import tables
 
-    if as_format in {Format.csv, Format.opencost, Format.focus}:
+    if as_format is Format.csv:
         typer.echo(
             "\n".join([*tables.proof(cost_report), *tables.notes(cost_report, keys)]), err=True
         )
-    if as_format is Format.focus:
-        return standards.focus(cost_report)
     write = {
         Format.table: tables.text,
         Format.markdown: tables.markdown,
         Format.csv: tables.comma_separated,
         Format.json: tables.as_json,
-        Format.opencost: standards.opencost,
     }[as_format]
     return write(cost_report, keys)

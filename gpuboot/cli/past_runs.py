@@ -34,7 +34,9 @@ def past_runs(
     from gpuboot.plan.history import past_runs as read
     from gpuboot.verify.report import past_runs as report
 
-    stored_runs = list(islice(read(reports, cluster), max(last, _LOOKED_THROUGH)))
+    # gpuboot 0.2 and before did not write when things happened
+    current = (item for item in read(reports, cluster) if "spans" in item[1])
+    stored_runs = list(islice(current, max(last, _LOOKED_THROUGH)))
     if not stored_runs:
         suffix = f" of cluster {cluster}" if cluster else ""
         stop(f"no run{suffix} in {reports}\n    remedy: name the folder of reports by --reports")

@@ -10,7 +10,7 @@ from gpuboot.verify.checks.one_file import Link
 _INTRO = """# The links of the proof chain
 
 What `gpuboot verify` asks of every GPU and of the cluster, made by `gpuboot docs checks` from the
-table in `gpuboot/verify/checks/links.py` and the files of `gpuboot/verify/checks/of_hosts/` and
+table in `gpuboot/verify/checks/links.toml` and the files of `gpuboot/verify/checks/of_hosts/` and
 `gpuboot/verify/checks/of_cluster/`. Each link is compared with the one below it, so of several
 broken links of a GPU the lowest is the cause. Every failure carries its own remedy; here is how
 that of the commonest begins. Verdicts, statuses and files: [reports.md](reports.md).

@@ -1,11 +1,14 @@
-"""docs/runbooks: one page for each alert, made from the tables of alerts and XIDs."""
+"""docs/runbooks: one page for each alert, made from the tables of alerts, texts and XIDs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib import resources
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import XidClass
@@ -46,9 +49,9 @@ _CAPITALS = "(In capitals: labels of the alert, and INVENTORY: your pyinfra inve
 _INDEX_TEXT = """# Runbooks
 
 One page for each alert, made by `gpuboot docs runbooks docs/runbooks` from the tables in
-`gpuboot/monitoring/rules/` and `gpuboot/monitoring/rules/xid.toml`. Every alert's `runbook_url`
-leads to its page;
-publish this folder anywhere and say where by the setting `alerts.runbooks`.
+`gpuboot/monitoring/rules/`: alerts in Python, `runbooks.toml`, `xid.toml`. Every alert's
+`runbook_url` leads to its page; publish this folder anywhere and say where by the setting
+`alerts.runbooks`.
 
 Words in capitals stand for what the alert's labels say (NODE, UUID, GPU, NAMESPACE, POD), for your
 inventory (INVENTORY), and for what a command before has shown (BUS_ID, WATTS). PromQL goes into
@@ -75,6 +78,18 @@ DCGM does not see every XID (some stand in the kernel log only), and the exporte
 `DCGM_FI_DEV_XID_ERRORS` is the *last* one, which never goes away: the alerts use the counter
 `DCGM_EXP_XID_ERRORS_TOTAL`.
 """
+
+
+@cache
+def texts() -> Mapping[str, Mapping[str, Any]]:
+    """Alert -> its texts, the steps spelled out."""
+    path = resources.files("gpuboot.monitoring.rules").joinpath("runbooks.toml")
+    data = tomllib.loads(path.read_text("utf-8"))
+    steps = data.pop("steps")
+    for text in data.values():
+        for key in ("check", "remedy"):
+            text[key] = [steps.get(step, step) for step in text[key]]
+    return data
 
 
 def pages() -> dict[str, str]:
@@ -116,6 +131,7 @@ def actions(alert: Alert) -> list[str]:
 
 def page(alert: Alert) -> str:
     """The runbook of one alert, Markdown."""
+    text = texts()[alert.name]
     action_text = " or ".join(_ACTIONS[action] for action in actions(alert))
     head = f"**{alert.severity}** ({_SEVERITIES[alert.severity]}) · action: {action_text}"
     lines = [
@@ -123,18 +139,18 @@ def page(alert: Alert) -> str:
         "",
         head,
         "",
-        alert.meaning,
+        text["meaning"],
         "",
-        f"*Why it matters:* {alert.reason}",
+        f"*Why it matters:* {text['reason']}",
     ]
-    lines += ["", "## Check", "", _CAPITALS, "", *(f"- {step}" for step in alert.check)]
-    lines += ["", "## Remedy", "", *_numbered(alert.remedy)]
+    lines += ["", "## Check", "", _CAPITALS, "", *(f"- {step}" for step in text["check"])]
+    lines += ["", "## Remedy", "", *_numbered(text["remedy"])]
     explained = _EXPLAINED.get(alert.name, ())
     if explained:
         xids = [xid for xid in table().values() if xid.kind in explained]
         lines += ["", "## Codes", "", *_codes(xids), "", f"All codes: [{XIDS}]({XIDS})"]
     lines += ["", "## Rule", "", "```promql", rules.expression(alert), "```", ""]
-    lines += [*_numbers(alert), f"- Source: {alert.source}"]
+    lines += [*_numbers(alert), f"- Source: {text['source']}"]
     return "\n".join(lines) + "\n"
 
 
@@ -146,7 +162,8 @@ def _numbers(alert: Alert) -> Iterator[str]:
         yield "- Threshold: none that can be set"
     else:
         setting = f'"alerts": {{"rules": {{"{alert.name}": {{"threshold": …}}}}}}'
-        yield f"- Threshold: {number(alert.threshold)}, {alert.unit}; setting: `{setting}`"
+        unit = texts()[alert.name]["unit"]
+        yield f"- Threshold: {number(alert.threshold)}, {unit}; setting: `{setting}`"
 
 
 def _numbered(steps: Sequence[str]) -> list[str]:
@@ -169,7 +186,7 @@ def _index(groups: dict[str, list[Alert]]) -> str:
         lines += [f"## {_TITLES[name]}", "", "| Alert | Severity | For | Meaning |"]
         lines.append("|---|---|---|---|")
         for alert in alerts:
-            sentence = alert.meaning.partition(". ")[0].rstrip(".")
+            sentence = texts()[alert.name]["meaning"].partition(". ")[0].rstrip(".")
             link = f"[{alert.name}]({alert.name}.md)"
             lines.append(f"| {link} | {alert.severity} | {alert.hold_for} | {sentence} |")
         lines.append("")

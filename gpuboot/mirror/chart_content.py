@@ -23,8 +23,11 @@ from gpuboot.mirror.client import Client, FetchError
 from gpuboot.mirror.content import Item, make_item
 from gpuboot.mirror.manifest import File
 from gpuboot.mirror.requirements import Site
-from gpuboot.monitoring import charts
 from gpuboot.monitoring.charts import logs
+from gpuboot.monitoring.charts.exporter import exporter_values
+from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.monitoring import monitoring_values
+from gpuboot.monitoring.charts.repositories import repository, used
 
 # kinds that our charts' templates ask for before they make objects of them
 _APIS = ("monitoring.coreos.com/v1", "monitoring.coreos.com/v1/ServiceMonitor")
@@ -53,19 +56,19 @@ def chart_values(site: Site) -> dict[str, Values]:
     """The charts that are installed, with their values."""
     settings, lock = site.settings, site.lock
     values: dict[str, Callable[[], Values]] = {
-        "gpu-operator": lambda: charts.operator_values(settings, lock),
-        "dcgm-exporter": lambda: charts.exporter_values(settings, lock),
-        "kube-prometheus-stack": lambda: charts.monitoring_values(settings),
+        "gpu-operator": lambda: operator_values(settings, lock),
+        "dcgm-exporter": lambda: exporter_values(settings, lock),
+        "kube-prometheus-stack": lambda: monitoring_values(settings),
         # both releases of it have the same image
         logs.CHART: lambda: next(iter(logs.releases(settings).values())),
     }
-    return {} if site.docker else {chart: values[chart]() for chart in charts.used(settings)}
+    return {} if site.docker else {chart: values[chart]() for chart in used(settings)}
 
 
 def archive(client: Client, site: Site, chart: str) -> Item:
     """A chart's archive, as its repository's index has it. Raises `FetchError`."""
     locked = site.lock.charts[chart]
-    base = charts.repository(locked.repository, sources(site.settings))
+    base = repository(locked.repository, sources(site.settings))
     entry = _entry(client, base, chart, locked)
     url = urljoin(f"{base}/", entry["urls"][0])
     digest = locked.sha256 or str(entry.get("digest", "")).removeprefix("sha256:")

@@ -20,7 +20,8 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.monitoring import objects as monitoring
-from gpuboot.monitoring.charts import logs, needs_runtime_class
+from gpuboot.monitoring.charts import logs
+from gpuboot.monitoring.charts.exporter import needs_runtime_class
 from gpuboot.monitoring.charts.monitoring import STACK
 from gpuboot.monitoring.charts.scrape_annotations import (
     EXPORTER_NAMESPACE,

@@ -11,7 +11,7 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import downloads, repositories
 from gpuboot.hosts import proxy as proxies
-from gpuboot.monitoring import charts
+from gpuboot.monitoring.charts.repositories import repository, used
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -46,8 +46,8 @@ def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
     if node.leader:
         yield "Helm", mirrors.helm or downloads.HELM_PUBLISHER
         locked = versions.lock(settings).charts
-        for name in sorted({locked[chart].repository for chart in charts.used(settings)}):
-            yield f"charts of {name}", charts.repository(name, settings)
+        for name in sorted({locked[chart].repository for chart in used(settings)}):
+            yield f"charts of {name}", repository(name, settings)
 
 
 def _cluster_registries(settings: Settings, node: Node) -> list[str]:

@@ -16,7 +16,8 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.monitoring import alerting
-from gpuboot.monitoring.charts import remote_write, secrets_needed
+from gpuboot.monitoring.charts import remote_write
+from gpuboot.monitoring.charts.service_monitors import secrets_needed
 
 SecretName = tuple[str, str]  # namespace and name of a Secret
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from gpuboot.cluster.objects import JsonReader
 from gpuboot.config.settings import Settings
-from gpuboot.query import usage_query
-from gpuboot.query.profile import answer as profile
+from gpuboot.query.profile.answer import ProfileQuestion
+from gpuboot.query.usage_query import UsageQuery
 from gpuboot.usage import ranges
 from gpuboot.usage.capacity import question as capacity
-from gpuboot.usage.cost import question as cost
+from gpuboot.usage.cost.question import CostQuestion
 from gpuboot.verify.prometheus import Prometheus
 
 
@@ -44,16 +44,16 @@ class Answerable(Question, Protocol):
         ...
 
 
-_KINDS: Mapping[str, Callable[[Mapping[str, Any]], Question]] = {
-    "usage": usage_query.from_dict,
-    "profile": profile.from_dict,
-    "series": ranges.from_dict,
-    "cost": cost.from_dict,
-    "capacity": capacity.from_dict,
+_KINDS: Mapping[str, Callable[..., Question]] = {
+    "usage": UsageQuery,
+    "profile": ProfileQuestion,
+    "series": ranges.from_values,
+    "cost": CostQuestion,
+    "capacity": capacity.from_values,
 }
 
 
 def from_json(text: str) -> Question:
     """The inverse of `Question.to_json`."""
     values = json.loads(text)
-    return _KINDS[values["topic"]](values)
+    return _KINDS[values["topic"]](**values)

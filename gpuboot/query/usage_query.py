@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from gpuboot.cluster.objects import JsonReader
 from gpuboot.config.settings import Settings
@@ -49,11 +48,6 @@ class UsageQuery:
         """The answer, as JSON, when nobody could be asked."""
         empty = Answer(self.kind, self.name, self.namespace, self.window_s)
         return _json(unknown(empty, reason))
-
-
-def from_dict(values: Mapping[str, Any]) -> UsageQuery:
-    """The inverse of `UsageQuery.to_json`, read."""
-    return UsageQuery(**cast(dict[str, Any], values))
 
 
 def text(answer: dict[str, Any], metrics: tuple[str, ...] = METRICS) -> str:

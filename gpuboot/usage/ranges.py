@@ -67,9 +67,9 @@ class RangeQuestion:
         return json.dumps({"error": reason})
 
 
-def from_dict(values: Mapping[str, Any]) -> RangeQuestion:
+def from_values(window: Mapping[str, int], **values: Any) -> RangeQuestion:
     """The inverse of `RangeQuestion.to_json`, read."""
-    return RangeQuestion(**{**values, "window": Window(**values["window"])})
+    return RangeQuestion(window=Window(**window), **values)
 
 
 def read(prometheus: Prometheus, question: RangeQuestion) -> History:

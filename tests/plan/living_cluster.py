@@ -22,16 +22,11 @@ from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import Lock
 from gpuboot.monitoring import alerting
 from gpuboot.monitoring import objects as monitoring
-from gpuboot.monitoring.charts import (
-    GPUS_LABEL,
-    expected_operands,
-    logs,
-    monitoring_values,
-    monitoring_workloads,
-    operands,
-    operator_values,
-    remote_write,
-)
+from gpuboot.monitoring.charts import logs, remote_write
+from gpuboot.monitoring.charts.exporter import GPUS_LABEL
+from gpuboot.monitoring.charts.gpu_operator import operands, operator_values
+from gpuboot.monitoring.charts.monitoring import monitoring_values, monitoring_workloads
+from gpuboot.monitoring.charts.operator_daemonsets import expected_operands
 from tests.cluster_answers import (
     cluster,
     item_list,

@@ -7,7 +7,7 @@ Only what a test needs of them is here, and names of machines are others.
   with wrong values (issue 131)
 - NCCL's log between two nodes with H100 over RoCE, NCCL 2.26, and mpirun's lines when it loses one
   (Open MPI 4.1)
-- nvbandwidth 0.8 on 6 RTX A6000 (NVIDIA/nvbandwidth issue 50), and its README's tables
+- nvbandwidth 0.8 (json_output.cpp of NVIDIA/nvbandwidth)
 - dcgmi diag of DCGM 4: NVIDIA/DCGM testing/python3/dcgm_diag_schema.json at v4.6.0, with the
   warning of persistence mode that DCGM 4.2.3 gives (error 29, category 8, severity 5)
 """
@@ -78,39 +78,6 @@ gpu1:8756:8756 [0] NCCL INFO Bootstrap : Using eth0:192.168.0.183<0>
 gpu1: Test NCCL failure common.cu:958 'unhandled system error (run with NCCL_DEBUG=INFO for details) / '
  .. gpu1 pid 8756: Test failure common.cu:842
 """  # noqa: E501
-A6000 = """\
-nvbandwidth Version: v0.8
-Built from Git version: v0.8
-
-CUDA Runtime Version: 13000
-CUDA Driver Version: 13000
-Driver Version: 580.95.05
-
-gpu1
-Device 0: NVIDIA RTX A6000 (00000000:01:00)
-
-Running host_to_device_memcpy_ce.
-memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)
-           0         1         2         3         4         5
- 0     26.03     25.94     25.97     26.00     26.19     25.95
-
-SUM host_to_device_memcpy_ce 156.08
-
-Running device_to_device_memcpy_read_ce.
-memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)
-           0         1         2         3         4         5
- 0       N/A     26.34     26.35     21.95     22.64     21.80
- 1     26.34       N/A     26.34     21.86     22.62     22.63
- 2     26.34     26.35       N/A     22.36     21.87     22.17
- 3     21.82     21.82     22.26       N/A     26.34     26.35
- 4     22.64     22.64     21.81     26.35       N/A     26.34
- 5     21.86     22.67     22.01     26.34     26.35       N/A
-
-SUM device_to_device_memcpy_read_ce 715.53
-
-NOTE: The reported results may not reflect the full capabilities of the platform.
-Performance can vary with software drivers, hardware clocks, and system topology.
-"""
 SMI = "{uuid}, 100, {clock}, 1980, 690.12, {limit}, 700.00, 66, {gen}, 5, {width}, 16, {reasons}\n"
 
 

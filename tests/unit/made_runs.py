@@ -123,24 +123,3 @@ def site(count: int, changed: bool = True, slower: float = 1.0) -> Any:
             spans.append(wait_span | {"wait": True, "operation": number})
         moment = max(end for _, end in times.values()) + 0.01
     return run(operations, spans)
-
-
-def old(recorded: Any) -> Any:
-    """The same as schema 1 had it."""
-    keys = ("phase", "name", "seconds", "changed")
-    hosts = {
-        name: {key: entry[key] for key in ("changed", "failed", "errors", "retries", "not_tried")}
-        for name, entry in recorded["hosts"].items()
-    }
-    operations = [{key: item[key] for key in keys} for item in recorded["operations"]]
-    phases = [
-        {key: item[key] for key in ("name", "operations", "seconds")} for item in recorded["phases"]
-    ]
-    recorded_keys = {key: recorded[key] for key in recorded if key not in ("spans", "deploy")}
-    return {
-        **recorded_keys,
-        "schema": 1,
-        "operations": operations,
-        "hosts": hosts,
-        "phases": phases,
-    }

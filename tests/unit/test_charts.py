@@ -11,7 +11,14 @@ from gpuboot.cluster.values import changed_keys
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.monitoring import charts
+from gpuboot.monitoring.charts.exporter import exporter_values, needs_runtime_class
+from gpuboot.monitoring.charts.gpu_operator import expected_gpus, operands, operator_values
+from gpuboot.monitoring.charts.monitoring import (
+    GRAFANA_SECRET,
+    monitoring_values,
+    monitoring_workloads,
+)
+from gpuboot.monitoring.charts.repositories import repository
 from gpuboot.telemetry import parse_collectors
 from lab.charts.schema import json_schema
 
@@ -58,22 +65,22 @@ def test_every_key_is_one_the_chart_has(data: dict[str, Any]) -> None:
     settings = parse_settings(data)
     version_lock = lock(settings)
     for name, values in (
-        ("gpu-operator", charts.operator_values(settings, version_lock)),
-        ("kube-prometheus-stack", charts.monitoring_values(settings)),
-        ("dcgm-exporter", charts.exporter_values(settings, version_lock)),
+        ("gpu-operator", operator_values(settings, version_lock)),
+        ("kube-prometheus-stack", monitoring_values(settings)),
+        ("dcgm-exporter", exporter_values(settings, version_lock)),
     ):
         assert list(unknown(values, json_schema(name))) == []
 
 
 def test_operator_leaves_driver_and_toolkit_to_the_host() -> None:
-    values = charts.operator_values(Settings(), lock(Settings()))
+    values = operator_values(Settings(), lock(Settings()))
     assert values["driver"] == {"enabled": False}
     assert values["toolkit"] == {"enabled": False}
 
 
 def test_exporter_under_the_operator() -> None:
     settings = parse_settings(ALL_OPTIONS)
-    exporter = charts.operator_values(settings, lock(settings))["dcgmExporter"]
+    exporter = operator_values(settings, lock(settings))["dcgmExporter"]
     environment = {item["name"]: item["value"] for item in exporter["env"]}
     assert environment == {
         "DCGM_EXPORTER_INTERVAL": "15000",
@@ -85,7 +92,7 @@ def test_exporter_under_the_operator() -> None:
 
 
 def test_series_are_named_after_node_and_workload() -> None:
-    monitor = charts.operator_values(Settings(), lock(Settings()))["dcgmExporter"]["serviceMonitor"]
+    monitor = operator_values(Settings(), lock(Settings()))["dcgmExporter"]["serviceMonitor"]
     assert monitor["honorLabels"] is False
     actions = {item.get("targetLabel", item.get("regex")): item for item in monitor["relabelings"]}
     assert actions["node"]["sourceLabels"] == ["__meta_kubernetes_pod_node_name"]
@@ -95,28 +102,28 @@ def test_series_are_named_after_node_and_workload() -> None:
 def test_exactly_one_exporter_and_service_monitor() -> None:
     settings = parse_settings({"exporter": {"kind": "chart"}})
     version_lock = lock(settings)
-    operated = charts.operator_values(settings, version_lock)["dcgmExporter"]
-    standalone = charts.exporter_values(settings, version_lock)
+    operated = operator_values(settings, version_lock)["dcgmExporter"]
+    standalone = exporter_values(settings, version_lock)
     assert operated == {"enabled": False, "serviceMonitor": {"enabled": False}}
     assert standalone["serviceMonitor"]["enabled"] is True
 
 
 def test_without_monitoring_there_is_no_service_monitor() -> None:
     settings = parse_settings({"monitoring": {"enabled": False}})
-    exporter = charts.operator_values(settings, lock(settings))["dcgmExporter"]
+    exporter = operator_values(settings, lock(settings))["dcgmExporter"]
     assert exporter["serviceMonitor"]["enabled"] is False
 
 
 def test_time_slices() -> None:
     settings = parse_settings({"gpu_operator": {"time_slices": 4}})
-    config = charts.operator_values(settings, lock(settings))["devicePlugin"]["config"]
+    config = operator_values(settings, lock(settings))["devicePlugin"]["config"]
     shared = yaml.safe_load(config["data"][config["default"]])["sharing"]["timeSlicing"]
     assert shared["resources"] == [{"name": "nvidia.com/gpu", "replicas": 4}]
     nodes = (
         Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, True),
         Node("h2", "gpu1", "10.0.0.2", "worker", 2, False),
     )
-    assert charts.expected_gpus(nodes, settings, {})["gpu1"].resources == {"nvidia.com/gpu": 8}
+    assert expected_gpus(nodes, settings, {})["gpu1"].resources == {"nvidia.com/gpu": 8}
 
 
 def test_each_content_of_the_plugins_configuration_has_a_name_of_its_own() -> None:
@@ -132,15 +139,13 @@ def test_each_content_of_the_plugins_configuration_has_a_name_of_its_own() -> No
     ]
     names = set()
     for data in configurations:
-        config = charts.operator_values(parse_settings(data), lock(Settings()))["devicePlugin"][
-            "config"
-        ]
+        config = operator_values(parse_settings(data), lock(Settings()))["devicePlugin"]["config"]
         assert list(config["data"]) == [config["default"]]
         names.add(config["default"])
     assert len(names) == len(configurations)
-    repeated = charts.operator_values(parse_settings(configurations[0]), lock(Settings()))[
-        "devicePlugin"
-    ]["config"]
+    repeated = operator_values(parse_settings(configurations[0]), lock(Settings()))["devicePlugin"][
+        "config"
+    ]
     assert repeated["default"] in names
 
 
@@ -153,53 +158,53 @@ def test_the_charts_exporter_gets_its_gpus_by_a_runtime_class(mode: str) -> None
     """
     data = {"exporter": {"kind": "chart"}, "gpu_operator": {"enabled": False}}
     standalone = parse_settings({**data, "runtime": {"mode": mode}})
-    values = charts.exporter_values(standalone, lock(standalone))
+    values = exporter_values(standalone, lock(standalone))
     assert values["runtimeClassName"] == "nvidia"
     assert not any("cdi" in key for key in values.get("podAnnotations", {}))
-    assert charts.needs_runtime_class(standalone)
+    assert needs_runtime_class(standalone)
     assert MODES[mode] == ""  # containerd has the handler nvidia, and not as its default
-    assert not charts.needs_runtime_class(parse_settings(data))
+    assert not needs_runtime_class(parse_settings(data))
 
 
 def test_the_operator_makes_its_runtime_class_itself() -> None:
     settings = parse_settings({"exporter": {"kind": "chart"}, "runtime": {"mode": "runtimeclass"}})
-    assert not charts.needs_runtime_class(settings)
+    assert not needs_runtime_class(settings)
 
 
 @pytest.mark.parametrize(("dcgm", "host"), [("host", True), ("embedded", False)])
 def test_an_engine_on_the_nodes_loopback_needs_the_hosts_network(dcgm: str, host: bool) -> None:
     """The operator looks for it too early (v26.7.0, controllers/object_controls.go:1833, 1936)."""
     settings = parse_settings({"dcgm": dcgm})
-    operated = charts.operator_values(settings, lock(settings))["dcgmExporter"]
+    operated = operator_values(settings, lock(settings))["dcgmExporter"]
     assert operated.get("hostNetwork", False) is host
-    assert charts.exporter_values(settings, lock(settings))["hostNetwork"] is host
+    assert exporter_values(settings, lock(settings))["hostNetwork"] is host
 
 
 def test_monitoring_selects_everything_and_keeps_no_password() -> None:
-    values = charts.monitoring_values(parse_settings({"grafana_password": "hunter2"}))
+    values = monitoring_values(parse_settings({"grafana_password": "hunter2"}))
     spec = values["prometheus"]["prometheusSpec"]
     assert [value for key, value in spec.items() if key.endswith("NilUsesHelmValues")] == [
         False
     ] * 5
     assert "hunter2" not in str(values)
-    assert values["grafana"]["admin"]["existingSecret"] == charts.GRAFANA_SECRET
+    assert values["grafana"]["admin"]["existingSecret"] == GRAFANA_SECRET
 
 
 def test_the_sites_values_win() -> None:
     settings = parse_settings(
         {"monitoring": {"values": {"prometheus": {"prometheusSpec": {"replicas": 2}}}}}
     )
-    spec = charts.monitoring_values(settings)["prometheus"]["prometheusSpec"]
+    spec = monitoring_values(settings)["prometheus"]["prometheusSpec"]
     assert spec["replicas"] == 2
     assert spec["retention"] == "15d"
 
 
 def test_repositories() -> None:
-    assert charts.repository("nvidia", Settings()) == "https://helm.ngc.nvidia.com/nvidia"
+    assert repository("nvidia", Settings()) == "https://helm.ngc.nvidia.com/nvidia"
     mirrored = parse_settings({"mirrors": {"charts": {"nvidia": "https://mirror.example/n"}}})
-    assert charts.repository("nvidia", mirrored) == "https://mirror.example/n"
+    assert repository("nvidia", mirrored) == "https://mirror.example/n"
     with pytest.raises(ValueError, match="unknown chart repository bitnami"):
-        charts.repository("bitnami", Settings())
+        repository("bitnami", Settings())
 
 
 def test_changed_keys_name_paths_without_values() -> None:
@@ -213,17 +218,17 @@ def test_what_must_run_follows_the_values() -> None:
     settings = parse_settings(
         {"exporter": {"kind": "chart"}, "gpu_operator": {"values": {"gfd": {"enabled": False}}}}
     )
-    assert charts.operands(settings, lock(settings), 2) == {
+    assert operands(settings, lock(settings), 2) == {
         "gpu-operator": 1,
         "nvidia-operator-validator": 2,
         "nvidia-device-plugin-daemonset": 2,
     }
-    assert charts.operands(settings, lock(settings), 0) == {"gpu-operator": 1}
-    assert len(charts.monitoring_workloads(Settings())) == 3
+    assert operands(settings, lock(settings), 0) == {"gpu-operator": 1}
+    assert len(monitoring_workloads(Settings())) == 3
     without_alertmanager = parse_settings(
         {"monitoring": {"values": {"alertmanager": {"enabled": False}}}}
     )
-    assert charts.monitoring_workloads(without_alertmanager) == [
+    assert monitoring_workloads(without_alertmanager) == [
         "kube-prometheus-stack-operator",
         "prometheus-kube-prometheus-stack-prometheus",
     ]

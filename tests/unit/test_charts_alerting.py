@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from gpuboot.config import settings
-from gpuboot.monitoring import alerting, charts
+from gpuboot.monitoring import alerting
+from gpuboot.monitoring.charts.monitoring import monitoring_values
 from lab.charts import assemble
 from lab.charts.render import Object, find, helm_binary, render
 from tests.routing.programs import amtool
@@ -38,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rendered(folder: Path, data: dict[str, Any]) -> tuple[Object, Object]:
     """The Alertmanager object and the Secret with its configuration."""
-    values = charts.monitoring_values(settings.parse_settings({"alertmanager": data}))
+    values = monitoring_values(settings.parse_settings({"alertmanager": data}))
     objects = render(
         folder, STACK, "monitoring", values, ["monitoring.coreos.com/v1/ServiceMonitor"]
     )

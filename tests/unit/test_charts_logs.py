@@ -11,7 +11,8 @@ import pytest
 
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
-from gpuboot.monitoring.charts import fluent_bit, logs, used
+from gpuboot.monitoring.charts import fluent_bit, logs
+from gpuboot.monitoring.charts.repositories import used
 from gpuboot.site import local_files
 from lab.charts.render import render
 from lab.charts.schema import json_schema

@@ -10,7 +10,9 @@ import pytest
 
 from gpuboot import telemetry
 from gpuboot.config import settings, versions
-from gpuboot.monitoring import charts as values
+from gpuboot.monitoring.charts.exporter import exporter_values
+from gpuboot.monitoring.charts.gpu_operator import COLLECTORS_MAP, operator_values
+from gpuboot.monitoring.charts.monitoring import STACK, monitoring_values
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, names, render
@@ -57,9 +59,9 @@ def site(folders: dict[str, Path], chart: str, data: dict[str, Any]) -> list[Obj
     site_settings = settings.parse_settings(data)
     lock = versions.lock(site_settings)
     chart_values = {
-        "gpu-operator": lambda: values.operator_values(site_settings, lock),
-        "dcgm-exporter": lambda: values.exporter_values(site_settings, lock),
-        "kube-prometheus-stack": lambda: values.monitoring_values(site_settings),
+        "gpu-operator": lambda: operator_values(site_settings, lock),
+        "dcgm-exporter": lambda: exporter_values(site_settings, lock),
+        "kube-prometheus-stack": lambda: monitoring_values(site_settings),
     }[chart]()
     api = ["monitoring.coreos.com/v1/ServiceMonitor"]
     return render(folders[chart], chart, "lab", chart_values, api)
@@ -79,7 +81,7 @@ def test_lock_and_stand_ins_agree(folders: dict[str, Path]) -> None:
 
 def test_operated_exporter_reads_our_counters(folders: dict[str, Path]) -> None:
     objects = site(folders, "gpu-operator", {})
-    counters = find(objects, "ConfigMap", values.COLLECTORS_MAP)["data"]["dcgm-metrics.csv"]
+    counters = find(objects, "ConfigMap", COLLECTORS_MAP)["data"]["dcgm-metrics.csv"]
     assert counters.rstrip() == telemetry.collectors(settings.parse_settings({}).exporter).rstrip()
     monitor = find(objects, "ServiceMonitor", "nvidia-dcgm-exporter")
     targets = [r.get("targetLabel") for r in monitor["spec"]["endpoints"][0]["relabelings"]]
@@ -176,4 +178,4 @@ def test_prometheus_selects_the_exporters_monitor(folders: dict[str, Path]) -> N
     [prometheus] = [o for o in stack if o["kind"] == "Prometheus"]
     assert prometheus["spec"]["serviceMonitorSelector"] == {}
     assert prometheus["spec"]["ruleSelector"] == {}
-    assert prometheus["metadata"]["name"] == f"{values.STACK}-prometheus"
+    assert prometheus["metadata"]["name"] == f"{STACK}-prometheus"

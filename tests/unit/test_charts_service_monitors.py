@@ -11,8 +11,10 @@ import yaml
 
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.monitoring import charts
 from gpuboot.monitoring import objects as monitoring
+from gpuboot.monitoring.charts.exporter import exporter_values
+from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.service_monitors import exporter_objects, secrets_needed
 from lab.build.golang import module_dir
 from lab.charts import assemble
 from lab.charts.schema import json_schema
@@ -26,28 +28,28 @@ LABELS = {"pod_labels": ["team", r"app\.kubernetes\.io/name"]}
 SITES: list[dict[str, Any]] = [{}, {"kind": "chart"}, TLS, PASSWORD, TLS_AND_PASSWORD]
 
 
-def exporter_values(exporter: dict[str, Any]) -> dict[str, Any]:
+def exporter_with(exporter: dict[str, Any]) -> dict[str, Any]:
     settings = parse_settings({"exporter": exporter})
-    return charts.exporter_values(settings, lock(settings))
+    return exporter_values(settings, lock(settings))
 
 
 def operated(exporter: dict[str, Any]) -> dict[str, Any]:
     settings = parse_settings({"exporter": exporter})
-    values: dict[str, Any] = charts.operator_values(settings, lock(settings))["dcgmExporter"]
+    values: dict[str, Any] = operator_values(settings, lock(settings))["dcgmExporter"]
     return values
 
 
 def endpoint(exporter: dict[str, Any]) -> dict[str, Any]:
-    [item] = charts.exporter_objects(parse_settings({"exporter": exporter}))
+    [item] = exporter_objects(parse_settings({"exporter": exporter}))
     [result] = item["spec"]["endpoints"]
     return dict(result)
 
 
 def chart_monitors(settings: Settings) -> list[bool]:
     version_lock = lock(settings)
-    all_values = [charts.operator_values(settings, version_lock)["dcgmExporter"]]
+    all_values = [operator_values(settings, version_lock)["dcgmExporter"]]
     if settings.exporter.kind == "chart":
-        all_values.append(charts.exporter_values(settings, version_lock))
+        all_values.append(exporter_values(settings, version_lock))
     return [values["serviceMonitor"]["enabled"] for values in all_values]
 
 
@@ -55,7 +57,7 @@ def chart_monitors(settings: Settings) -> list[bool]:
 @pytest.mark.parametrize("watched", [True, False])
 def test_exactly_one_service_monitor_or_none(exporter: dict[str, Any], watched: bool) -> None:
     settings = parse_settings({"exporter": exporter, "monitoring": {"enabled": watched}})
-    own_objects = charts.exporter_objects(settings)
+    own_objects = exporter_objects(settings)
     assert sum(chart_monitors(settings)) + len(own_objects) == (1 if watched else 0)
 
 
@@ -63,8 +65,8 @@ def test_exactly_one_service_monitor_or_none(exporter: dict[str, Any], watched: 
 def test_every_key_is_one_the_chart_has(exporter: dict[str, Any]) -> None:
     settings = parse_settings({"exporter": exporter})
     values = {
-        "dcgm-exporter": charts.exporter_values(settings, lock(settings)),
-        "gpu-operator": charts.operator_values(settings, lock(settings)),
+        "dcgm-exporter": exporter_values(settings, lock(settings)),
+        "gpu-operator": operator_values(settings, lock(settings)),
     }
     for name, chart_values in values.items():
         assert list(unknown(chart_values, json_schema(name))) == []
@@ -73,7 +75,7 @@ def test_every_key_is_one_the_chart_has(exporter: dict[str, Any]) -> None:
 @pytest.mark.parametrize("exporter", SITES)
 def test_nothing_drops_a_label_that_names_a_gpu(exporter: dict[str, Any]) -> None:
     settings = parse_settings({"exporter": exporter})
-    monitors = charts.exporter_objects(settings)
+    monitors = exporter_objects(settings)
     rules = (
         monitors[0]["spec"]["endpoints"][0]["relabelings"]
         if monitors
@@ -87,7 +89,7 @@ def test_nothing_drops_a_label_that_names_a_gpu(exporter: dict[str, Any]) -> Non
 
 
 def test_https() -> None:
-    values = exporter_values(TLS)
+    values = exporter_with(TLS)
     assert values["tlsServerConfig"] == {"enabled": True, "existingSecret": "dcgm-tls"}
     assert "basicAuth" not in values
     assert "--web-config-file" not in values["arguments"], "the chart's own file does"
@@ -101,7 +103,7 @@ def test_https() -> None:
 
 
 def test_password_is_named_and_never_held() -> None:
-    values = exporter_values(PASSWORD)
+    values = exporter_with(PASSWORD)
     file = values["arguments"][values["arguments"].index("--web-config-file") + 1]
     [mount] = [m for m in values["extraVolumeMounts"] if file.startswith(m["mountPath"] + "/")]
     [volume] = [v for v in values["extraConfigMapVolumes"] if v["name"] == mount["name"]]
@@ -115,7 +117,7 @@ def test_password_is_named_and_never_held() -> None:
 
 
 def test_collectors_stay_mounted_beside_the_password() -> None:
-    values = exporter_values(PASSWORD)
+    values = exporter_with(PASSWORD)
     file = values["arguments"][values["arguments"].index("-f") + 1]
     [mount] = [m for m in values["extraVolumeMounts"] if m["mountPath"] == file]
     [volume] = [v for v in values["extraConfigMapVolumes"] if v["name"] == mount["name"]]
@@ -123,7 +125,7 @@ def test_collectors_stay_mounted_beside_the_password() -> None:
 
 
 def test_our_monitor_selects_the_charts_service_and_keeps_the_shape() -> None:
-    [item] = charts.exporter_objects(parse_settings({"exporter": TLS_AND_PASSWORD}))
+    [item] = exporter_objects(parse_settings({"exporter": TLS_AND_PASSWORD}))
     assert item["spec"]["selector"] == {"matchLabels": {"app.kubernetes.io/name": "dcgm-exporter"}}
     assert item["metadata"]["namespace"] == "dcgm-exporter"
     shape = operated({})["serviceMonitor"]
@@ -159,7 +161,7 @@ def test_our_monitor_fits_the_prometheus_operators_definition(exporter: dict[str
     text = (folder / "monitoring.coreos.com_servicemonitors.yaml").read_text(encoding="utf-8")
     [version] = yaml.safe_load(text)["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]
-    [item] = charts.exporter_objects(parse_settings({"exporter": exporter}))
+    [item] = exporter_objects(parse_settings({"exporter": exporter}))
     assert list(misfits(item, schema)) == []
     [endpoint] = item["spec"]["endpoints"]
     endpoint["schema"], endpoint["scheme"], endpoint["interval"] = "https", "ftp", 15
@@ -174,20 +176,20 @@ def test_our_monitor_is_among_the_objects_that_are_applied() -> None:
 
 def test_secrets_that_must_be_there() -> None:
     with_both = parse_settings({"exporter": TLS_AND_PASSWORD}).exporter
-    assert charts.secrets_needed(with_both) == {
+    assert secrets_needed(with_both) == {
         "dcgm-tls": ["tls.crt", "tls.key", "ca.crt"],
         "dcgm-web": ["username", "password", "web.yml"],
     }
     shared_secret = parse_settings(
         {"exporter": {**TLS_AND_PASSWORD, "basic_auth": "dcgm-tls"}}
     ).exporter
-    assert len(charts.secrets_needed(shared_secret)["dcgm-tls"]) == 6
-    assert charts.secrets_needed(parse_settings({}).exporter) == {}
+    assert len(secrets_needed(shared_secret)["dcgm-tls"]) == 6
+    assert secrets_needed(parse_settings({}).exporter) == {}
 
 
 def test_pod_labels_are_anchored_and_bring_their_rights() -> None:
     expected = ["^(?:team)$", r"^(?:app\.kubernetes\.io/name)$"]
-    standalone = exporter_values({**LABELS, "kind": "chart"})["kubernetes"]
+    standalone = exporter_with({**LABELS, "kind": "chart"})["kubernetes"]
     assert standalone["podLabelAllowlistRegex"] == expected
     assert standalone["enablePodLabels"] is True
     assert standalone["rbac"] == {"create": True}
@@ -197,19 +199,19 @@ def test_pod_labels_are_anchored_and_bring_their_rights() -> None:
 
 
 def test_without_pod_labels_the_exporter_may_not_read_pods() -> None:
-    assert "kubernetes" not in exporter_values({"kind": "chart"})
+    assert "kubernetes" not in exporter_with({"kind": "chart"})
     assert "enablePodLabels" not in operated({})
 
 
 def test_privileges_of_the_stand_alone_exporter() -> None:
-    values = exporter_values({"kind": "chart"})
+    values = exporter_with({"kind": "chart"})
     assert values["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
     assert values["securityContext"]["allowPrivilegeEscalation"] is False
     assert (values["hostNetwork"], values["hostPID"]) == (False, False)
 
 
 def test_memory_is_limited_on_either_path() -> None:
-    for values in (exporter_values({"kind": "chart"}), operated({})):
+    for values in (exporter_with({"kind": "chart"}), operated({})):
         assert values["resources"]["limits"]["memory"] == "1Gi"
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.monitoring import charts
+from gpuboot.monitoring.charts.exporter import exporter_values, rollout_s
+from gpuboot.monitoring.charts.gpu_operator import operator_values
 from gpuboot.telemetry import collected
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION, digest, requested_fields
 from gpuboot.telemetry.requested_fields import RequestedFields
@@ -135,9 +136,9 @@ def test_pods_start_anew_when_the_list_changes_and_only_then(kind: str) -> None:
     def pods(**exporter: Any) -> Any:
         settings = parse_settings({"exporter": {"kind": kind, **exporter}})
         if kind == "chart":
-            values = charts.exporter_values(settings, lock(settings))
+            values = exporter_values(settings, lock(settings))
             return values["podAnnotations"], values["customMetrics"]
-        values = charts.operator_values(settings, lock(settings))["dcgmExporter"]
+        values = operator_values(settings, lock(settings))["dcgmExporter"]
         return values["annotations"], values["config"]["data"]
 
     notes, text = pods()
@@ -158,5 +159,5 @@ def test_verification_fails_where_a_changed_list_was_not_taken_up() -> None:
 
 
 def test_a_large_cluster_gets_the_time_that_one_node_after_the_other_takes() -> None:
-    assert charts.rollout_s(2) == 900
-    assert charts.rollout_s(64) > 64 * 45
+    assert rollout_s(2) == 900
+    assert rollout_s(64) > 64 * 45

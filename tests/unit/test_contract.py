@@ -17,7 +17,9 @@ import pytest
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.monitoring import charts as values
+from gpuboot.monitoring.charts.exporter import exporter_values
+from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.monitoring import monitoring_values
 from lab.charts import assemble
 from lab.charts.render import Object, find, helm_binary, render
 
@@ -35,10 +37,10 @@ NEEDS_CHARTS = pytest.mark.skipif(
 def chart_values(chart: str) -> Values:
     settings = parse_settings(SITE)
     if chart == "gpu-operator":
-        return values.operator_values(settings, lock(settings))
+        return operator_values(settings, lock(settings))
     if chart == "dcgm-exporter":
-        return values.exporter_values(settings, lock(settings))
-    return values.monitoring_values(settings)
+        return exporter_values(settings, lock(settings))
+    return monitoring_values(settings)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,6 @@ from gpuboot.query import questions
 from gpuboot.usage.cost.errors import CostError
 from gpuboot.usage.cost.queries import queries
 from gpuboot.usage.cost.question import CostQuestion
-from gpuboot.usage.cost.standards import FOCUS
 from gpuboot.usage.ranges import RangeQuestion
 from gpuboot.usage.series import History, Window, to_json
 from tests.documents import ROOT
@@ -89,38 +88,6 @@ def test_markdown(recorded: Path) -> None:
     lines = run(recorded, "--format", "markdown", "--by", "model").stdout.splitlines()
     assert lines[2].startswith("| model | kind | GPU h |")
     assert any(line.startswith("- ") and "= installed" in line for line in lines)
-
-
-def test_opencost_s_names(recorded: Path) -> None:
-    report = document(recorded, "--by", "namespace", "--format", "opencost", *PRICE)
-    (allocations,) = report["data"]
-    assert set(allocations) == {"ml", "web", "__idle__", "__unavailable__"}
-    ml = allocations["ml"]
-    assert ml["properties"] == {"cluster": "example", "namespace": "ml"}
-    assert ml["gpuCost"] == pytest.approx(ml["gpuHours"] * 2.5)
-    assert ml["gpuCostIdle"] < ml["gpuCost"] == ml["totalCost"]
-    assert ml["gpuEfficiency"] == pytest.approx(
-        ml["gpuAllocation"]["gpuUsageAverage"] / ml["gpuAllocation"]["gpuRequestAverage"]
-    )
-    days = document(recorded, "--by", "day,team", "--format", "opencost")["data"]
-    assert len(days) == 2
-    assert "gpuCost" not in days[0]["research"]
-
-
-def test_focus_columns(recorded: Path) -> None:
-    result = run(recorded, "--format", "focus", "--unallocated", "even", *PRICE,
-               "--energy-price", "0.3")  # fmt: skip
-    rows = list(csv.DictReader(StringIO(result.stdout)))
-    assert tuple(rows[0]) == FOCUS
-    full_report = document(recorded, "--format", "json", "--energy-price", "0.3", *PRICE)
-    assert sum(float(row["BilledCost"]) for row in rows) == pytest.approx(
-        full_report["total"]["total_cost"]
-    )
-    assert {row["ConsumedUnit"] for row in rows} == {"GPU-Hours", "kWh"}
-    assert {row["ChargeCategory"] for row in rows} == {"Usage"}
-    bare = run(recorded, "--format", "focus")
-    assert bare.exit_code == 2
-    assert "FOCUS is about money" in bare.stderr
 
 
 def test_csv_is_read_as_well(tmp_path: Path) -> None:

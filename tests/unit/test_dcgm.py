@@ -11,7 +11,9 @@ from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.docker.compose import services
 from gpuboot.hosts import dcgm, platforms
 from gpuboot.hosts.node_state import parse
-from gpuboot.monitoring import charts, rules
+from gpuboot.monitoring import rules
+from gpuboot.monitoring.charts.exporter import exporter_values
+from gpuboot.monitoring.charts.gpu_operator import operator_values
 from gpuboot.monitoring.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement
 from gpuboot.preflight.packages import required
 from tests.unit.test_node_state import ANSWER
@@ -124,7 +126,7 @@ def test_a_driver_that_is_too_old_is_another_check_s_to_tell() -> None:
 def test_by_default_the_exporter_has_its_own_engine() -> None:
     settings = parse_settings({})
     assert settings.engine is None
-    assert "dcgm" not in charts.operator_values(settings, versions.lock(settings))
+    assert "dcgm" not in operator_values(settings, versions.lock(settings))
 
 
 @pytest.mark.parametrize("kind", ["operator", "chart"])
@@ -133,10 +135,10 @@ def test_either_exporter_reads_the_host_s_engine(kind: str) -> None:
     lock = versions.lock(settings)
     variable = {"name": "DCGM_REMOTE_HOSTENGINE_INFO", "value": "localhost:5555"}
     if kind == "operator":
-        values = charts.operator_values(settings, lock)["dcgmExporter"]
+        values = operator_values(settings, lock)["dcgmExporter"]
         assert variable in values["env"]
     else:
-        values = charts.exporter_values(settings, lock)
+        values = exporter_values(settings, lock)
         assert variable in values["extraEnv"]
     assert values["hostNetwork"] is True
 

@@ -20,7 +20,7 @@ import pytest
 
 from gpuboot.cluster.api import Cluster, ClusterError, route
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.monitoring.charts import secrets_needed, server_name
+from gpuboot.monitoring.charts.service_monitors import secrets_needed, server_name
 from gpuboot.verify import collector
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.exporter_access import ExporterClient

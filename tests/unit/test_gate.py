@@ -12,8 +12,9 @@ from gpuboot.cluster.objects import parse_node
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.monitoring.charts import monitoring_values, operator_values
 from gpuboot.monitoring.charts.exporter import exporter_values
+from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.monitoring import monitoring_values
 from gpuboot.verify import gate as rules
 from gpuboot.verify.findings import Finding, FindingBuilder
 

@@ -15,7 +15,7 @@ from gpuboot.config.versions import lock
 from gpuboot.hosts import mig
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.sharing import Offer
-from gpuboot.monitoring.charts import operator_values
+from gpuboot.monitoring.charts.gpu_operator import operator_values
 from tests.unit.test_node_state import ANSWER
 
 NODE = Node("h1", "gpu1", "10.0.0.2", "worker", 1, False)

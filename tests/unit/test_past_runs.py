@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from gpuboot.cli import app
 from gpuboot.plan.history import past_runs
-from gpuboot.verify.report.past_runs import ALL, differences, same_kind, summary
-from tests.unit.made_runs import old, site
+from gpuboot.verify.report.past_runs import ALL, differences, same_kind
+from tests.unit.made_runs import site
 
 
 def write_run(reports: Path, name: str, run: Any) -> None:
@@ -25,7 +25,8 @@ def write_run(reports: Path, name: str, run: Any) -> None:
 def reports(tmp_path: Path) -> Path:
     """From old to new: a first run, nothing to do, a failure, nothing to do but slower."""
     failed = {**site(3), "exit": 1}
-    write_run(tmp_path, "20261121T100000Z-lab", old(site(3)))
+    write_run(tmp_path, "20261121T100000Z-lab", site(3))
+    write_run(tmp_path, "20261121T090000Z-lab", {"phases": [], "cluster": "lab"})  # of 0.2
     write_run(tmp_path, "20261122T100000Z-lab", site(3, changed=False))
     write_run(tmp_path, "20261122T110000Z-lab", failed)
     write_run(tmp_path, "20261122T120000Z-lab", site(3, changed=False, slower=20))
@@ -45,8 +46,8 @@ def runs(reports: Path, *arguments: str) -> tuple[int, str]:
 
 
 def test_runs_are_read_from_the_newest_on(reports: Path) -> None:
-    assert names(reports) == ["13", "12", "11", "10", "10"]
-    assert names(reports, "lab") == ["12", "11", "10", "10"]
+    assert names(reports) == ["13", "12", "11", "10", "10", "09"]
+    assert names(reports, "lab") == ["12", "11", "10", "10", "09"]
     assert names(reports, "la") == []
     assert names(reports / "nowhere") == []
 
@@ -60,7 +61,7 @@ def test_runs_of_the_same_second_keep_their_order(tmp_path: Path) -> None:
 
 def test_a_broken_file_is_passed_over(reports: Path) -> None:
     (reports / "20261122T130000Z-other/run.json").write_text('{"half":')
-    assert names(reports) == ["12", "11", "10", "10"]
+    assert names(reports) == ["12", "11", "10", "10", "09"]
 
 
 def test_the_same_kind_is_what_changed_the_same_by_the_same_deploy_on_the_same_hosts() -> None:
@@ -75,7 +76,6 @@ def test_the_same_kind_is_what_changed_the_same_by_the_same_deploy_on_the_same_h
     assert like(changed, unchanged, {**changed, "exit": 1}, changed) == "2"
     assert like(unchanged, site(2, changed=False), {**unchanged, "cluster": "x"}) == ""
     assert like(unchanged, {**unchanged, "deploy": "host_layers.py"}, unchanged) == "1"
-    assert like(unchanged, old(unchanged)) == "0"
     newer = json.loads(json.dumps(changed).replace("Set up Drivers", "Load driver 595.91.07"))
     older = json.loads(json.dumps(changed).replace("Set up Drivers", "Load driver 590.48.01"))
     assert like(newer, older) == "0"
@@ -101,15 +101,6 @@ def test_a_phase_that_only_one_run_had_stands_at_its_place() -> None:
         assert compared[order.index("Helm")].increase is None
 
 
-def test_an_old_file_is_compared_by_what_it_tells() -> None:
-    compared = differences(site(3), old(site(3)))
-    assert [item.name for item in compared][:2] == ["Base", "Drivers"]
-    assert all(item.increase == 0 and item.commands is None for item in compared)
-    assert summary(Path("x"), old(site(3))).commands is None
-    verify_run = {**old(site(1)), "phases": [{"name": "Verify", "operations": 1, "seconds": 4.0}]}
-    assert summary(Path("x"), verify_run).deploy == "verify.py"
-
-
 def test_the_command_lists_and_compares(reports: Path) -> None:
     code, output = runs(reports, "lab")
     listing, compared = output.split("\n\n")
@@ -118,7 +109,6 @@ def test_the_command_lists_and_compares(reports: Path) -> None:
         "20261122T120000Z-lab", "20261122T110000Z-lab", "20261122T100000Z-lab",
         "20261121T100000Z-lab",
     ]  # fmt: skip
-    assert listing.splitlines()[-1].split()[3] == "?"  # commands, of an old file
     assert compared.startswith("the newest against 20261122T100000Z-lab\n")
     monitoring = next(line for line in compared.splitlines() if "Monitoring" in line)
     assert monitoring.split()[1:4] == ["1.0", "0.1", "+0.9"] or "+1.0" in monitoring

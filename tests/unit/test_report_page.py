@@ -13,11 +13,11 @@ from gpuboot.verify.findings import CLUSTER_LINKS, ROW_LINKS
 from gpuboot.verify.history.files import note
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
-from gpuboot.verify.report.timeline.svg import WIDE
 from tests.unit.evidence import control_plane, evidence, host, metrics, workload_result
 from tests.unit.reports import report, text
 from tests.unit.test_checks_monitoring_objects import evaluate_objects
 
+WIDE = 1096.0  # pixels of a window on a desk
 BAD = workload_result("gpu1", 1, passed=False, error="Result verification failed at element 1!")
 
 

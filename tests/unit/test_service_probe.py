@@ -17,7 +17,7 @@ from kubernetes.client import V1Pod
 
 from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import parse_settings
-from gpuboot.monitoring.charts import monitoring_values
+from gpuboot.monitoring.charts.monitoring import monitoring_values
 from gpuboot.verify import outside_name, service_probe
 from gpuboot.verify.checks import services as checks
 from gpuboot.verify.evidence import ServiceProbeResult

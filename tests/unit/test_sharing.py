@@ -13,7 +13,7 @@ from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.hosts import sharing, sharing_checks
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.pci import PciDevice
-from gpuboot.monitoring.charts import operator_values
+from gpuboot.monitoring.charts.gpu_operator import operator_values
 from gpuboot.site.load import load
 from tests.unit.test_node_state import ANSWER
 

@@ -21,7 +21,7 @@ from gpuboot.cluster.switched_off import (
 )
 from gpuboot.cluster.volumes import Volume, Volumes, parse_volumes
 from gpuboot.config.settings import parse_settings
-from gpuboot.monitoring.charts import claim_names, monitoring_values
+from gpuboot.monitoring.charts.monitoring import claim_names, monitoring_values
 from tests.cluster_answers import item_list, make_object, packed
 
 Object = dict[str, Any]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Literal
 
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Monitoring
+
+Program = Literal["prometheus", "alertmanager", "grafana"]
 
 
 def service(node_port: int | None) -> Values:
@@ -15,56 +17,23 @@ def service(node_port: int | None) -> Values:
     return {"type": "NodePort", "nodePort": node_port}
 
 
-def prometheus(monitoring: Monitoring) -> Values:
-    """Values below `prometheus`."""
-    name = monitoring.ingress.prometheus if monitoring.ingress else None
-    return _exposed(
-        monitoring,
-        monitoring.node_ports.get("prometheus"),
-        name,
-        lambda address: {"prometheusSpec": {"externalUrl": address}},
-    )
+def values(monitoring: Monitoring, program: Program) -> Values:
+    """A Service, and an ingress where the program has a name: values below its own.
 
-
-def alertmanager(monitoring: Monitoring) -> Values:
-    """Values below `alertmanager`."""
-    name = monitoring.ingress.alertmanager if monitoring.ingress else None
-    return _exposed(
-        monitoring,
-        monitoring.node_ports.get("alertmanager"),
-        name,
-        lambda address: {"alertmanagerSpec": {"externalUrl": address}},
-    )
-
-
-def grafana(monitoring: Monitoring) -> Values:
-    """Values below `grafana`."""
-    name = monitoring.ingress.grafana if monitoring.ingress else None
-    return _exposed(
-        monitoring,
-        monitoring.node_ports.get("grafana"),
-        name,
-        lambda address: {
-            "grafana.ini": {"server": {"domain": name, "root_url": f"{address}/"}},
-        },
-    )
-
-
-def _exposed(
-    monitoring: Monitoring,
-    port: int | None,
-    name: str | None,
-    external_url: Callable[[str], Values],
-) -> Values:
-    """A Service, and an ingress where it has a name.
-
-    + external_url: makes the values that tell the program under which address people see it
+    With a name the program is told under which address people see it.
     """
-    values: Values = {"service": service(port)}
+    exposed: Values = {"service": service(monitoring.node_ports.get(program))}
+    name = getattr(monitoring.ingress, program) if monitoring.ingress else None
     if name:
-        values["ingress"] = _ingress(monitoring, name)
-        values |= external_url(url(monitoring, name))
-    return values
+        address = url(monitoring, name)
+        server = {"domain": name, "root_url": f"{address}/"}
+        external_url: dict[Program, Values] = {
+            "prometheus": {"prometheusSpec": {"externalUrl": address}},
+            "alertmanager": {"alertmanagerSpec": {"externalUrl": address}},
+            "grafana": {"grafana.ini": {"server": server}},
+        }
+        exposed |= {"ingress": _ingress(monitoring, name), **external_url[program]}
+    return exposed
 
 
 def url(monitoring: Monitoring, name: str) -> str:

@@ -61,7 +61,8 @@ def _prometheus(settings: Settings) -> Values:
     if configs := [*service_scrape.scrape_configs(settings), *scrape_configs(settings)]:
         spec["additionalScrapeConfigs"] = configs
     return merge(
-        {"prometheus": {"prometheusSpec": spec}}, {"prometheus": exposure.prometheus(monitoring)}
+        {"prometheus": {"prometheusSpec": spec}},
+        {"prometheus": exposure.values(monitoring, "prometheus")},
     )
 
 
@@ -70,7 +71,8 @@ def _alertmanager(settings: Settings) -> Values:
     monitoring = settings.monitoring
     storage_values = {"alertmanagerSpec": volumes.alertmanager(monitoring)}
     return merge(
-        merge(storage_values, exposure.alertmanager(monitoring)), alertmanager_values(settings)
+        merge(storage_values, exposure.values(monitoring, "alertmanager")),
+        alertmanager_values(settings),
     )
 
 
@@ -95,7 +97,7 @@ def _grafana(settings: Settings) -> Values:
             }
         },
         **volumes.grafana(monitoring),
-        **exposure.grafana(monitoring),
+        **exposure.values(monitoring, "grafana"),
     }
 
 

@@ -10,8 +10,8 @@ from gpuboot.monitoring.dashboards.spec import (
     Column,
     Dashboard,
     Panel,
-    Query,
     Row,
+    graph,
     stat,
 )
 from gpuboot.monitoring.dashboards.variables import HELD_BY
@@ -71,7 +71,7 @@ NOW = (
 
 
 def _course(title: str, help: str, series: str, legend: str, unit: str = "short") -> Panel:
-    return Panel("timeseries", title, help, (Query(series, legend),), unit=unit, range=(0, None))
+    return graph(title, help, (series, legend), unit=unit, range=(0, None))
 
 
 WORK = (
@@ -130,20 +130,18 @@ QUEUES = (
     ),
 )
 GPUS = (
-    Panel(
-        "timeseries",
+    graph(
         "Engine active",
         "Of the GPUs that each pod holds, mean of 2 minutes. High here and low above: the GPU is "
         "busy with something else than what is counted, such as copies or recomputing.",
-        (Query(f"namespace_pod:engine_active:avg2m{_PODS}", _POD),),
+        (f"namespace_pod:engine_active:avg2m{_PODS}", _POD),
         unit="percentunit",
         range=(0, 1),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Power",
         "Of the GPUs that a pod holds alone and whole, mean of 5 minutes.",
-        (Query(f"namespace_pod:gpu_whole_power:sum5m{_PODS}", _POD),),
+        (f"namespace_pod:gpu_whole_power:sum5m{_PODS}", _POD),
         unit="watt",
         range=(0, None),
     ),

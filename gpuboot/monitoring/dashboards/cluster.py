@@ -29,6 +29,10 @@ from gpuboot.monitoring.dashboards.spec import (
     Panel,
     Query,
     Row,
+    graph,
+    kube_column,
+    kube_query,
+    kube_stat,
     stat,
 )
 from gpuboot.monitoring.dashboards.variables import ON_NODE
@@ -62,25 +66,22 @@ CAPACITY = (
         f" or 0 * node:gpu_expected:count{NODES}))",
         steps=RED_ABOVE_NONE,
     ),
-    stat(
+    kube_stat(
         "Capacity",
         "GPUs and MIG instances that kubelets know of (kube-state-metrics).",
         f"sum(node:gpu_capacity:sum{NODES})",
-        requires=KUBE_STATE_METRICS,
     ),
-    stat(
+    kube_stat(
         "Not allocatable",
         "Capacity that may not be given to pods, because the device plugin calls it unhealthy. A "
         "GPU that works and still has to be reset or replaced is under Need repair.",
         f"sum(node:gpu_capacity:sum{NODES}) - sum(node:gpu_allocatable:sum{NODES})",
         steps=RED_ABOVE_NONE,
-        requires=KUBE_STATE_METRICS,
     ),
-    stat(
+    kube_stat(
         "Held by pods",
         "GPUs and MIG instances that running or starting pods hold, busy or not.",
         f"sum(node:gpu_requested:sum{NODES})",
-        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Active",
@@ -89,37 +90,33 @@ CAPACITY = (
         ACTIVE,
         steps=GREEN_ABOVE_NONE,
     ),
-    stat(
+    kube_stat(
         "Largest job",
         "Most free GPUs on one node that takes pods: a pod that wants more waits, however many are "
         "free in total.",
         f"clamp_min(max({USABLE} or 0 * node:gpu_capacity:sum{NODES}), 0)",
-        requires=KUBE_STATE_METRICS,
     ),
     CLOSED_NODES,
-    stat(
+    kube_stat(
         "Waiting GPU pods",
         "Pods that ask for a GPU and do not run yet, whatever the reason.",
         f"count({PENDING}) or vector(0)",
         steps=ORANGE_ABOVE_NONE,
-        requires=KUBE_STATE_METRICS,
     ),
-    stat(
+    kube_stat(
         "Longest wait",
         "Age of the oldest pod that waits for a GPU. The alert GPUPodPending begins at 15 minutes.",
         f"max({WAITING}) or vector(0)",
         "s",
         ((None, "green"), (900, "orange")),
-        requires=KUBE_STATE_METRICS,
     ),
-    stat(
+    kube_stat(
         "Allocation",
         "GPUs held by pods as a share of those that may be given to pods. Above 85 % new jobs "
         "begin to wait for the right size of gap.",
         "cluster:gpu_allocation:ratio",
         "percentunit",
         ((None, "green"), (0.85, "orange")),
-        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Power",
@@ -149,29 +146,14 @@ TO_DO = (
 )
 
 USE = (
-    Panel(
-        "timeseries",
+    graph(
         "GPUs: capacity, held, active",
         "Between held and active: reserved but unused. Between allocatable and held: "
         "free. Between capacity and allocatable: what the device plugin calls unhealthy.",
-        (
-            Query(
-                f"sum(node:gpu_capacity:sum{NODES})",
-                "capacity",
-                requires=KUBE_STATE_METRICS,
-            ),
-            Query(
-                f"sum(node:gpu_allocatable:sum{NODES})",
-                "allocatable",
-                requires=KUBE_STATE_METRICS,
-            ),
-            Query(
-                f"sum(node:gpu_requested:sum{NODES})",
-                "held",
-                requires=KUBE_STATE_METRICS,
-            ),
-            Query(ACTIVE, "active"),
-        ),
+        kube_query(f"sum(node:gpu_capacity:sum{NODES})", "capacity"),
+        kube_query(f"sum(node:gpu_allocatable:sum{NODES})", "allocatable"),
+        kube_query(f"sum(node:gpu_requested:sum{NODES})", "held"),
+        (ACTIVE, "active"),
         range=(0, None),
     ),
     Panel(
@@ -182,30 +164,22 @@ USE = (
         (Query(f"node:engine_active:avg{NODES}", "{{node}}"),),
         unit="percentunit",
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Activity",
         "Engine: some kernel ran. SM: multiprocessors had work, the better measure of use "
         "(NVIDIA: 0.8 is needed for good use, below 0.5 is likely ineffective). Engine is the mean "
         "of all GPUs, idle ones included; SM that of GPUs at work (engine at 5 % or more). "
         "Allocation far above engine: GPUs are held, not used.",
-        (
-            Query(
-                "cluster:gpu_allocation:ratio",
-                "allocation",
-                requires=KUBE_STATE_METRICS,
-            ),
-            Query("cluster:engine_active:avg", "engine active"),
-            Query(SM_AT_WORK, "SM active, GPUs at work"),
-        ),
+        kube_query("cluster:gpu_allocation:ratio", "allocation"),
+        ("cluster:engine_active:avg", "engine active"),
+        (SM_AT_WORK, "SM active, GPUs at work"),
         unit="percentunit",
         range=(0, 1),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Power by node",
         "Power draw of GPUs, stacked. Idle data centre GPUs take 40 to 100 W each.",
-        (Query(f"node:gpu_power:sum{NODES}", "{{node}}"),),
+        (f"node:gpu_power:sum{NODES}", "{{node}}"),
         unit="watt",
         range=(0, None),
         stacked=True,
@@ -221,29 +195,12 @@ NODE_TABLE = Panel(
     "to nodes that are open; closed: by gpuboot's taint, until its GPUs are proven.",
     columns=(
         Column("Node", label="node", link="gpu-node"),
-        Column(
-            "New pods",
-            NODE_STATE,
-            states=(OPEN, *STATES.values()),
-            requires=KUBE_STATE_METRICS,
-        ),
+        kube_column("New pods", NODE_STATE, states=(OPEN, *STATES.values())),
         Column("Promised", f"{BY_NODE} (node:gpu_expected:count{NODES})"),
         Column("Shown", f"{BY_NODE} (node:gpu_visible:count{NODES})"),
-        Column(
-            "Capacity",
-            f"{BY_NODE} (node:gpu_capacity:sum{NODES})",
-            requires=KUBE_STATE_METRICS,
-        ),
-        Column(
-            "Allocatable",
-            f"{BY_NODE} (node:gpu_allocatable:sum{NODES})",
-            requires=KUBE_STATE_METRICS,
-        ),
-        Column(
-            "Held",
-            f"{BY_NODE} (node:gpu_requested:sum{NODES})",
-            requires=KUBE_STATE_METRICS,
-        ),
+        kube_column("Capacity", f"{BY_NODE} (node:gpu_capacity:sum{NODES})"),
+        kube_column("Allocatable", f"{BY_NODE} (node:gpu_allocatable:sum{NODES})"),
+        kube_column("Held", f"{BY_NODE} (node:gpu_requested:sum{NODES})"),
         Column(
             "Engine active",
             f"{BY_NODE} (node:engine_active:avg{NODES})",

@@ -21,6 +21,7 @@ from gpuboot.monitoring.dashboards.spec import (
     Row,
     State,
     by_node,
+    graph,
     stat,
 )
 from gpuboot.monitoring.dashboards.variables import ON_GPU, ON_NODE, alerts_expr
@@ -155,27 +156,23 @@ NVLINK = {
     "CRC data": "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
 }
 LINKS = (
-    Panel(
-        "timeseries",
+    graph(
         "PCIe replays per minute",
         "DCGM's allowance per minute at 16 lanes: gen 3: 8, gen 4: 16 (line), gen 5: 31, gen 6: "
         "62. Above it, reseat or swap.",
         (
-            Query(
-                f"{BY_GPU} (rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER{GPUS}[$__rate_interval])) * 60",
-                NAME,
-            ),
+            f"{BY_GPU} (rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER{GPUS}[$__rate_interval])) * 60",
+            NAME,
         ),
         range=(0, None),
         steps=((None, "text"), (16, "orange")),
         limit=True,
     ),
-    Panel(
-        "timeseries",
+    graph(
         "NVLink errors per second",
         "Any replay or recovery is an error to DCGM; CRC errors from 100 per second. Empty: no "
         "NVLink.",
-        tuple(
+        *(
             Query(f"{BY_GPU} (rate({metric}{GPUS}[$__rate_interval]))", f"{NAME} {name}")
             for name, metric in NVLINK.items()
         ),

@@ -23,6 +23,7 @@ from gpuboot.monitoring.dashboards.spec import (
     Panel,
     Query,
     Row,
+    graph,
     stat,
 )
 from gpuboot.monitoring.dashboards.variables import HELD_BY
@@ -81,45 +82,40 @@ TOTALS = (
 )
 
 OVER_TIME = (
-    Panel(
-        "timeseries",
+    graph(
         "GPUs held, by namespace",
         "Stacked: the top line is the sum of all namespaces.",
-        (Query(f"namespace:gpu_requested:sum{NAMESPACES}", "{{namespace}}"),),
+        (f"namespace:gpu_requested:sum{NAMESPACES}", "{{namespace}}"),
         range=(0, None),
         stacked=True,
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Engine active, by namespace",
         "Mean over the GPUs that a namespace's pods hold. A namespace that is low "
         "here and high in the panel beside it holds GPUs that it does not need.",
-        (Query(f"namespace:engine_active:avg{NAMESPACES}", "{{namespace}}"),),
+        (f"namespace:engine_active:avg{NAMESPACES}", "{{namespace}}"),
         unit="percentunit",
         range=(0, 1),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Pods: engine active",
         "Mean of 2 minutes over each pod's GPUs: what autoscalers see.",
-        (Query(f"namespace_pod:engine_active:avg2m{{{HELD_BY}}}", "{{namespace}}/{{pod}}"),),
+        (f"namespace_pod:engine_active:avg2m{{{HELD_BY}}}", "{{namespace}}/{{pod}}"),
         unit="percentunit",
         range=(0, 1),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Pods: SM active",
         "Better than engine activity, where the GPU has it; below 50 % is likely ineffective "
         "(NVIDIA).",
-        (Query(f"namespace_pod:sm_active:avg2m{{{HELD_BY}}}", "{{namespace}}/{{pod}}"),),
+        (f"namespace_pod:sm_active:avg2m{{{HELD_BY}}}", "{{namespace}}/{{pod}}"),
         unit="percentunit",
         range=(0, 1),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Power, by namespace",
         "Of the GPUs that pods hold, divided evenly among pods that share one.",
-        (Query(f"namespace:gpu_power:sum{NAMESPACES}", "{{namespace}}"),),
+        (f"namespace:gpu_power:sum{NAMESPACES}", "{{namespace}}"),
         unit="watt",
         range=(0, None),
         stacked=True,

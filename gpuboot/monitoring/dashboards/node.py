@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gpuboot.monitoring.dashboards.alert_panels import ON_ANY_NODE, alerts_table
 from gpuboot.monitoring.dashboards.spec import (
-    KUBE_STATE_METRICS,
     POD_LABELS,
     RED_ABOVE_NONE,
     Column,
@@ -14,6 +13,8 @@ from gpuboot.monitoring.dashboards.spec import (
     Row,
     State,
     by_node,
+    graph,
+    kube_stat,
     stat,
     states_expr,
 )
@@ -76,11 +77,10 @@ STATE = (
         "GPUs that the exporter shows (distinct UUIDs, so MIG does not count twice).",
         f"sum(node:gpu_visible:count{NODES})",
     ),
-    stat(
+    kube_stat(
         "Held by pods",
         "GPUs and MIG instances that pods hold.",
         f"sum(node:gpu_requested:sum{NODES})",
-        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Engine active",
@@ -184,33 +184,28 @@ SLOW = (
         (Query(by_node(throttle_expr()), "{{GPU}}"),),
         states=(*(state for _, state in REASONS), FREE_RUNNING),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Time slowed down, by reason",
         "Share of the last 5 minutes, from the driver's own nanosecond counters, so nothing "
         "between samples is missed. Alerts begin at 1 % for hardware heat and power brake, 10 % "
         "for the driver's heat slowdown.",
         (
-            Query(
-                f'max by (node, gpu, reason) (gpu:throttle:ratio5m{{{ON_NODE},gpu=~"$gpu"}})',
-                NAME + " {{reason}}",
-            ),
+            f'max by (node, gpu, reason) (gpu:throttle:ratio5m{{{ON_NODE},gpu=~"$gpu"}})',
+            NAME + " {{reason}}",
         ),
         unit="percentunit",
         range=(0, None),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Temperature",
         "Core temperature. GPUs of one node that drift apart point to airflow or a failing fan.",
-        (Query(f"{BY_GPU} (DCGM_FI_DEV_GPU_TEMP{GPUS})", NAME),),
+        (f"{BY_GPU} (DCGM_FI_DEV_GPU_TEMP{GPUS})", NAME),
         unit="celsius",
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Power",
         "Draw of each GPU. Flat at the limit: power-capped, normal for heavy work.",
-        (Query(f"{BY_GPU} (DCGM_FI_DEV_POWER_USAGE{GPUS})", NAME),),
+        (f"{BY_GPU} (DCGM_FI_DEV_POWER_USAGE{GPUS})", NAME),
         unit="watt",
         range=(0, None),
     ),
@@ -218,14 +213,11 @@ SLOW = (
 
 
 def _throughput(title: str, help: str, received: str, transmitted: str) -> Panel:
-    return Panel(
-        "timeseries",
+    return graph(
         title,
         help,
-        (
-            Query(f"{BY_GPU} ({received}{GPUS})", NAME + " in"),
-            Query(f"{BY_GPU} ({transmitted}{GPUS})", NAME + " out"),
-        ),
+        (f"{BY_GPU} ({received}{GPUS})", NAME + " in"),
+        (f"{BY_GPU} ({transmitted}{GPUS})", NAME + " out"),
         unit="Bps",
         range=(0, None),
     )
@@ -248,30 +240,24 @@ LINKS = (
 )
 
 HOST = (
-    Panel(
-        "timeseries",
+    graph(
         "Host CPU",
         "Share of all cores busy, and waiting for disks. GPUs that pause while the host is busy or "
         "waits are starved of input.",
-        (
-            Query(host(f"1 - {cpu('idle')}"), "{{node}} busy"),
-            Query(host(cpu("iowait")), "{{node}} waits for disks"),
-        ),
+        (host(f"1 - {cpu('idle')}"), "{{node}} busy"),
+        (host(cpu("iowait")), "{{node}} waits for disks"),
         unit="percentunit",
         range=(0, 1),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Host memory",
         "Used share of the host's memory, caches not counted.",
         (
-            Query(
-                host(
-                    "1 - max by (instance) (node_memory_MemAvailable_bytes"
-                    " / node_memory_MemTotal_bytes)"
-                ),
-                "{{node}}",
+            host(
+                "1 - max by (instance) (node_memory_MemAvailable_bytes"
+                " / node_memory_MemTotal_bytes)"
             ),
+            "{{node}}",
         ),
         unit="percentunit",
         range=(0, 1),

@@ -8,7 +8,7 @@ from gpuboot.monitoring.dashboards.spec import (
     Panel,
     Query,
     State,
-    stat,
+    kube_stat,
     states_expr,
 )
 from gpuboot.monitoring.dashboards.variables import ON_NODE
@@ -28,13 +28,12 @@ NODE_STATE = states_expr(
     OPEN,
 )
 USABLE = f"({FREE} and on (node) ({NODE_STATE}) == {OPEN.value})"
-CLOSED_NODES = stat(
+CLOSED_NODES = kube_stat(
     "Closed nodes",
     "GPU nodes that take no new pods: cordoned, not ready, or closed by gpuboot's taint until "
     "their GPUs are proven.",
     f"count(({NODE_STATE}) != {OPEN.value}) or vector(0)",
     steps=ORANGE_ABOVE_NONE,
-    requires=KUBE_STATE_METRICS,
 )
 FREE_BY_NODE = Panel(
     "bargauge",

@@ -20,6 +20,7 @@ from gpuboot.monitoring.dashboards.spec import (
     Row,
     Steps,
     by_node,
+    graph,
     stat,
 )
 from gpuboot.monitoring.dashboards.variables import ON_GPU
@@ -111,11 +112,10 @@ CLASS = Panel(
 
 
 def _ratio(title: str, help: str, *queries: Query, steps: Steps = ()) -> Panel:
-    return Panel(
-        "timeseries",
+    return graph(
         title,
         help,
-        queries,
+        *queries,
         unit="percentunit",
         range=(0, 1),
         steps=steps,
@@ -170,7 +170,7 @@ LINK_MAX = (
 
 def _bytes(title: str, help: str, *queries: tuple[str, str]) -> Panel:
     panel_queries = tuple(Query(expr, f"{NAME} {label}") for expr, label in queries)
-    return Panel("timeseries", title, help, panel_queries, unit="Bps", range=(0, None))
+    return graph(title, help, *panel_queries, unit="Bps", range=(0, None))
 
 
 MOVING = (
@@ -198,7 +198,7 @@ def _graph(title: str, help: str, unit: str, *queries: tuple[str, str], scale: s
         Query(f"{BY_GPU} ({metric}{GPUS}){scale}", f"{NAME} {label}".strip())
         for metric, label in queries
     )
-    return Panel("timeseries", title, help, panel_queries, unit=unit, size=(8, 8), range=(0, None))
+    return graph(title, help, *panel_queries, unit=unit, size=(8, 8), range=(0, None))
 
 
 BODY = (
@@ -233,29 +233,19 @@ BODY = (
         ("DCGM_FI_DEV_MEMORY_TEMP", "memory"),
         ("DCGM_FI_DEV_GPU_TEMP_LIMIT", "margin"),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "Energy per hour",
         "Energy of the hour before each moment, from the GPU's own meter (counted in mJ).",
-        (
-            Query(
-                f"{BY_GPU} (increase(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{GPUS}[1h])) / 1e3", NAME
-            ),
-        ),
+        (f"{BY_GPU} (increase(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{GPUS}[1h])) / 1e3", NAME),
         unit="joule",
         size=(8, 8),
         range=(0, None),
     ),
-    Panel(
-        "timeseries",
+    graph(
         "XID errors by code",
         "Errors since the exporter started; a step is an error at that moment. What a code means "
         "stands in the health dashboard.",
-        (
-            Query(
-                f"max by (node, gpu, xid) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})", NAME + " XID {{xid}}"
-            ),
-        ),
+        (f"max by (node, gpu, xid) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})", NAME + " XID {{xid}}"),
         size=(8, 8),
         range=(0, None),
     ),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 from gpuboot.monitoring.rules import Requirement
 
@@ -169,6 +170,22 @@ def stat(
         empty=empty,
         requires=requires,
     )
+
+
+# what stays empty without kube-state-metrics
+kube_query = partial(Query, requires=KUBE_STATE_METRICS)
+kube_column = partial(Column, requires=KUBE_STATE_METRICS)
+kube_stat = partial(stat, requires=KUBE_STATE_METRICS)
+
+
+def graph(title: str, help: str, *queries: Query | tuple[str, str], **options: Any) -> Panel:
+    """Lines over time.
+
+    + queries: or only the expression and legend of each
+    + options: of `Panel`
+    """
+    all_queries = tuple(item if isinstance(item, Query) else Query(*item) for item in queries)
+    return Panel("timeseries", title, help, all_queries, **options)
 
 
 def by_node(expr: str) -> str:

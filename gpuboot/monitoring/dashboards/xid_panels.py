@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuboot.config.settings import Alerts
 from gpuboot.config.settings.alerting import XidClass
-from gpuboot.monitoring.dashboards.spec import POD_LABELS, Column, Panel, Query, State
+from gpuboot.monitoring.dashboards.spec import POD_LABELS, Column, Panel, State, graph
 from gpuboot.monitoring.dashboards.variables import ON_GPU
 from gpuboot.monitoring.rules import xid
 
@@ -15,15 +15,12 @@ _CLASSES = tuple(
     State(number, kind, colour)
     for number, (kind, colour) in enumerate(zip(xid.CLASSES, _COLOURS, strict=True))
 )
-_OVER_TIME = Panel(
-    "timeseries",
+_OVER_TIME = graph(
     "XID errors over time",
     "Errors since the exporter started; a step is an error, a fall a restart of it.",
     (
-        Query(
-            f"max by (node, gpu, xid) ({_ERRORS}{{{ON_GPU}}})",
-            "{{node}} GPU {{gpu}} XID {{xid}}",
-        ),
+        f"max by (node, gpu, xid) ({_ERRORS}{{{ON_GPU}}})",
+        "{{node}} GPU {{gpu}} XID {{xid}}",
     ),
     size=(10, 6),
     range=(0, None),

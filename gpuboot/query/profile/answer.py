@@ -8,7 +8,7 @@ import re
 import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from gpuboot.cluster.api import ClusterError
 from gpuboot.cluster.objects import JsonReader
@@ -73,11 +73,6 @@ class ProfileQuestion:
         return json.dumps(
             {**identity, "until": None, "gpus": [], "reason": "", **content}, indent=1
         )
-
-
-def from_dict(values: Mapping[str, Any]) -> ProfileQuestion:
-    """The inverse of `ProfileQuestion.to_json`, read."""
-    return ProfileQuestion(**cast(dict[str, Any], values))
 
 
 def _query(prometheus: Prometheus, question: ProfileQuestion, limits: Thresholds) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from importlib import resources
 
 from gpuboot.query.profile.counters import Means
 
@@ -28,37 +30,13 @@ class Peak:
     source: str
 
 
-_SHEET = "NVIDIA {} data sheet"
-TABLE: tuple[Peak, ...] = (
-    Peak(model="NVIDIA B200", tensor=2250, fp32=75, fp64=37, memory=7700, nvlink=900,
-         source=_SHEET.format("HGX B200")),
-    Peak(model="NVIDIA H200 NVL", tensor=835, fp32=60, fp64=30, memory=4800,
-         source=_SHEET.format("H200")),
-    Peak(model="NVIDIA H200", tensor=989, fp32=67, fp64=34, memory=4800, nvlink=450,
-         source=_SHEET.format("H200")),
-    Peak(model="NVIDIA H100 80GB HBM3", tensor=989, fp32=67, fp64=34, memory=3350, nvlink=450,
-         source=_SHEET.format("H100")),
-    Peak(model="NVIDIA H100 NVL", tensor=835, fp32=60, fp64=30, memory=3900,
-         source=_SHEET.format("H100")),
-    Peak(model="NVIDIA H100 PCIe", tensor=756, fp32=51, fp64=26, memory=2000,
-         source=_SHEET.format("H100")),
-    Peak(model="NVIDIA A100-SXM4-80GB", tensor=312, fp32=19.5, fp64=9.7, memory=2039, nvlink=300,
-         source=_SHEET.format("A100")),
-    Peak(model="NVIDIA A100-SXM4-40GB", tensor=312, fp32=19.5, fp64=9.7, memory=1555, nvlink=300,
-         source=_SHEET.format("A100")),
-    Peak(model="NVIDIA A100 80GB PCIe", tensor=312, fp32=19.5, fp64=9.7, memory=1935,
-         source=_SHEET.format("A100")),
-    Peak(model="NVIDIA L40S", tensor=362, fp32=91.6, fp64=1.4, memory=864,
-         source=_SHEET.format("L40S")),
-    Peak(model="NVIDIA L4", tensor=121, fp32=30.3, fp64=0.47, memory=300,
-         source=_SHEET.format("L4")),
-    Peak(model="NVIDIA A10", tensor=125, fp32=31.2, fp64=0.98, memory=600,
-         source=_SHEET.format("A10")),
-    Peak(model="Tesla V100-SXM2", tensor=125, fp32=15.7, fp64=7.8, memory=900, nvlink=150,
-         source=_SHEET.format("V100")),
-    Peak(model="Tesla T4", tensor=65, fp32=8.1, fp64=0.25, memory=320,
-         source=_SHEET.format("T4")),
-)  # fmt: skip
+def _read() -> tuple[Peak, ...]:
+    text = resources.files("gpuboot.query.profile").joinpath("peaks.toml").read_text("utf-8")
+    rows = tomllib.loads(text)["peaks"]
+    return tuple(Peak(source=f"NVIDIA {row.pop('sheet')} data sheet", **row) for row in rows)
+
+
+TABLE = _read()
 # AWS' A10G is another chip than the A10, of which NVIDIA has no data sheet
 _OTHER_MODELS = ("NVIDIA A10G", "NVIDIA L40")
 

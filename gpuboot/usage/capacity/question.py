@@ -10,7 +10,7 @@ from typing import Any, Literal
 from gpuboot.cluster.api import ClusterError
 from gpuboot.cluster.objects import JsonReader
 from gpuboot.config.settings import Settings
-from gpuboot.usage import ranges
+from gpuboot.usage import ranges as range_questions
 from gpuboot.usage.capacity import fit
 from gpuboot.usage.ranges import RangeQuestion
 from gpuboot.usage.series import History, SeriesError, from_json, to_json
@@ -37,7 +37,7 @@ class CapacityQuestion:
         """The answer as JSON: what one of both cannot tell does not keep the other from it."""
         answer: dict[str, Any] = {}
         try:
-            answer["history"] = to_json(ranges.read(prometheus, self.ranges))
+            answer["history"] = to_json(range_questions.read(prometheus, self.ranges))
         except (ClusterError, PrometheusError, SeriesError) as error:
             answer["history_error"] = f"Prometheus gives no answer: {error}"
         if cluster is None:
@@ -54,9 +54,11 @@ class CapacityQuestion:
         return json.dumps({"history_error": reason, "fit_error": reason})
 
 
-def from_dict(values: Mapping[str, Any]) -> CapacityQuestion:
+def from_values(
+    ranges: Mapping[str, Any], shape: Mapping[str, float], topic: Literal["capacity"]
+) -> CapacityQuestion:
     """The inverse of `CapacityQuestion.to_json`, read."""
-    return CapacityQuestion(ranges.from_dict(values["ranges"]), fit.Shape(**values["shape"]))
+    return CapacityQuestion(range_questions.from_values(**ranges), fit.Shape(**shape), topic)
 
 
 @dataclass(frozen=True)

@@ -74,11 +74,6 @@ class CostQuestion:
         return days_fit(window.start, window.end, recorded.step, period.zone)
 
 
-def from_dict(values: Mapping[str, Any]) -> CostQuestion:
-    """The inverse of `CostQuestion.to_json`, read."""
-    return CostQuestion(**values)
-
-
 def ranges(period: Period) -> RangeQuestion:
     """The queries for a time, a day at once."""
     window: Window = period.window

@@ -1,14 +1,13 @@
-"""What nvbandwidth prints: its JSON (`-j`), and its text, which older images print.
+"""What nvbandwidth prints as JSON (`-j`, since version 0.5).
 
-Layouts: json_output.cpp and output.cpp of NVIDIA/nvbandwidth v0.8. nvbandwidth compares what it
-copied, unless told not to, and says where it was wrong.
+Layout: json_output.cpp of NVIDIA/nvbandwidth v0.8. nvbandwidth compares what it copied, unless told
+not to, and says where it was wrong.
 """
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,9 +15,6 @@ HOST_TO_GPU = "host_to_device_memcpy_ce"
 GPU_TO_HOST = "device_to_host_memcpy_ce"
 GPU_TO_GPU = "device_to_device_memcpy_read_ce"
 CASES = (HOST_TO_GPU, GPU_TO_HOST, GPU_TO_GPU)
-_RUNNING = re.compile(r"^Running (\S+)\.$")
-_NOT_RUN = re.compile(r"^(WAIVED|ERROR|Waived|Error)\b:?\s*(.*)$")
-_ROW = re.compile(r"^\s*\d+(\s+(?:\d+\.\d+|N/A))+\s*$")
 
 Matrix = tuple[tuple[float | None, ...], ...]
 
@@ -57,9 +53,12 @@ class Bandwidths:
 
 
 def parse(text: str) -> Bandwidths:
-    """Read an answer, whichever form it has. Raises `BandwidthError`."""
+    """Read an answer. Other programs' lines before and behind it are passed over.
+
+    Raises `BandwidthError`.
+    """
     begin = text.find("{") if '"nvbandwidth"' in text else -1
-    result = _json(text[begin : text.rfind("}") + 1]) if begin >= 0 else _text(text)
+    result = _json(text[begin : text.rfind("}") + 1]) if begin >= 0 else Bandwidths()
     if not result.cases and not result.error:
         last_lines = text.strip().splitlines()[-1:] or ["nothing"]
         raise BandwidthError(f"nvbandwidth printed no result: {last_lines[0][:200]}")
@@ -91,36 +90,3 @@ def _case(item: Mapping[str, Any]) -> Case:
 def _number(cell: str) -> float | None:
     """A GPU to itself is N/A, in versions before 0.5 it was 0."""
     return None if cell == "N/A" or float(cell) == 0 else float(cell)
-
-
-def _text(text: str) -> Bandwidths:
-    cases: dict[str, Case] = {}
-    error = ""
-    for name, lines in _blocks(text):
-        problem = next((m for line in lines if (m := _NOT_RUN.match(line))), None)
-        rows = tuple(tuple(map(_number, line.split()[1:])) for line in lines if _ROW.match(line))
-        is_complete = any(line.startswith(f"SUM {name}") for line in lines)
-        if problem:
-            waived = problem[1].upper() == "WAIVED"
-            cases[name] = Case(problem=problem[2] or problem[1], waived=waived)
-        elif is_complete:
-            cases[name] = Case(gbps=rows)
-        else:
-            error = error or f"the output ends in {name}"
-            cases[name] = Case(gbps=rows, problem="the output ends in it")
-    version = re.search(r"^nvbandwidth Version: (\S+)", text, re.MULTILINE)
-    return Bandwidths(version=version[1] if version else "", cases=cases, error=error)
-
-
-def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The lines of each test case, by its name."""
-    name, lines = "", list[str]()
-    for line in text.splitlines():
-        if match := _RUNNING.match(line.strip()):
-            if name:
-                yield name, lines
-            name, lines = match[1], []
-        else:
-            lines.append(line)
-    if name:
-        yield name, lines

@@ -14,16 +14,16 @@ each.
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from datetime import date
+from importlib import resources
+from typing import Any
 
 from gpuboot.config.support import Source
 from gpuboot.verify.deep.nccl_log import Network
 
 SOURCE = Source(date(2026, 5, 19), "Azure/azurehpc-health-checks, oracle-quickstart/oci-hpc")
-_AZURE = "Azure/azurehpc-health-checks conf/{}.conf"
-_ORACLE = "oracle-quickstart/oci-hpc playbooks/roles/healthchecks/files/{}.py"
-_PAIRS = _ORACLE.format("multi_node_active_healthcheck")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,66 +45,6 @@ class Threshold:
     source: str
 
 
-TABLE: tuple[Threshold, ...] = (
-    Threshold(
-        model="NVIDIA GB200",
-        host=48,
-        peer=335,
-        all_reduce=432,
-        gpus=4,
-        source=_AZURE.format("nd128isr_ndr_gb200_v6"),
-    ),
-    Threshold(model="NVIDIA B300", all_reduce=800, source=_ORACLE.format("active_healthcheck")),
-    Threshold(model="NVIDIA B200", all_reduce=440, source=_ORACLE.format("active_healthcheck")),
-    Threshold(
-        model="NVIDIA H200",
-        host=48,
-        peer=335,
-        all_reduce=431,
-        source=_AZURE.format("nd96isr_h200_v5"),
-    ),
-    # with PCIe, and an NVLink bridge between two of them
-    Threshold(
-        model="NVIDIA H100 NVL",
-        host=48,
-        all_reduce=208,
-        gpus=2,
-        source=_AZURE.format("nc80adis_h100_v5"),
-    ),
-    Threshold(
-        model="NVIDIA H100 80GB HBM3",
-        host=48,
-        peer=335,
-        all_reduce=460,
-        source=_AZURE.format("nd96isr_h100_v5"),
-    ),
-    Threshold(
-        model="NVIDIA A100-SXM4-80GB",
-        host=21,
-        peer=238,
-        all_reduce=228,
-        source=_AZURE.format("nd96amsr_a100_v4"),
-    ),
-    Threshold(
-        model="NVIDIA A100-SXM4-40GB",
-        host=21,
-        peer=235,
-        all_reduce=228,
-        source=_AZURE.format("nd96asr_v4"),
-    ),
-    Threshold(
-        model="NVIDIA A100 80GB PCIe",
-        host=21,
-        all_reduce=193,
-        gpus=2,
-        source=_AZURE.format("nc48ads_a100_v4"),
-    ),
-    Threshold(
-        model="Tesla V100-SXM2-32GB", host=9, all_reduce=110, source=_AZURE.format("nd40rs_v2")
-    ),
-)
-
-
 @dataclass(frozen=True, kw_only=True)
 class InternodeThreshold:
     """Least bus bandwidth in GB/s of NCCL's all-reduce between two nodes.
@@ -122,16 +62,14 @@ class InternodeThreshold:
     source: str = "oracle-quickstart/oci-hpc scripts/ncclscout.py"
 
 
-INTERNODE: tuple[InternodeThreshold, ...] = (
-    InternodeThreshold(model="NVIDIA A100-SXM4-40GB", network=1600, all_reduce=185),
-    InternodeThreshold(model="NVIDIA A100-SXM4-80GB", network=1600, all_reduce=185),
-    InternodeThreshold(model="NVIDIA H100 80GB HBM3", network=3200, all_reduce=440),
-    InternodeThreshold(model="NVIDIA H200", network=3200, all_reduce=440),
-    InternodeThreshold(model="NVIDIA B200", network=3200, all_reduce=440),
-    InternodeThreshold(model="NVIDIA B300", network=6400, all_reduce=750),
-    InternodeThreshold(model="NVIDIA GB200", network=3200, all_reduce=300, gpus=4, source=_PAIRS),
-    InternodeThreshold(model="NVIDIA GB300", network=3200, all_reduce=440, gpus=4, source=_PAIRS),
-)
+def _rows(name: str) -> list[dict[str, Any]]:
+    text = resources.files("gpuboot.verify.deep").joinpath("thresholds.toml").read_text("utf-8")
+    rows: list[dict[str, Any]] = tomllib.loads(text)[name]
+    return rows
+
+
+TABLE = tuple(Threshold(**row) for row in _rows("gpus"))
+INTERNODE = tuple(InternodeThreshold(**row) for row in _rows("internode"))
 
 
 def internode_threshold(model: str, gpus: int, network: Network) -> InternodeThreshold | None:

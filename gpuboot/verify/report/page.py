@@ -24,13 +24,7 @@ def _code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
 
 
-def _px(value: float) -> str:
-    """Pixels, to a tenth."""
-    return f"{value:.1f}".removesuffix(".0")
-
-
 _environment.filters["code"] = _code
-_environment.filters["px"] = _px
 
 
 def page(template: str, **data: Any) -> str:

@@ -9,7 +9,6 @@ from typing import Any
 
 from gpuboot.plan.history import changed_operations
 from gpuboot.plan.tables import table_lines
-from gpuboot.verify.report.timeline.stretches import timed
 from gpuboot.verify.report.timeline.table import Row, Share, rows
 
 Run = Mapping[str, Any]
@@ -21,7 +20,7 @@ class PastRun:
     """One run.
 
     + folder: of its report
-    + commands: to all hosts together; None: its file is too old to say
+    + commands: to all hosts together
     + changes: operations that changed something, counted on each host
     """
 
@@ -30,7 +29,7 @@ class PastRun:
     started: str
     deploy: str
     seconds: float
-    commands: int | None
+    commands: int
     changes: int
     exit: int
 
@@ -60,9 +59,9 @@ def summary(folder: Path, run: Run) -> PastRun:
         folder=folder.name,
         cluster=run["cluster"],
         started=run["started"],
-        deploy=_deploy(run),
+        deploy=run["deploy"],
         seconds=run["seconds"],
-        commands=sum(host["commands"] for host in hosts) if timed(run) else None,
+        commands=sum(host["commands"] for host in hosts),
         changes=sum(len(host["changed"]) for host in hosts),
         exit=run["exit"],
     )
@@ -78,21 +77,15 @@ def same_kind(run: Run, candidates: Iterable[tuple[Path, Run]]) -> tuple[Path, R
 
 
 def differences(run: Run, before: Run) -> list[Difference]:
-    """Where a run took longer or shorter than another one, in the order of the run.
+    """Where a run took longer or shorter than another one, in the order of the run."""
+    now, earlier = _rows(run), _rows(before)
+    return [_difference(name, now.get(name), earlier.get(name)) for name in _merged(now, earlier)]
 
-    What a file of schema 1 does not tell is left out of both.
-    """
-    now, earlier = {row.name: row for row in rows(run)}, {row.name: row for row in rows(before)}
-    has_commands = timed(run) and timed(before)
-    if has_commands:
-        now[ALL] = Row(name=ALL, seconds=run["seconds"], hosts=_shares_by_host(run))
-        earlier[ALL] = Row(name=ALL, seconds=before["seconds"], hosts=_shares_by_host(before))
-    else:
-        now, earlier = _only_phases(now), _only_phases(earlier)
-    return [
-        _difference(name, now.get(name), earlier.get(name), has_commands)
-        for name in _merged(now, earlier)
-    ]
+
+def _rows(run: Run) -> dict[str, Row]:
+    commands = {host: Share(commands=data["commands"]) for host, data in run["hosts"].items()}
+    total = Row(name=ALL, seconds=run["seconds"], hosts=commands)
+    return {row.name: row for row in (*rows(run), total)}
 
 
 def _merged(now: Iterable[str], earlier: Iterable[str]) -> list[str]:
@@ -105,10 +98,6 @@ def _merged(now: Iterable[str], earlier: Iterable[str]) -> list[str]:
     return names
 
 
-def _shares_by_host(run: Run) -> dict[str, Share]:
-    return {host: Share(commands=data["commands"]) for host, data in run["hosts"].items()}
-
-
 def lines(runs: Sequence[PastRun]) -> list[str]:
     """Runs as a table for a terminal, the newest first."""
     head = ("started", "deploy", "seconds", "commands", "changed", "exit", "report")
@@ -117,7 +106,7 @@ def lines(runs: Sequence[PastRun]) -> list[str]:
             item.started,
             item.deploy,
             f"{item.seconds:.1f}",
-            "?" if item.commands is None else str(item.commands),
+            str(item.commands),
             str(item.changes),
             str(item.exit),
             item.folder,
@@ -153,29 +142,17 @@ def to_json(runs: Sequence[PastRun], against: str, compared: Iterable[Difference
     }
 
 
-def _deploy(run: Run) -> str:
-    """The deploy file; schema 1 did not tell, but a proof alone has one phase."""
-    if run.get("deploy"):
-        return str(run["deploy"])
-    return "verify.py" if [item["name"] for item in run["phases"]] == ["Verify"] else "site.py"
-
-
 def _kind(run: Run) -> tuple[Any, ...]:
-    return run["cluster"], _deploy(run), sorted(run["hosts"]), run["exit"], changed_operations(run)
+    return run["cluster"], run["deploy"], sorted(run["hosts"]), run["exit"], changed_operations(run)
 
 
-def _only_phases(by_name: Mapping[str, Row]) -> dict[str, Row]:
-    return {name: row for name, row in by_name.items() if row.operations}
-
-
-def _difference(name: str, now: Row | None, earlier: Row | None, has_commands: bool) -> Difference:
-    """+ has_commands: whether both runs tell of commands"""
+def _difference(name: str, now: Row | None, earlier: Row | None) -> Difference:
     return Difference(
         name=name,
         seconds=round(now.seconds, 3) if now else None,
         before=round(earlier.seconds, 3) if earlier else None,
-        commands=now.commands if now and has_commands else None,
-        commands_before=earlier.commands if earlier and has_commands else None,
+        commands=now.commands if now else None,
+        commands_before=earlier.commands if earlier else None,
     )
 
 

@@ -12,8 +12,8 @@ from gpuboot.plan import Change
 from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
 from gpuboot.verify.report.timeline import terminal as timeline
-from gpuboot.verify.report.timeline.chain import longest_links
-from gpuboot.verify.report.timeline.svg import link_name, pictures
+from gpuboot.verify.report.timeline.chain import link_name, longest_links
+from gpuboot.verify.report.timeline.lanes import lanes, ticks
 from gpuboot.verify.report.timeline.table import rows
 from gpuboot.verify.report.writer import write_atomically
 
@@ -43,7 +43,8 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         proof=proof,
         rows=rows(run),
         before=BEFORE,
-        pictures=pictures(run),
+        lanes=lanes(run),
+        ticks=ticks(run),
         longest=[(link_name(item), item) for item in longest_links(run, _LONGEST)],
         failed=list(_failed(run)),
         done=_is_finished(run),
@@ -63,10 +64,15 @@ def _is_finished(run: Mapping[str, Any]) -> bool:
 
 
 def write_page(folder: Path) -> None:
-    """Write run.html again from run.json, if there is one: a proof alone has none."""
+    """Write run.html again from run.json, if there is one: a proof alone has none.
+
+    That of a gpuboot up to 0.2, whose file does not tell when things happened, stays.
+    """
     try:
         run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
+        return
+    if "spans" not in run:
         return
     proof = (folder / "verify.json").exists()
     write_atomically(folder / "run.html", run_html(run, proof))

@@ -16,7 +16,6 @@ from gpuboot.verify.report.timeline.stretches import (
     Stretch,
     before_operations,
     of_operations,
-    timed,
 )
 
 BETWEEN = "between operations"  # pyinfra's own bookkeeping
@@ -26,13 +25,11 @@ _SAME_S = 0.001  # what begins so soon after another ended began at its end
 def longest_chain(run: Mapping[str, Any]) -> list[Stretch]:
     """The stretches that the run's duration is made of, in order, without gap or overlap.
 
-    + run: as run.json has it. Of an old file nothing is known: an empty list
+    + run: as run.json has it
 
     Where no host was at work it is what the control machine did: after the first operation
     `between operations`.
     """
-    if not timed(run):
-        return []
     before = before_operations(run)
     control_stretches = [item for item in before if not item.host]
     # whatever is shorter could begin no sooner than what it is to have ended before
@@ -109,3 +106,9 @@ def longest_links(run: Mapping[str, Any], limit: int) -> list[Stretch]:
             parts=item.parts,
         )
     return sorted(links.values(), key=lambda item: -item.seconds)[:limit]
+
+
+def link_name(item: Stretch) -> str:
+    """A link of the longest chain by its name, and where it ran."""
+    name = f"{item.stage} | {item.label}" if item.label not in ("", item.stage) else item.stage
+    return f"{name} on {item.host}" if item.host else name

@@ -45,11 +45,6 @@ class Stretch:
         return length((started, finished) for started, finished, _ in self.waits)
 
 
-def timed(run: Mapping[str, Any]) -> bool:
-    """Whether a run.json says when things happened: those of schema 1 do not."""
-    return "spans" in run
-
-
 def before_operations(run: Mapping[str, Any]) -> list[Stretch]:
     """What came before the operations, in order; for each host where it is done on each."""
     return [

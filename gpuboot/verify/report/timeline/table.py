@@ -13,7 +13,6 @@ from gpuboot.verify.report.timeline.stretches import (
     before_operations,
     length,
     of_operations,
-    timed,
 )
 
 
@@ -60,15 +59,10 @@ class Row:
 
 
 def rows(run: Mapping[str, Any]) -> list[Row]:
-    """What came before the operations, then each phase, in order. Of an old file the phases.
+    """What came before the operations, then each phase, in order.
 
     + run: as run.json has it
     """
-    if not timed(run):
-        return [
-            Row(name=item["name"], seconds=item["seconds"], operations=item["operations"])
-            for item in run["phases"]
-        ]
     return [*_stages(before_operations(run), run), *_phases(of_operations(run), run)]
 
 
