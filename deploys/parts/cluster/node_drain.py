@@ -1,7 +1,5 @@
 """Moves the pods of a node elsewhere, for who wants it empty: an upgrade, a removal."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import asdict, dataclass
@@ -74,7 +72,8 @@ def drain(
 
     end = wait_until(leader, probe, timeout_s)
     if not end.complete:
-        cause = f"node {node} is not drained, and stays cordoned: {unfinished(end, timeout_s)}"
+        reason = unfinished(end, timeout_s, "")[0]
+        cause = f"node {node} is not drained, and stays cordoned: {reason}"
         remaining_pods = pods(leader, node)
         raise RemoteError(
             failure(

@@ -1,11 +1,7 @@
 """Secrets of the cluster, without reading them out. On the leader."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-
-from typing_extensions import override
 
 from deploys.engine.framed import Framed
 from deploys.parts.cluster import api_scripts as api
@@ -25,12 +21,10 @@ class AllSecretDigests(Framed[dict[str, Digests]]):
     of_cluster = True
     default = dict
 
-    @override
     def command(self, paths: Iterable[str]) -> str:
         asking = api.command("cluster/secrets_fact.sh", ADMIN_CONF, paths)
         return api.where_there_is_one(ADMIN_CONF, asking)
 
-    @override
     def process(self, output: list[str]) -> dict[str, Digests]:
         values = Fields(output)
         if error := values.first("error"):
@@ -53,16 +47,13 @@ class SecretDigests(Framed[Digests]):
     of_cluster = True
     default = dict
 
-    @override
     def command(self, namespace: str, secret: str) -> str:
         return AllSecretDigests().bare_command({"paths": [_path(namespace, secret)]})
 
-    @override
     def process(self, output: list[str]) -> Digests:
         return next(iter(AllSecretDigests().value(output).values()))
 
     @classmethod
-    @override
     def merged(
         cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
@@ -71,6 +62,5 @@ class SecretDigests(Framed[Digests]):
         }
 
     @classmethod
-    @override
     def part(cls, combined: dict[str, Digests], arguments: Mapping[str, Any]) -> Digests:
         return combined.get(_path(arguments["namespace"], arguments["secret"]), {})

@@ -1,11 +1,7 @@
 """Which GPUs the loaded NVIDIA driver has, and which of them it was told to leave out."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
-
-from typing_extensions import override
 
 from deploys.engine.framed import Framed
 from gpuboot.hosts.fact_output import Fields
@@ -42,13 +38,11 @@ class GpuExclusion(Framed[GpuExclusionState]):
 
     default = GpuExclusionState
 
-    @override
     def command(self, path: str) -> str:
         """`path`: of the file."""
         quoted = shlex.quote(path)
         return f"if test -e {quoted}; then sed 's/^/text /' {quoted}; fi\n{_SCRIPT}"
 
-    @override
     def process(self, output: list[str]) -> GpuExclusionState:
         values = Fields(output, separator=" ", last=None)
         rows = [[*line.split(), ""][:4] for line in values.all("gpu")]

@@ -1,7 +1,5 @@
 """The control plane's static pods, kept as kubeadm makes them."""
 
-from __future__ import annotations
-
 import shlex
 
 from pyinfra.api.command import StringCommand
@@ -94,4 +92,4 @@ def _started(config: str) -> Commands:
 
     end = wait_until(host, probe, _STARTED_S)
     if not end.complete:
-        yield fail(unfinished(end, _STARTED_S), _REMEDY)
+        yield fail(*unfinished(end, _STARTED_S, _REMEDY))

@@ -1,10 +1,6 @@
 """Which addresses a host can open a TCP connection to."""
 
-from __future__ import annotations
-
 import shlex
-
-from typing_extensions import override
 
 from deploys.engine.framed import Framed
 
@@ -19,7 +15,6 @@ class UnreachableEndpoints(Framed[list[str]]):
 
     default = list
 
-    @override
     def command(self, addresses: list[str]) -> str:
         script = (
             "for a; do "
@@ -28,6 +23,5 @@ class UnreachableEndpoints(Framed[list[str]]):
         )
         return shlex.join(["bash", "-c", script, "_", *addresses])
 
-    @override
     def process(self, output: list[str]) -> list[str]:
         return sorted(output)

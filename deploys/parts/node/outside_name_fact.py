@@ -1,10 +1,6 @@
 """How a host itself resolves a name beyond the cluster."""
 
-from __future__ import annotations
-
 import shlex
-
-from typing_extensions import override
 
 from deploys.engine.framed import Framed
 
@@ -17,7 +13,6 @@ class OutsideName(Framed[str]):
 
     default = str
 
-    @override
     def command(self, domain: str) -> str:
         quoted = shlex.quote(domain)
         return (
@@ -26,7 +21,6 @@ class OutsideName(Framed[str]):
             "then echo resolved; else echo unresolved; fi"
         )
 
-    @override
     def process(self, output: list[str]) -> str:
         [word] = output
         return word

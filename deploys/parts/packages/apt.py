@@ -1,20 +1,18 @@
 """The commands by which `deploys.parts.packages.operations` works with apt."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 
 from pyinfra.api.command import QuoteString, StringCommand
 
+from deploys.engine.framed import script
 from gpuboot.hosts.driver_packages import pinning_package
 
 # defines the shell function lay_pins
-LAY_PINS = resources.files("deploys.parts.packages").joinpath("apt_pins.sh").read_text()
+LAY_PINS = script("packages/apt_pins.sh")
 _PINNED = "/run/gpuboot/pinned"
 LOCK_TIMEOUT_S = 600
-# what it prints is matched: gpuboot.hosts.install_failures, gpuboot.hosts.transient
+# what it prints is matched: gpuboot.hosts.failures, gpuboot.hosts.transient
 _ENVIRONMENT = "LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
 _LOCK = f"-o DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"
 _INSTALL_ARGUMENTS = (

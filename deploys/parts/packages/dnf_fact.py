@@ -1,13 +1,9 @@
 """What dnf 4 and rpm know on a host. Holds are those of dnf's versionlock plugin."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
-
-from typing_extensions import override
 
 from deploys.engine.framed import Framed
 from deploys.parts.packages.fact import AnyPackages, PackageState
@@ -25,7 +21,6 @@ class Packages(AnyPackages):
     A name may have a version behind it, as rpm allows: kernel-devel-5.14.0-570.el9.x86_64.
     """
 
-    @override
     def command(self, packages: Iterable[str]) -> str:
         names = " ".join(shlex.quote(name) for name in packages)
         query = "rpm -q --qf '%{VERSION}-%{RELEASE}\\n'"
@@ -35,7 +30,6 @@ class Packages(AnyPackages):
             f"if test -e {LOCKS}; then sed '/^[#!]/d; /^$/d; s/^/lock /' {LOCKS}; fi"
         )
 
-    @override
     def process(self, output: list[str]) -> PackageState:
         values = Fields(output, separator=" ", last=None)
         locks = [_LOCK.fullmatch(item) for item in values.all("lock")]
@@ -50,7 +44,6 @@ class AvailableVersions(Framed[list[AvailableVersion]]):
 
     default = list
 
-    @override
     def command(self, packages: Iterable[str]) -> str:
         names = " ".join(shlex.quote(name) for name in packages)
         return (
@@ -60,7 +53,6 @@ class AvailableVersions(Framed[list[AvailableVersion]]):
             '"$package $(sed -n \'s/^baseurl=//p\' "/etc/yum.repos.d/$repo.repo")"; done'
         )
 
-    @override
     def process(self, output: list[str]) -> list[AvailableVersion]:
         return [AvailableVersion(*line.split()) for line in output if len(line.split()) == 3]
 
@@ -82,7 +74,6 @@ class PinnedDriver(Framed[DriverPin]):
 
     default = DriverPin
 
-    @override
     def command(self, module: str) -> str:
         """`module`: the dnf module that the driver belongs to."""
         file = shlex.quote(f"/etc/dnf/modules.d/{module}.module")
@@ -93,7 +84,6 @@ class PinnedDriver(Framed[DriverPin]):
             f"{LOCKS}; fi"
         )
 
-    @override
     def process(self, output: list[str]) -> DriverPin:
         values = Fields(output, separator=" ", last=None)
         locks = [_LOCK.fullmatch(item) for item in values.all("lock")]

@@ -1,7 +1,5 @@
 """Waiting for the cluster: one operation for all that a run has applied before it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -48,7 +46,7 @@ def api_answers(timeout_s: float = 300) -> Commands:
     if end.complete:
         host.noop(end.text)
         return
-    yield fail(unfinished(end, timeout_s), remedy_of(end, _REMEDY))
+    yield fail(*unfinished(end, timeout_s, _REMEDY))
 
 
 @operation()
