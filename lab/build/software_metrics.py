@@ -1,17 +1,20 @@
-"""metrics-server, and the stand-in of what approves kubelets' certificates for it, as recipes."""
+"""metrics-server, prometheus-adapter, and the stand-in of what approves kubelets' certificates."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
-from lab.build.golang import build_arguments, go_recipe, run_go
+from lab.build.golang import build_arguments, go_recipe, module_dir, run_go
 from lab.build.recipe import BuildContext, Recipe
 
 METRICS_SERVER = "sigs.k8s.io/metrics-server"
 METRICS_SERVER_VERSION = "v0.9.0"
 APPROVER_VERSION = "v1.2.14"  # whose settings and messages the stand-in has
 _APPROVER = Path(__file__).parents[1] / "metrics" / "csr-approver"
+ADAPTER = "prometheus-adapter"
+ADAPTER_VERSION = "v0.12.0"
+_ADAPTER_MODULE = _APPROVER.parent / ADAPTER
 # Not in the common go.mod and go.sum: a change of those builds every program anew.
 _SUMS = f"""\
 {METRICS_SERVER} {METRICS_SERVER_VERSION} h1:nlqqZ2H0Xfko8eJC/1qaNVVT17hu4rxndkOi22KTZ4w=
@@ -40,6 +43,17 @@ def _metrics_server() -> Recipe:
         inputs=(_SUMS,),
         seconds=60,
     )
+
+
+def adapter() -> Recipe:
+    """prometheus-adapter, of tests alone: it is not in `recipes`."""
+    packages = {ADAPTER: f"sigs.k8s.io/{ADAPTER}/cmd/adapter"}
+    return go_recipe(ADAPTER, packages, module=_ADAPTER_MODULE, seconds=240)
+
+
+def adapter_manifests() -> Path:
+    """Upstream's folder of the adapter's manifests."""
+    return module_dir(f"sigs.k8s.io/{ADAPTER}", ADAPTER_VERSION) / "deploy" / "manifests"
 
 
 def _approver() -> Recipe:

@@ -45,6 +45,12 @@ def train(node: str, resource: str = GPU) -> str:
     return _list(_deployment("train", pod, container))
 
 
+def computing(name: str) -> str:
+    """A Deployment of pods that hold a GPU each, and leave its load to the lab."""
+    container = {"command": ["sleep", "36000"], "resources": {"limits": {GPU: 1}}}
+    return _list(_deployment(name, {}, container))
+
+
 def database(namespace: str, *claims: str) -> str:
     """A Deployment of one pod with volume claims, each below /data."""
     volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
