@@ -185,7 +185,12 @@ HOST_FAULTS = (
     Fault(
         ("mtu", "asymmetric-route"),
         steps(on("gpu1", "ip link set host0 mtu 1400"), _routed),
-        on("gpu1", "ip link set host0 mtu 1500; sh /root/straighten"),
+        steps(
+            on("gpu1", "ip link set host0 mtu 1500; sh /root/straighten"),
+            # as the remedy says of the other size, which was typed
+            on("gpu1", "ip link set flannel.1 mtu 1450"),
+            kubectl("-n", "kube-flannel", "rollout", "restart", "daemonset/kube-flannel-ds"),
+        ),
     ),
     Fault(
         ("certificates-expired",),

@@ -183,7 +183,13 @@ OPERAND_FAULTS = (
     ),
     Fault(
         ("alerts-silenced",),
-        on("cp1", f"{_ADMIN} create --raw {_ALERTMANAGER}/silences -f - <<< '{_SILENCE}'"),
+        on(
+            "cp1",  # kubectl's raw requests name no content, which Alertmanager refuses
+            f"address=$({_ADMIN} -n monitoring get endpoints alertmanager-operated "
+            "-o jsonpath='{.subsets[0].addresses[0].ip}'); curl -fsS -H "
+            f"'Content-Type: application/json' -d '{_SILENCE}' "
+            "http://$address:9093/api/v2/silences",
+        ),
         on(
             "cp1",
             f'{_ADMIN} get --raw {_ALERTMANAGER}/silences | grep -o \'"id":"[^"]*"\' | '

@@ -68,6 +68,7 @@ def note(fault: Fault, injected_s: float, took_s: float, diagnosis: dict[str, An
 NOT_TYPED = {
     "driver-mismatch": "drains the node and reboots it",
     "gpu-failed": "reboots the machine",
+    "gpus-lost-in-containers": "there is no device of NVIDIA's kernel module",
     "certificates-expired": "starts the control plane anew",
     "control-plane-taint": "takes the taints of all nodes away",
     "component-missing": "runs the product",

@@ -190,7 +190,7 @@ TABLE = (
         meaning="the system's file system is mounted read-only, mostly after I/O errors",
         find=disk_read_only,
         remedy="look for I/O errors, check the file system, replace the disk",
-        command="findmnt -no SOURCE,OPTIONS /; sudo dmesg | grep -ciE 'I/O error|remounting'",
+        command="findmnt -no SOURCE,OPTIONS /; sudo dmesg --level=err,warn | tail -n 20",
         on="node",
         explains=("kubelet-stopped", "containerd-stopped", *_ALL_BELOW),
     ),

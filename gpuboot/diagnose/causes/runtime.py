@@ -108,7 +108,8 @@ TABLE = (
         find=containerd_config,
         remedy="take the drop-in away or correct it; its version may not be higher than the root "
         "file's",
-        command="sudo grep -rs '^version' /etc/containerd; sudo containerd config dump | tail -n 5",
+        command="sudo grep -rs '^version' /etc/containerd; "
+        "sudo journalctl -u containerd -n 5 --no-pager",
         on="node",
         explains=("containerd-stopped", *_STOPS),
     ),
