@@ -128,9 +128,12 @@ def _bars(items: Sequence[Stretch], chain: Iterable[Stretch], total: float) -> I
 
 
 def _bar(kind: str, started: float, finished: float, title: str, total: float) -> Bar:
-    left, right = 100 * started / total, 100 * finished / total
+    start_percent, end_percent = 100 * started / total, 100 * finished / total
     return Bar(
-        kind, round(left, 2), round(right - left, 2), f"{title} ({finished - started:.1f} s)"
+        kind,
+        round(start_percent, 2),
+        round(end_percent - start_percent, 2),
+        f"{title} ({finished - started:.1f} s)",
     )
 
 
