@@ -23,8 +23,14 @@ def values(monitoring: Monitoring, program: Program) -> Values:
     With a name the program is told under which address people see it.
     """
     exposed: Values = {"service": service(monitoring.node_ports.get(program))}
-    name = getattr(monitoring.ingress, program) if monitoring.ingress else None
-    if name:
+    names: dict[Program, str | None] = {}
+    if ingress := monitoring.ingress:
+        names = {
+            "prometheus": ingress.prometheus,
+            "alertmanager": ingress.alertmanager,
+            "grafana": ingress.grafana,
+        }
+    if name := names.get(program):
         address = url(monitoring, name)
         server = {"domain": name, "root_url": f"{address}/"}
         external_url: dict[Program, Values] = {
