@@ -80,7 +80,8 @@ def _show(rows: Sequence[Row], key_rows: Sequence[Row], silent: Sequence[str]) -
     for row in rows:
         newest = ", ".join(text for text in (row.patch, row.newest) if text)
         if not row.unknown or row.installed or row.end:
-            table.add_row(row.key, ", ".join(row.installed), row.locked, newest, row.end)
+            end = row.end or f"not known, as of {row.as_of}"
+            table.add_row(row.key, ", ".join(row.installed), row.locked, newest, end)
     console = Console(highlight=False, width=_WIDTH)
     console.print(table)
     for row in rows:

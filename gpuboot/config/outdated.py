@@ -51,6 +51,7 @@ class Row:
     + unknown: why nobody knows what is served; "" where somebody does
     + end: when support of what is installed ends (of what is locked, where that is not known), as
       2027-03-31; "" where no day is known, and "never" for a key without one
+    + as_of: the day of what was read of that end, as 2026-11-09; "" for a key
     + changes: what a step to the newest changes, as far as known here
     + digest: of what is downloaded without a signature: `locked` where the lock has one, `first
       seen` where locks/ has that of the site's first download, `none`; "" for all else
@@ -64,6 +65,7 @@ class Row:
     unknown: str = ""
     installed: tuple[str, ...] = ()
     end: str = ""
+    as_of: str = ""
     changes: tuple[str, ...] = ()
     digest: str = ""
 
@@ -92,6 +94,7 @@ def rows(
             row(lock, key, locked, served.get(key)),
             installed=tuple(present.get(key, ())),
             end=_day(min_end(key, present.get(key) or [locked])),
+            as_of=support.read_at(key).isoformat(),
             digest=_digest(lock, key, locked, first_seen),
         )
         for key, locked in _locked(lock).items()

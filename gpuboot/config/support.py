@@ -143,6 +143,15 @@ def end(key: str, version: str) -> End:
     return End(key, version, table(name).rows.get(branch(version, parts)))
 
 
+def read_at(key: str) -> date:
+    """The day of what was read of the end of support of a locked version. + key: as in the lock
+
+    Most have no table of ends: then of their release notes.
+    """
+    name, _ = _ENDS.get(key, ("steps", 0))
+    return table(name).as_of
+
+
 def end_warnings(key: str, version: str) -> Iterator[str]:
     """That support of a locked version has ended, ends soon, or that nobody knows when."""
     name, parts = _ENDS[key]

@@ -7,9 +7,11 @@ CUDA repository's own recommendations (`-proprietary` has what profiling takes).
 import json
 import shlex
 from collections.abc import Iterator, Mapping
+from datetime import date
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
+from gpuboot.config.support import Source
 from gpuboot.config.versions import Lock, parse
 from gpuboot.hosts import health_watches
 from gpuboot.hosts.driver_packages import branch
@@ -40,8 +42,8 @@ _SETTLE_S = 65
 _PROCESS = "nv-hostengine"
 _CORE = "datacenter-gpu-manager-4-core"
 _OLD = "datacenter-gpu-manager"  # DCGM 3; DCGM 4's packages conflict with it
-# lowest driver branch -> the CUDA major that its libcuda has: CUDA release notes, "CUDA Driver
-# Versions" (450.80.02, 525.60.13, 580.65.06)
+SOURCE = Source(date(2026, 11, 26), 'NVIDIA\'s CUDA Compatibility, "Minor Version Compatibility"')
+# lowest driver branch -> the CUDA major that its libcuda has
 _CUDA = {580: 13, 525: 12, 450: 11}
 
 
@@ -123,7 +125,7 @@ def problems(
     version = driver(state, settings, lock)
     if version and branch(version) < min(_CUDA):
         yield (
-            f"DCGM 4 has no packages for driver {version}",
+            f"DCGM 4 has no packages for driver {version} ({SOURCE.age()})",
             f'use driver R{min(_CUDA)} or newer, or dcgm = "embedded"',
         )
     if _OLD in state.packages:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -165,12 +166,14 @@ def test_the_command_tells_when_keys_and_support_end(
         {"repository": "kubernetes", "fingerprint": "DE15", "end": 1798540000},
         {"repository": "docker", "fingerprint": "9DC8", "end": 0},
     ]
-    line = json.dumps(answer(locked, packages={"kubelet": ["1.35.9-1.1"]}, keys=keys))
+    packages = {"kubelet": ["1.35.9-1.1"], "nvidia-container-toolkit": ["1.20.2-1"]}
+    line = json.dumps(answer(locked, packages=packages, keys=keys))
     monkeypatch.setattr(runs, "pyinfra", lambda *_, **__: runs.PyinfraResult(0, line, ""))
     file = tmp_path / "outdated.prom"
     arguments = ["outdated", "inventories/example.py", "--metrics", str(file)]
     text = CliRunner().invoke(app, arguments).output
     assert "2027-02-28" in text
+    assert "not known, as of 2026-11-26" in text
     assert "repository_keys.kubernetes (DE15) ends: 2026-12-29" in text
     assert "repository_keys.docker (9DC8) ends: never" in text
     lines = [line for line in file.read_text().splitlines() if line[0] != "#"]
@@ -192,6 +195,8 @@ def test_the_command_tells_when_keys_and_support_end(
         for row in json.loads(CliRunner().invoke(app, [*arguments, "--json"]).output)
     }
     assert by_key["kubernetes.version"]["end"] == "2027-02-28"
+    assert by_key["driver.version"]["as_of"] == "2026-11-09"
+    assert all(row["end"] or date.fromisoformat(row["as_of"]) for row in by_key.values())
     assert by_key["repository_keys.kubernetes"]["end"] == "2026-12-29"
 
 

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import importlib
+import re
+from collections.abc import Callable, Iterator
 from datetime import date
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from gpuboot.cluster import version_skew
 from gpuboot.config import support, versions
 from gpuboot.config.settings import SettingsError, kubelet, parse_settings
 from gpuboot.config.support import Source
-from gpuboot.hosts import (
-    driver_packages,
-    gpu_models,
-    health_watches,
-    mig_profiles,
-    platforms,
-    repositories,
-)
 from gpuboot.monitoring.rules import xid
-from gpuboot.telemetry import fields
-from gpuboot.verify.deep import thresholds
 
-_MODULES = (
-    driver_packages, fields, gpu_models, health_watches, mig_profiles, platforms, repositories,
-    thresholds, version_skew,
-)  # fmt: skip
+_ROOT = Path(__file__).parents[2]
+_VERSION = re.compile(r"v?\d+\.\d+(\.\d+)?(-\d+)?")
+# a version in a constant that is no table about others
+_EXAMPLES = {"Version"}  # the form of a version, with an example
+_TREES = {
+    ".".join(path.relative_to(_ROOT).with_suffix("").parts): ast.parse(path.read_text())
+    for folder in ("gpuboot", "deploys")
+    for path in (_ROOT / folder).rglob("*.py")
+}
+
+
+def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """The names of a module's own constants, with what they are."""
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else ()
+        if isinstance(node, ast.AnnAssign) and node.value:
+            targets = (node.target,)
+        for target in targets:
+            yield ast.unparse(target), cast(ast.Assign, node).value
+
+
+_MODULES = [name for name, tree in _TREES.items() if "SOURCE" in dict(_constants(tree))]
 _SOURCES = {
     **{name: support.table(name) for name in support.names()},
-    **{module.__name__: module.SOURCE for module in _MODULES},
+    **{name: importlib.import_module(name).SOURCE for name in _MODULES},
     "kubelet.toml": kubelet.source(),
     "xid.toml": xid.source(),
 }
@@ -53,6 +64,21 @@ def test_every_table_says_when_and_where_it_was_read(name: str) -> None:
     assert isinstance(table, Source)
     assert date(2026, 1, 1) < table.as_of <= support.today()
     assert table.source
+
+
+def test_no_table_of_versions_is_without_a_date() -> None:
+    undated = {
+        f"{name}.{constant}": node.value
+        for name, tree in _TREES.items()
+        if name not in _MODULES
+        for constant, value in _constants(tree)
+        if constant not in _EXAMPLES
+        for node in ast.walk(value)
+        if isinstance(node, ast.Constant) and _VERSION.fullmatch(str(node.value))
+        if isinstance(node.value, str)
+    }
+    assert not undated, "give the module a SOURCE: gpuboot/config/support.py"
+    assert "gpuboot.cluster.version_skew" in _MODULES
 
 
 @pytest.mark.parametrize(
