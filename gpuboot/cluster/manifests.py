@@ -16,6 +16,7 @@ from gpuboot.cluster.set_fields import field_differences
 
 # libyaml's where PyYAML was built with it: ten times as fast
 YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+YAML_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 Object = dict[str, Any]
 
@@ -250,7 +251,7 @@ def with_digest(manifest: str) -> tuple[str, str]:
         template = item.get("spec", {}).get("template")
         if template:
             _annotate(template.setdefault("metadata", {}), digest)
-    return yaml.safe_dump_all(objects, sort_keys=False), digest
+    return yaml.dump_all(objects, Dumper=YAML_DUMPER, sort_keys=False), digest
 
 
 def _annotate(metadata: dict[str, Any], digest: str) -> None:

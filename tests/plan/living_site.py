@@ -23,6 +23,7 @@ import os
 import re
 import runpy
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,7 @@ def _answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
     }
 
 
+@cache
 def _cluster_answers() -> dict[str | re.Pattern[str], list[str]]:
     return {
         **LivingCluster(

@@ -24,8 +24,9 @@ from gpuboot.hosts.fact_output import FactOutputError, answer, framed
 from tests.noise import NOISE, framed_lines, noisy
 
 
-def run(script: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["sh", "-c", framed(script)], capture_output=True, text=True)
+def run(script: str, input: str = "") -> subprocess.CompletedProcess[str]:
+    command = ["sh", "-c", framed(script)]
+    return subprocess.run(command, input=input, capture_output=True, text=True)
 
 
 @pytest.mark.parametrize(
@@ -56,8 +57,16 @@ def test_the_exit_status_is_the_commands(status: int) -> None:
     assert answer(result.stdout.splitlines()).lines == ["a"]
 
 
-def test_standard_input_reaches_the_command() -> None:
-    assert answer(framed_lines(["a", " b"])).lines == ["a", " b"]
+@pytest.mark.parametrize(
+    "lines",
+    [[], [""], ["a", " b"], ["a", "", ""], ["", "a\nb"], ["ä ☃\tx"], ["##gpuboot##=x"], ["3"]],
+)
+def test_standard_input_reaches_the_command(lines: list[str]) -> None:
+    """And fake hosts answer as a shell does."""
+    text = "".join(f"{line}\n" for line in lines)
+    result = run("cat", input=text)
+    assert answer(result.stdout.splitlines()).lines == text.splitlines()
+    assert framed_lines(lines) == result.stdout.splitlines()
 
 
 def test_noise_is_told_apart_wherever_it_stands() -> None:

@@ -101,7 +101,7 @@ def _as_applied(items: list[Object], present: ManagedObjects, workload: str) -> 
 
 def _record_manifest(manifest: str, live: Mapping[str, Mapping[str, Any]] | None) -> None:
     """+ live: {} where there is no cluster yet"""
-    record_objects([item for item in yaml.safe_load_all(manifest) if item], live)
+    record_objects([item for item in yaml.load_all(manifest, Loader=YAML_LOADER) if item], live)
 
 
 @operation()

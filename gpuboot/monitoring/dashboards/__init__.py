@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from gpuboot.config.settings import Settings
@@ -82,7 +83,13 @@ def config_maps(settings: Settings) -> list[Object]:
                 "labels": {"grafana_dashboard": "1", "app.kubernetes.io/managed-by": "gpuboot"},
                 "annotations": {"grafana_folder": FOLDER},
             },
-            "data": {f"{uid}.json": json.dumps(dashboard, indent=1, ensure_ascii=False)},
+            "data": {f"{uid}.json": _indented(json.dumps(dashboard))},
         }
         for uid, dashboard in dashboards(settings).items()
     ]
+
+
+@cache
+def _indented(text: str) -> str:
+    """The same JSON for people: Python's encoder indents, and a run asks for it several times."""
+    return json.dumps(json.loads(text), indent=1, ensure_ascii=False)
