@@ -82,11 +82,7 @@ def verify(
     """
     from gpuboot.verify.report.model import POINTER
 
-    overrides = [f"gpuboot_level={level.value}"] if level else []
-    overrides += [f"gpuboot_nodes={nodes}"] if nodes else []
-    overrides += ["gpuboot_resume=yes"] if resume else []
-    overrides += [f"gpuboot_test_alert={test_alert.value}"] if test_alert else []
-    options = runs.options([*(data or []), *overrides])
+    options = runs.options([*(data or []), *_host_data(level, nodes, resume, test_alert)])
     result = runs.pyinfra(inventory, VERIFY, options, answer=POINTER)
     path = Path(result.answer) / "verify.json"
     if not result.answer or not path.exists():
@@ -101,6 +97,18 @@ def verify(
     if json:
         print(path.read_text(encoding="utf-8"), end="")
     raise typer.Exit(with_unwritten(proof.exit, result.code == NOT_WRITTEN))
+
+
+def _host_data(
+    level: Level | None, nodes: str, resume: bool, test_alert: Severity | None
+) -> list[str]:
+    """What the options are for deploys/verify.py, as KEY=VALUE."""
+    return [
+        *([f"gpuboot_level={level.value}"] if level else []),
+        *([f"gpuboot_nodes={nodes}"] if nodes else []),
+        *(["gpuboot_resume=yes"] if resume else []),
+        *([f"gpuboot_test_alert={test_alert.value}"] if test_alert else []),
+    ]
 
 
 def report(

@@ -172,10 +172,8 @@ def _repositories() -> Iterator[tuple[str, list[str]]]:
 
 
 def _answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
-    leads, is_resumed = (
-        name == "@fake/cp1",
-        name == "@fake/gpu1" and bool(os.environ.get("PLAN_BEGUN")),
-    )
+    leads = name == "@fake/cp1"
+    is_resumed = name == "@fake/gpu1" and bool(os.environ.get("PLAN_BEGUN"))
     return {
         "How far kubeadm got on this host": _kubeadm(leads, is_resumed),
         **_cluster_answers(),
