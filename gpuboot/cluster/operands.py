@@ -6,6 +6,8 @@ hash that the operator puts on its DaemonSets (object_controls.go:4791) is of ob
 renders. So each value is looked for where the operator puts it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -70,7 +72,7 @@ def _missing(operand: Operand, expected: ExpectedOperand) -> Iterator[str]:
     yield from (name for name, value in expected.env.items() if env.get(name) != value)
     if expected.args is not None and list(main.get("args", ())) != list(expected.args):
         yield "args"
-    if _amounts(main.get("resources", {})) != _amounts(expected.resources) and expected.resources:
+    if expected.resources and not _same_amounts(main.get("resources", {}), expected.resources):
         yield "resources"
     annotations = operand.template.get("metadata", {}).get("annotations", {})
     yield from (
@@ -88,6 +90,11 @@ def _missing(operand: Operand, expected: ExpectedOperand) -> Iterator[str]:
 
 def _env(container: Json) -> dict[str, str | None]:
     return {item["name"]: item.get("value", "") for item in container.get("env", ())}
+
+
+def _same_amounts(actual: Json, expected: Json) -> bool:
+    # as they are written first: the library that computes with them takes 0.2 s of CPU to load
+    return actual == expected or _amounts(actual) == _amounts(expected)
 
 
 def _amounts(resources: Json) -> dict[tuple[str, str], Decimal]:
