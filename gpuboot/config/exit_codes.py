@@ -96,7 +96,11 @@ COMMANDS: Mapping[str, Row] = {
     "cost": Row("a report that adds up", "", "no report"),
     "profile": Row("the class of every GPU is known", "", "of at least one it is not"),
     "load": Row("done", "a GPU or its program failed", "no GPU was loaded, or could not tell"),
-    "conformance": Row("every spec passed", "a spec failed", "no result, or could not tell"),
+    "conformance": Row(
+        "every MUST has evidence or does not apply; with `--kubernetes`: every spec passed",
+        "a MUST failed, or with `--checklist` has no evidence; a spec failed",
+        "a MUST was not run, or could not tell",
+    ),
     "capacity": Row("enough for the lead time", "GPUs have to be ordered"),
     "verify": Row(
         "proven, or answering (level `quick`)",
