@@ -37,7 +37,7 @@ def report(
     + cluster: its name, for people
     """
     from gpuboot.conformance.ai import submission
-    from gpuboot.conformance.ai.folder import PRODUCT, evidence_path, files
+    from gpuboot.conformance.ai.folder import PRODUCT, files
     from gpuboot.conformance.ai.requirements import LEVELS
     from gpuboot.conformance.ai.results import exit_code, from_json, open_musts
 
@@ -49,23 +49,32 @@ def report(
         runs.stop(outcome.error)
     levels: dict[str, str] = submission.levels(checklist) if checklist else {**LEVELS}
     contents = files(outcome, levels, cluster)
-    if checklist:
-        paths = {name: evidence_path(name) for name in levels}
-        version, simulated = outcome.kubernetes, outcome.simulated
-        try:
-            contents[PRODUCT] = submission.product(
-                checklist, outcome.results, version, paths, simulated
-            )
-        except submission.ChecklistError as error:
-            runs.stop(f"--checklist: {error}\n    remedy: take that release's file")
+    refusal = _add_product(contents, outcome, checklist) if checklist else ""
     is_written = ending.try_write(lambda: _write(contents, folder), folder)
     _print(outcome, levels)
     _print_ending(folder if is_written else None, bool(checklist))
+    if refusal:
+        runs.stop(refusal)
     code = exit_code(outcome.results, levels)
     if checklist and (names := open_musts(outcome.results, levels)):
         print(f"{PRODUCT} has no status for {', '.join(names)}: it can't be submitted like that")
         code = FAILED
     return with_unwritten(code, not is_written)
+
+
+def _add_product(contents: dict[str, str], outcome: Outcome, checklist: dict[str, Any]) -> str:
+    """Add PRODUCT.yaml; why there is none, or ""."""
+    from gpuboot.conformance.ai import submission
+    from gpuboot.conformance.ai.folder import PRODUCT, evidence_path
+
+    paths = {name: evidence_path(name) for name in submission.levels(checklist)}
+    version, simulated = outcome.kubernetes, outcome.simulated
+    try:
+        text = submission.product(checklist, outcome.results, version, paths, simulated)
+    except submission.ChecklistError as error:
+        return f"no {PRODUCT}: --checklist: {error}\n    remedy: take that release's file"
+    contents[PRODUCT] = text
+    return ""
 
 
 def _write(contents: dict[str, str], folder: Path) -> None:
