@@ -1,7 +1,8 @@
-"""Runs Kubernetes' conformance suite in the cluster. Run by `gpuboot conformance`.
+"""Runs Kubernetes' conformance suite, or looks for evidence of CNCF's AI conformance.
 
-$GPUBOOT_CONFORMANCE holds what is wanted, as JSON; $GPUBOOT_ANSWER names the file that gets what
-became of it; $GPUBOOT_PARENT is the number of the process with whose end it ends.
+Run by `gpuboot conformance`. $GPUBOOT_CONFORMANCE holds what is wanted, as JSON, `{}` for evidence;
+$GPUBOOT_ANSWER names the file that gets what became of it; $GPUBOOT_PARENT is the number of the
+process with whose end it ends.
 """
 
 import json
@@ -19,17 +20,30 @@ from gpuboot.conformance.manifests import Request
 @deploy("Conformance")
 def conformance() -> None:
     """On the leader, and on no other host."""
-    _, lock, _ = begin()
+    settings, lock, nodes = begin()
     leader = read_leader()
-    if host.name == leader.host:
-        request = json.loads(os.environ["GPUBOOT_CONFORMANCE"])
-        _, helper_image = storage.images(lock)
+    if host.name != leader.host:
+        return
+    request = json.loads(os.environ["GPUBOOT_CONFORMANCE"])
+    _, helper_image = storage.images(lock)
+    path, parent = os.environ["GPUBOOT_ANSWER"], int(os.environ["GPUBOOT_PARENT"])
+    if not request:
+        operations.evidenced(
+            name="Look for evidence",
+            settings=settings,
+            leader=leader.host,
+            nodes=[node for node in nodes if node.gpus],
+            image=helper_image,
+            path=path,
+            parent=parent,
+        )
+    else:
         operations.conforming(
             name="Run the suite",
             leader=leader.host,
             request=Request(lock.kubernetes.version, helper_image, **request),
-            path=os.environ["GPUBOOT_ANSWER"],
-            parent=int(os.environ["GPUBOOT_PARENT"]),
+            path=path,
+            parent=parent,
         )
 
 

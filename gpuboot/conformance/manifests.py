@@ -80,14 +80,14 @@ def pod(request: Request) -> Object:
         "image": request.image,
         "env": [{"name": name, "value": text} for name, text in _environment(request).items()],
         "volumeMounts": mounts,
-        "securityContext": _restricted(),
+        "securityContext": restricted(),
     }
     output = {
         "name": OUTPUT,
         "image": request.helper_image,
         "command": ["sh", "-c", _HAND_OUT],
         "volumeMounts": mounts,
-        "securityContext": _restricted(),
+        "securityContext": restricted(),
     }
     return {
         "metadata": {"name": POD, "labels": dict(LABELS)},
@@ -116,7 +116,7 @@ def _environment(request: Request) -> dict[str, str]:
     }
 
 
-def _restricted() -> Object:
+def restricted() -> Object:
     """As PodSecurity's level `restricted` asks."""
     return {
         "allowPrivilegeEscalation": False,

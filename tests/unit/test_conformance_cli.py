@@ -11,6 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuboot.cli import app, runs
+from gpuboot.conformance.ai.requirements import LEVELS
+from gpuboot.conformance.ai.results import Outcome as AiOutcome
+from gpuboot.conformance.ai.results import Result
 from gpuboot.conformance.runner import Outcome
 
 CASE = '<testcase name="[It] {name}" status="{status}">{inner}</testcase>'
@@ -25,7 +28,7 @@ def files(*cases: str) -> dict[str, str]:
 
 
 def run(
-    monkeypatch: pytest.MonkeyPatch, outcome: Outcome, *words: str
+    monkeypatch: pytest.MonkeyPatch, outcome: Outcome | AiOutcome, *words: str
 ) -> tuple[int, str, dict[str, Any]]:
     """Exit code, output, and what the deploy was asked for."""
     requested: dict[str, Any] = {}
@@ -87,8 +90,65 @@ def test_a_folder_that_cannot_be_written_is_said_and_the_result_still_told(
     assert "files:" not in output
 
 
-def test_which_suite_has_to_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    code, output, requested = run(monkeypatch, Outcome())
-    assert code == 2
-    assert "remedy: --kubernetes" in output
-    assert requested == {}
+CHECKLIST = """\
+metadata: {kubernetesVersion: v1.36}
+spec:
+  all:
+    - {id: dra_support, description: d, level: MUST, status: "", evidence: [], notes: ""}
+    - {id: gang_scheduling, description: g, level: MUST, status: "", evidence: [], notes: ""}
+"""
+EVIDENCED = Result("dra_support", "pass", "served")
+NOT_RUN = Result("gang_scheduling", "not_run", "no Kueue", remedy="install Kueue")
+GANG = Result("gang_scheduling", "pass", "all or none")
+ALL_MUSTS = tuple(Result(name, "pass", "so") for name in LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "has_checklist", "code", "expected"),
+    [
+        (AiOutcome(ALL_MUSTS, "v1.36.3"), False, 0, "no PRODUCT.yaml: it takes"),
+        (AiOutcome((*ALL_MUSTS[1:-1],), "v1.36.3"), False, 0, "MUST   ai_inference: evidenced"),
+        (AiOutcome((EVIDENCED, NOT_RUN), "v1.36.3"), False, 2, "remedy: install Kueue"),
+        (AiOutcome((EVIDENCED, GANG), "v1.36.3"), True, 0, "gang_scheduling: evidenced"),
+        (AiOutcome((EVIDENCED, NOT_RUN), "v1.36.3"), True, 1, "no status for gang_scheduling"),
+        (AiOutcome((EVIDENCED, GANG), "v1.37.0"), True, 2, "it is of Kubernetes v1.36"),
+        (AiOutcome(ALL_MUSTS, "v1.36.3", simulated="a stand-in"), False, 0, "SIMULATED"),
+        (AiOutcome(error="another verification\n    remedy: wait"), False, 2, "remedy: wait"),
+        (AiOutcome(stopped=True), False, 130, "ended before its time"),
+    ],
+)
+def test_ai_conformance_ends_by_its_musts(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    outcome: AiOutcome,
+    has_checklist: bool,
+    code: int,
+    expected: str,
+) -> None:
+    checklist, out = tmp_path / "AIConformance-1.36.yaml", tmp_path / "out"
+    checklist.write_text(CHECKLIST, encoding="utf-8")
+    words = ["--out", str(out), *(["--checklist", str(checklist)] if has_checklist else [])]
+    exit_code, output, requested = run(monkeypatch, outcome, *words)
+    assert (exit_code, expected in output) == (code, True)
+    assert requested.keys() == {"capture_output", "tidies", "deploy"}
+    is_written = not (outcome.stopped or outcome.error)
+    assert (out / "results.json").exists() == is_written
+    is_of_release = outcome.kubernetes == "v1.36.3"
+    assert (out / "PRODUCT.yaml").exists() == (has_checklist and is_of_release)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--focus", "DNS"], "are about --kubernetes"),
+        (["--processes", "2"], "are about --kubernetes"),
+        (["--kubernetes", "--checklist", "a.yaml"], "leave --kubernetes out"),
+        (["--checklist", "/nowhere/a.yaml"], "k8s-ai-conformance"),
+    ],
+)
+def test_options_of_the_other_suite_are_refused(
+    monkeypatch: pytest.MonkeyPatch, words: list[str], expected: str
+) -> None:
+    code, output, requested = run(monkeypatch, Outcome(), *words)
+    assert (code, requested) == (2, {})
+    assert expected in output.replace("\n", " ")

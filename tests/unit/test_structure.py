@@ -16,7 +16,7 @@ FINDER = "found_in("  # its caller imports every module of the packages that it 
 # of gpuboot/, from the ground up: each package imports itself and those before it
 PACKAGE_ORDER = (
     "config", "plan", "templates", "hosts", "telemetry", "cluster", "monitoring", "preflight",
-    "mirror", "verify", "conformance", "diagnose", "repair", "usage", "query", "docker", "site",
+    "mirror", "verify", "diagnose", "repair", "usage", "conformance", "query", "docker", "site",
     "docs", "cli",
 )  # fmt: skip
 # of deploys/, likewise; its files are above all of them

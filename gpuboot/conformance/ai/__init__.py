@@ -1,0 +1,1 @@
+"""Evidence for CNCF's Kubernetes AI Conformance, and the folder that a submission to it needs."""
