@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -31,11 +31,10 @@ _TREES = {
 def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """The names of a module's own constants, with what they are."""
     for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else ()
-        if isinstance(node, ast.AnnAssign) and node.value:
-            targets = (node.target,)
-        for target in targets:
-            yield ast.unparse(target), cast(ast.Assign, node).value
+        if isinstance(node, ast.Assign):
+            yield from ((ast.unparse(target), node.value) for target in node.targets)
+        elif isinstance(node, ast.AnnAssign) and node.value:
+            yield ast.unparse(node.target), node.value
 
 
 _MODULES = [name for name, tree in _TREES.items() if "SOURCE" in dict(_constants(tree))]
