@@ -29,7 +29,7 @@ from lab.state import LabError
 
 app = typer.Typer(
     add_completion=False,
-    help="gpuboot beside Ansible, measured on light machines. Without a command: all.",
+    help="gpuboot beside Ansible and plain pyinfra, on light machines. Without a command: all.",
 )
 light = typer.Typer(add_completion=False, help="The light machines by themselves.")
 app.add_typer(light, name="machines")

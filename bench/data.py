@@ -10,7 +10,12 @@ from bench.matrix import Cell, parse
 from bench.results import samples
 from bench.statistics import Summary, ratio, summarize
 
-SIDES = {"gpuboot": "gpuboot", "ansible": "Ansible", "mitogen": "Ansible + Mitogen"}
+SIDES = {
+    "gpuboot": "gpuboot",
+    "ansible": "Ansible",
+    "mitogen": "Ansible + Mitogen",
+    "pyinfra": "plain pyinfra",
+}
 
 
 @dataclass(frozen=True)

@@ -137,13 +137,18 @@ def _for_each(machines: Iterable[Machine], action: Callable[[Machine], None]) ->
 
 def _make(lab: Lab, machine: Machine, snapshot: str) -> None:
     folder, root = lab.machine_dir(machine), lab.root(machine)
-    for path in (folder / "own", folder / "work", root):
+    images = folder / "images"
+    for path in (folder / "own", folder / "work", images, root):
         path.mkdir(parents=True, exist_ok=True)
     lower = [str(template.root(lab))]
     if snapshot != DELIVERED:
         lower.insert(0, str(layer(lab, machine.role, snapshot)))
     options = f"lowerdir={':'.join(lower)},upperdir={folder / 'own'},workdir={folder / 'work'}"
     run(["mount", "-t", "overlay", "overlay", "-o", options, str(root)])
+    # overlayfs, on which layers of images are unpacked, cannot work on itself
+    target = root / "var/lib/containerd"
+    target.mkdir(mode=0o711, exist_ok=True)
+    run(["mount", "--bind", str(images), str(target)])
     machines.identify(lab, machine, root)
     install_pci_devices(root, machine.gpus, lab.seed(machine))
 
@@ -167,7 +172,7 @@ def halt(lab: Lab, machine: Machine) -> None:
     """Cut the machine's power; its own layer stays."""
     machines.power_off(lab, machine)
     while is_mounted(lab, machine):
-        run(["umount", str(lab.root(machine))])
+        run(["umount", "--recursive", str(lab.root(machine))])
 
 
 def layer(lab: Lab, role: str, snapshot: str) -> Path:

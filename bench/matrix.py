@@ -47,6 +47,7 @@ DEFAULT = (
     Cell("nothing", 1, "20ms-loss"),
     Cell("nothing", 32),
     Cell("fresh", 1),
+    Cell("fresh", 8),
 )
 # as many machines as a lab holds, where playbooks would take hours: gpuboot alone
 MANY = 48

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 # what decides a figure; documents and plots do not
 _MEASURED = (
     "gpuboot", "deploys", "templates", "config.py", "requirements.lock",
-    "bench/ansible", "bench/inventory.py", "bench/settings.py", "bench/sides.py",
+    "bench/ansible", "bench/plain", "bench/inventory.py", "bench/settings.py", "bench/sides.py",
     "bench/requirements.lock", "bench/relay.c", "bench/growth/forced.sh",
 )  # fmt: skip
 

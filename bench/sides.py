@@ -19,6 +19,7 @@ from gpuboot.verify.report.model import POINTER
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 _ANSIBLE = REPOSITORY / "bench" / "ansible"
+_PLAIN = REPOSITORY / "bench" / "plain"
 _BANNER = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?:\S+ : )?(.+)\] \*+$")
 _RESULT = re.compile(r"^(changed|fatal|failed): \[([^\]]+)\](.*)$")
 _RECAP = re.compile(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)\s")
@@ -121,6 +122,50 @@ class Ansible:
         return Outcome({host: tuple(tasks) for host, tasks in changed.items()}, failed)
 
 
+@dataclass(frozen=True)
+class Pyinfra:
+    """bench/plain/host_layers.py: operations of pyinfra's library, without gpuboot."""
+
+    name: str = "pyinfra"
+    title: str = "plain pyinfra"
+
+    def command(self, site: Site, work: Path) -> Command:
+        """See `Side`; writes the inventory."""
+        work.mkdir(parents=True, exist_ok=True)
+        inventory = work / "inventory.json"
+        inventory.write_text(json.dumps(_inventory(site), indent=2) + "\n")
+        return Command(
+            argv=(
+                str(Path(sys.executable).with_name("pyinfra")),
+                *("inventory.py", "host_layers.py", "-y", "--json"),
+            ),
+            env={"GPUBOOT_BENCH_INVENTORY": str(inventory), "PYTHONPATH": str(REPOSITORY)},
+            cwd=_PLAIN,
+        )
+
+    def outcome(self, stdout: str, stderr: str, work: Path) -> Outcome:
+        """See `Side`."""
+        results = _json_results(stdout, stderr)
+        changed: dict[str, list[str]] = {}
+        failed = dict.fromkeys(results["failed_hosts"], "pyinfra failed")
+        for step in results["operations"]:
+            for name in step["success"]:
+                changed.setdefault(name, []).append(str(step["name"]))
+            for name in step["error"]:
+                failed.setdefault(name, str(step["name"]))
+        return Outcome({name: tuple(names) for name, names in changed.items()}, failed)
+
+
+def _json_results(stdout: str, stderr: str) -> dict[str, Any]:
+    """Raises `ValueError` where pyinfra printed none."""
+    try:
+        results: dict[str, Any] = json.loads(stdout)["results"]
+    except (ValueError, KeyError):
+        text = stderr.strip()[-500:] or stdout[-500:]
+        raise ValueError(f"pyinfra printed no results: {text}") from None
+    return results
+
+
 def _results(stdout: str) -> Iterator[tuple[str, str, str, str]]:
     """What a playbook printed: task, kind of result, host, and the rest of the line.
 
@@ -174,5 +219,6 @@ SIDES: Mapping[str, Side] = {
         Gpuboot(),
         Ansible("ansible", "Ansible, pipelining"),
         Ansible("mitogen", "Ansible with Mitogen", strategy="mitogen_linear"),
+        Pyinfra(),
     )
 }

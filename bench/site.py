@@ -1,6 +1,6 @@
 """What a side is told of the machines, and what it says of a run.
 
-A side is one of the tools that are compared: gpuboot, Ansible, Ansible with Mitogen.
+A side is one of the tools that are compared: gpuboot, Ansible, Ansible with Mitogen, plain pyinfra.
 """
 
 from __future__ import annotations

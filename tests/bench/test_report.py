@@ -19,7 +19,7 @@ HOST = {
     "cpu": "a processor", "cores": 2, "memory_gib": 23.5, "python": "3.11.7", "revision": "abc1234",
     "versions": {"ansible-core": "2.19.14"},
 }  # fmt: skip
-BASE = {"gpuboot": 1.0, "ansible": 20.0, "mitogen": 9.0}
+BASE = {"gpuboot": 1.0, "ansible": 20.0, "mitogen": 9.0, "pyinfra": 4.0}
 
 
 def samples(cell: str, runs: int = 5, code: str = "now", **factors: float) -> list[dict[str, Any]]:
@@ -44,9 +44,10 @@ def rows(text: str) -> dict[str, list[str]]:
 
 def test_what_was_not_run_is_shown_as_not_run() -> None:
     table_rows = rows(tables.by_hosts(Data(samples("nothing/2/0.2ms"))))
-    assert table_rows["1 host"] == ["not run"] * 5
+    assert table_rows["1 host"] == ["not run"] * 7
     assert table_rows["2 hosts"] == [
-        "1.02 (1.00–1.04)", "20.4 (20.0–20.8)", "9.18 (9.00–9.36)", "20.0×", "9.00×"
+        "1.02 (1.00–1.04)", "20.4 (20.0–20.8)", "9.18 (9.00–9.36)", "4.08 (4.00–4.16)",
+        "20.0×", "9.00×", "4.00×",
     ]  # fmt: skip
     assert rows(tables.coverage(Data(samples("nothing/1/20ms"))))["nothing to do"] == [
         "1", "not run", "5", "not run", "not run"
@@ -70,7 +71,7 @@ def test_one_run_is_called_one_where_more_are_not_meant() -> None:
 def test_quantities_are_told_for_each_host() -> None:
     data = Data(samples("nothing/8/0.2ms"))
     table_rows = rows(tables.quantity(data, "bytes", "KiB", 1024, per_host=True))["8 hosts"]
-    assert table_rows == ["0.50 (0.50–0.50)"] * 3
+    assert table_rows == ["0.50 (0.50–0.50)"] * 4
 
 
 def test_a_target_is_met_missed_or_not_run() -> None:

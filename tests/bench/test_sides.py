@@ -15,6 +15,7 @@ from jinja2 import Environment
 from jinja2.nativetypes import NativeEnvironment
 
 from bench import sides
+from bench.plain import values
 from deploys.parts.kernel import operations as kernel
 from deploys.parts.kubeadm import operations as kubeadm
 from deploys.phases import base, drivers
@@ -80,6 +81,28 @@ def test_a_change_that_was_not_recognised_is_not_overlooked(tmp_path: Path) -> N
         sides.SIDES["ansible"].outcome(CHANGED.replace("changed: [node2]\n", ""), "", tmp_path)
     with pytest.raises(ValueError, match="no recap"):
         sides.SIDES["ansible"].outcome("", "cannot read the inventory", tmp_path)
+
+
+def test_plain_pyinfra_tells_which_operations_changed_which_host(tmp_path: Path) -> None:
+    side = sides.SIDES["pyinfra"]
+    operations = [
+        {"name": "Write /etc/a", "success": ["node2"], "error": [], "no_change": ["node1"]},
+        {"name": "Hold packages", "success": [], "error": ["node1"], "no_change": []},
+    ]
+    results = {"operations": operations, "failed_hosts": ["node3"]}
+    outcome = side.outcome(json.dumps({"plan": [], "results": results}), "", tmp_path)
+    assert outcome.changed == {"node2": ("Write /etc/a",)}
+    assert outcome.failed == {"node1": "Hold packages", "node3": "pyinfra failed"}
+    with pytest.raises(ValueError, match="no such file"):
+        side.outcome("", "no such file", tmp_path)
+
+
+def test_plain_pyinfra_has_the_values_of_the_playbook(variables: dict[str, Any]) -> None:
+    assert {key: str(value) for key, value in values.SYSCTLS.items()} == variables["sysctls"]
+    assert list(values.SYSTEMS) == variables["supported_systems"]
+    assert variables["blacklist"] == values.BLACKLIST
+    assert list(values.CREDENTIALS) == variables["credentials"]
+    assert variables["prerequisites"] == values.PREREQUISITES
 
 
 def test_gpuboot_tells_what_its_report_says(tmp_path: Path) -> None:
