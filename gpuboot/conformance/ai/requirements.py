@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
+
+from gpuboot.config.support import Source
+
+SOURCE = Source(date(2026, 8, 19), "cncf/k8s-ai-conformance, kubernetes-sigs/ai-conformance")
 
 Level = Literal["MUST", "SHOULD", ""]
 _KARS = "https://github.com/kubernetes-sigs/ai-conformance/tree/main/kars"
