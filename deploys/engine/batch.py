@@ -10,7 +10,6 @@ from typing import Any
 
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
-from typing_extensions import override
 
 from deploys.engine.framed import Framed
 
@@ -87,11 +86,9 @@ class Batch(Framed[list[Any]]):
     """
 
     @staticmethod
-    @override
     def default() -> list[Any]:
         return []
 
-    @override
     def command(self, requests: Sequence[Request]) -> str:
         self._requests = requests
         self._readings = _readings(requests)
@@ -109,7 +106,6 @@ class Batch(Framed[list[Any]]):
             return "\n".join([_SILENCE, *of_cluster])
         return "\n".join([_SILENCE, "{", *of_cluster, '} >"$lane" &', *host_lane, _JOIN])
 
-    @override
     def process(self, output: list[str]) -> list[Any]:
         answers: dict[int, Any] = {}
         lines: list[str] = []

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import shlex
 from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
 from typing import Any, ClassVar, TypeVar
 
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
-from typing_extensions import override
 
 from deploys.engine.shell import warn_of_noise
 from gpuboot.hosts.fact_output import FactOutputError, answer, framed
@@ -21,22 +22,28 @@ T = TypeVar("T")
 class Framed(FactBase[T]):
     """A fact whose command runs in a frame: `process` gets what the command itself printed.
 
-    Facts define `command` (one string) and `process` as ever; no line: the fact's default. What
-    `process` cannot read (ValueError, KeyError, …) fails the fact.
+    Facts define `command` (one string) and `process` as ever, or `parse`; no line: the fact's
+    default. What that cannot read (ValueError, KeyError, …) fails the fact.
+
+    + parse: the function from those lines to the answer, where that is all that `process` does
 
     + of_cluster: it tells of the cluster, which every host and the cluster itself change
     + of_plan: it is read only to show a difference that has been found
     """
 
     abstract = True
+    parse: ClassVar[Callable[[list[str]], Any]]
     of_cluster: ClassVar[bool] = False
     of_plan: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         if "command" in cls.__dict__:
             cls.command = _in_frame(cls.__dict__["command"])
-        if "process" in cls.__dict__:
-            cls.process = _own_lines(cls.__dict__["process"])  # type: ignore[method-assign]
+        process = cls.__dict__.get("process")
+        if parse := cls.__dict__.get("parse"):
+            process = _parsed(parse)
+        if process:
+            cls.process = _own_lines(process)  # type: ignore[method-assign]
         super().__init_subclass__()
 
     @classmethod
@@ -69,7 +76,6 @@ class Framed(FactBase[T]):
 class HiddenInput(list[str]):
     """Standard input of a fact. With -v pyinfra logs the arguments of facts, this one as well."""
 
-    @override
     def __repr__(self) -> str:
         return HIDDEN
 
@@ -84,6 +90,10 @@ def _in_frame(command: Callable[..., str]) -> Callable[..., str]:
     # pyinfra looks at the names of a fact's arguments, and not behind a wrapper
     in_frame.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
     return in_frame
+
+
+def _parsed(parse: Callable[[list[str]], T]) -> Callable[..., T]:
+    return lambda fact, output: parse(output)
 
 
 def _own_lines(process: Callable[..., T]) -> Callable[..., T]:
@@ -106,3 +116,17 @@ def _value(fact: FactBase[T], process: Callable[..., T], lines: list[str]) -> T:
         raise FactProcessError(str(error)) from error
     except (ValueError, LookupError, TypeError) as error:
         raise FactProcessError(f"the host's answer cannot be read: {error}") from error
+
+
+@functools.cache
+def _text(path: str) -> str:
+    return resources.files("deploys.parts").joinpath(path).read_text()
+
+
+def script(path: str, /, **variables: str) -> str:
+    """A script of deploys/parts/, behind the shell variables that it reads.
+
+    + path: below that folder
+    """
+    head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
+    return head + _text(path)

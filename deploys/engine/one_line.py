@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 
 
@@ -13,10 +11,8 @@ class OneLine(Framed[str]):
     abstract = True
 
     @staticmethod
-    @override
     def default() -> str:
         return ""
 
-    @override
     def process(self, output: list[str]) -> str:
         return output[0].strip()

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from deploys.parts.cluster.api_server_fact import SCRIPT, RejectedReport
+from deploys.engine.framed import script
+from deploys.parts.cluster.api_server_fact import RejectedReport
 from deploys.parts.cluster.api_silence import explained
 from deploys.parts.diagnose.fact import SCRIPT as DIAGNOSE
 from gpuboot.cluster.node_reports import LEASES
@@ -52,10 +53,12 @@ def program(root: Path, name: str, text: str) -> None:
 
 
 def lacks(root: Path) -> list[list[str]]:
-    script = SCRIPT.replace("/etc/kubernetes/manifests", str(root / "manifests"))
+    command = script("cluster/api_server_fact.sh").replace(
+        "/etc/kubernetes/manifests", str(root / "manifests")
+    )
     path = f"{root / 'bin'}:{os.environ['PATH']}"
     result = subprocess.run(
-        ["sh", "-c", script], env={"PATH": path, "ROOT": str(root)}, capture_output=True, text=True
+        ["sh", "-c", command], env={"PATH": path, "ROOT": str(root)}, capture_output=True, text=True
     )
     assert (result.returncode, result.stderr) == (0, "")
     return Fields(result.stdout.splitlines()).rows("lacks")

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
-from importlib import resources
-
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from gpuboot.cluster.kubeadm import API_PORT
 from gpuboot.cluster.virtual_address import Neighbour, parse_neighbour
-
-_SCRIPT = resources.files("deploys.parts.api_endpoint").joinpath("neighbour_fact.sh").read_text()
 
 
 class AddressOwner(Framed[Neighbour]):
     """Who answers at an address in a network of this host; asked where none of ours has it."""
 
     default = Neighbour
+    parse = parse_neighbour
 
-    @override
     def command(self, address: str) -> str:
-        return f"address={shlex.quote(address)} port={API_PORT}\n{_SCRIPT}"
-
-    @override
-    def process(self, output: list[str]) -> Neighbour:
-        return parse_neighbour(output)
+        return script("api_endpoint/neighbour_fact.sh", address=address, port=str(API_PORT))

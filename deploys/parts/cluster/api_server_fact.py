@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import shlex
 from base64 import b64decode
-from importlib import resources
 
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from deploys.parts.cluster import api_scripts as api
 from gpuboot.cluster.api_answers import error_message
 from gpuboot.cluster.node_reports import LEASES
 from gpuboot.hosts.fact_output import Fields
-
-SCRIPT = resources.files("deploys.parts.cluster").joinpath("api_server_fact.sh").read_text()
 
 
 class ApiServerLacks(Framed[list[tuple[str, str]]]):
@@ -24,12 +18,10 @@ class ApiServerLacks(Framed[list[tuple[str, str]]]):
     of_cluster = True
     default = list
 
-    @override
     def command(self, socket: str) -> str:
         """`socket`: path of containerd's socket."""
-        return f"socket={shlex.quote(socket)}\n{SCRIPT}"
+        return script("cluster/api_server_fact.sh", socket=socket)
 
-    @override
     def process(self, output: list[str]) -> list[tuple[str, str]]:
         return [(part, problem) for part, problem in Fields(output).rows("lacks")]
 
@@ -43,12 +35,10 @@ class RejectedReport(Framed[str]):
     of_cluster = True
     default = str
 
-    @override
     def command(self, kubeconfig: str, node: str) -> str:
         """`kubeconfig`: path of the credentials on the leader; `node`: its Kubernetes name."""
         return api.command("cluster/rejected_report.sh", kubeconfig, [f"{LEASES}/{node}"])
 
-    @override
     def process(self, output: list[str]) -> str:
         values = Fields(output)
         if values.first("error") or values.first("status") in ("200", "404"):

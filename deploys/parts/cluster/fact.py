@@ -5,11 +5,9 @@ from __future__ import annotations
 import base64
 import shlex
 from collections.abc import Sequence
-from importlib import resources
+from typing import ClassVar, TypeVar
 
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from deploys.parts.cluster import api_scripts as api
 from deploys.parts.node import remains_functions as remains
 from gpuboot.cluster.cluster_answers import DNS_PODS, PATHS, parse_cluster, parse_dns_nodes
@@ -25,77 +23,63 @@ from gpuboot.cluster.pod_issues import PATHS as POD_PATHS
 from gpuboot.cluster.pod_issues import parse_pod_issues
 from gpuboot.hosts.fact_output import Fields
 
+T = TypeVar("T")
+
 # etcd's own port for metrics and health, as kubeadm's manifest and ours have it
 ETCD_SCRIPT = """\
 command -v curl >/dev/null || { printf 'said\tcurl is not installed\nend\tok\n'; exit 0; }
 said=$(curl -q -sS --noproxy '*' --max-time 10 http://127.0.0.1:2381/health 2>&1 | tr '\n\t' '  ')
 printf 'said\t%s\nend\tok\n' "$said"
 """
-_SCRIPT = resources.files("deploys.parts.cluster").joinpath("fact.sh").read_text()
-HOST_SCRIPT = remains.FUNCTIONS + _SCRIPT
+HOST_SCRIPT = remains.FUNCTIONS + script("cluster/fact.sh")
 
 
 class Kubeadm(Framed[KubeadmState]):
     """Packages, files and half-done steps of kubeadm on one host, by one command."""
 
-    @override
+    parse = parse_kubeadm
+
     def command(self, socket: str) -> str:
         """`socket`: path of containerd's socket."""
         return f"socket={shlex.quote(socket)}\n{HOST_SCRIPT}"
 
-    @override
-    def process(self, output: list[str]) -> KubeadmState:
-        return parse_kubeadm(output)
 
+class ApiAnswers(Framed[T]):
+    """What the API server answers to `paths`. Read it on the leader."""
 
-class Cluster(Framed[ClusterState]):
-    """API server, nodes, workloads and GPU Operator, by one command. Read it on the leader."""
-
+    abstract = True
     of_cluster = True
+    paths: ClassVar[Sequence[str]]
 
-    @override
     def command(self, kubeconfig: str) -> str:
         """`kubeconfig`: path of the credentials on the leader."""
-        return api.command("cluster/answers.sh", kubeconfig, PATHS)
-
-    @override
-    def process(self, output: list[str]) -> ClusterState:
-        return parse_cluster(output)
+        return api.command("cluster/answers.sh", kubeconfig, self.paths)
 
 
-class PodIssues(Framed[tuple[PodIssue, ...]]):
-    """Pods that are not ready, or not made. Read it on the leader.
+class Cluster(ApiAnswers[ClusterState]):
+    """API server, nodes, workloads and GPU Operator, by one command."""
+
+    paths = PATHS
+    parse = parse_cluster
+
+
+class PodIssues(ApiAnswers[tuple[PodIssue, ...]]):
+    """Pods that are not ready, or not made.
 
     There are many pods, so they are read only where somebody waits for them.
     """
 
-    of_cluster = True
     default = tuple
-
-    @override
-    def command(self, kubeconfig: str) -> str:
-        """`kubeconfig`: path of the credentials on the leader."""
-        return api.command("cluster/answers.sh", kubeconfig, POD_PATHS)
-
-    @override
-    def process(self, output: list[str]) -> tuple[PodIssue, ...]:
-        return parse_pod_issues(output)
+    paths = POD_PATHS
+    parse = parse_pod_issues
 
 
-class DnsNodes(Framed[tuple[str, ...]]):
-    """The node of each pod of CoreDNS. Read it on the leader."""
+class DnsNodes(ApiAnswers[tuple[str, ...]]):
+    """The node of each pod of CoreDNS."""
 
-    of_cluster = True
     default = tuple
-
-    @override
-    def command(self, kubeconfig: str) -> str:
-        """`kubeconfig`: path of the credentials on the leader."""
-        return api.command("cluster/answers.sh", kubeconfig, [DNS_PODS])
-
-    @override
-    def process(self, output: list[str]) -> tuple[str, ...]:
-        return parse_dns_nodes(output)
+    paths = (DNS_PODS,)
+    parse = parse_dns_nodes
 
 
 class CrashLogs(Framed[dict[str, list[str]]]):
@@ -107,7 +91,6 @@ class CrashLogs(Framed[dict[str, list[str]]]):
     of_cluster = True
     default = dict
 
-    @override
     def command(self, kubeconfig: str, containers: Sequence[str]) -> str:
         """`kubeconfig`: path of the credentials on the leader; `containers`: as above."""
         kubectl = f"kubectl --kubeconfig {shlex.quote(kubeconfig)} --request-timeout=10s"
@@ -121,7 +104,6 @@ class CrashLogs(Framed[dict[str, list[str]]]):
             )
         return "; ".join([*reads, "printf 'end\\tok\\n'"])
 
-    @override
     def process(self, output: list[str]) -> dict[str, list[str]]:
         logs = Fields(output).pairs("log")
         return {
@@ -138,15 +120,11 @@ class RequestedDeprecatedApis(Framed[DeprecatedApis]):
     """
 
     of_cluster = True
+    parse = parse_deprecated
 
-    @override
     def command(self, kubeconfig: str) -> str:
         """`kubeconfig`: path of the credentials on the host."""
         return api.command("cluster/deprecated_apis.sh", kubeconfig, [])
-
-    @override
-    def process(self, output: list[str]) -> DeprecatedApis:
-        return parse_deprecated(output)
 
 
 class EtcdHealth(Framed[str]):
@@ -158,11 +136,7 @@ class EtcdHealth(Framed[str]):
 
     of_cluster = True
     default = str
+    parse = parse_etcd_health
 
-    @override
     def command(self) -> str:
         return ETCD_SCRIPT
-
-    @override
-    def process(self, output: list[str]) -> str:
-        return parse_etcd_health(output)

@@ -10,8 +10,6 @@ from dataclasses import replace
 from gzip import decompress
 from typing import Any
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from deploys.parts.cluster import api_scripts as api
 from deploys.parts.cluster.kubectl import ADMIN_CONF, apply_as
@@ -35,20 +33,15 @@ class Managed(Framed[ManagedObjects]):
     """The objects of Helm releases and of gpuboot, by one command; digests of Secrets."""
 
     of_cluster = True
+    parse = parse_managed
 
     @staticmethod
-    @override
     def default() -> ManagedObjects:
         return ManagedObjects(error="there is no answer")
 
-    @override
     def command(self, kubeconfig: str) -> str:
         """`kubeconfig`: path of the credentials on the leader."""
         return api.command("cluster/managed_objects.sh", kubeconfig, [SECRETS, *PATHS.values()])
-
-    @override
-    def process(self, output: list[str]) -> ManagedObjects:
-        return parse_managed(output)
 
 
 class Applied(Framed[list[dict[str, Any]]]):
@@ -61,7 +54,6 @@ class Applied(Framed[list[dict[str, Any]]]):
     of_cluster = True
     default = list
 
-    @override
     def command(self, manager: str) -> str:
         """`manager`: in whose name they are applied."""
         return (
@@ -69,7 +61,6 @@ class Applied(Framed[list[dict[str, Any]]]):
             "echo"
         )
 
-    @override
     def process(self, output: list[str]) -> list[dict[str, Any]]:
         text = decompress(b64decode("".join(output))).decode()
         document = json.loads(text) if text.strip() else {}
@@ -82,16 +73,12 @@ class Stored(Framed[Volumes]):
 
     of_cluster = True
     default = Volumes
+    parse = parse_volumes
 
-    @override
     def command(self, kubeconfig: str) -> str:
         """`kubeconfig`: path of the credentials on the leader."""
         asking = api.command("cluster/answers.sh", kubeconfig, volumes.PATHS)
         return api.where_there_is_one(kubeconfig, asking)
-
-    @override
-    def process(self, output: list[str]) -> Volumes:
-        return parse_volumes(output)
 
 
 class Inside(Framed[Contents]):
@@ -99,51 +86,41 @@ class Inside(Framed[Contents]):
 
     of_cluster = True
     default = Contents
+    parse = parse_contents
 
-    @override
     def command(self, kubeconfig: str, namespace: str) -> str:
         """`kubeconfig`: path of the credentials on the leader."""
         return api.command("cluster/answers.sh", kubeconfig, contents_paths(namespace))
-
-    @override
-    def process(self, output: list[str]) -> Contents:
-        return parse_contents(output)
 
 
 class FromKubeadm(Framed[KubeadmObjects]):
     """What kubeadm would make of its objects, and what there is of them. On the leader."""
 
     of_cluster = True
+    parse = kubeadm_objects.parse
 
     @staticmethod
-    @override
     def default() -> KubeadmObjects:
         return KubeadmObjects(error="there is no answer")
 
-    @override
     def command(self, kubeconfig: str, config: str) -> str:
         """`kubeconfig`: the credentials' path; `config`: path of kubeadm's configuration."""
         return api.command(
             "cluster/kubeadm_objects.sh", kubeconfig, [config, *kubeadm_objects.paths()]
         )
 
-    @override
-    def process(self, output: list[str]) -> KubeadmObjects:
-        return kubeadm_objects.parse(output)
-
 
 class Present(Framed[ManagedObjects]):
     """Some objects as they are; those that are not there are missing. On the leader."""
 
     of_cluster = True
+    parse = parse_present
 
     @staticmethod
-    @override
     def default() -> ManagedObjects:
         return ManagedObjects(error="there is no answer")
 
     @classmethod
-    @override
     def merged(
         cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
@@ -151,21 +128,15 @@ class Present(Framed[ManagedObjects]):
         return cls, {"kubeconfig": arguments[0]["kubeconfig"], "references": tuple(references)}
 
     @classmethod
-    @override
     def part(cls, combined: ManagedObjects, arguments: Mapping[str, Any]) -> ManagedObjects:
         names = {*map(tuple, arguments["references"])}
         return replace(
             combined, objects=tuple(item for item in combined.objects if key(item) in names)
         )
 
-    @override
     def command(self, kubeconfig: str, references: Sequence[Key]) -> str:
         """`kubeconfig`: the credentials' path; `references`: kind, namespace and name of each."""
         return api.command("cluster/answers.sh", kubeconfig, map(path, references))
-
-    @override
-    def process(self, output: list[str]) -> ManagedObjects:
-        return parse_present(output)
 
 
 class LiveObjects(Framed[list[dict[str, Any]]]):
@@ -178,7 +149,6 @@ class LiveObjects(Framed[list[dict[str, Any]]]):
 
     default = list
 
-    @override
     def command(self, references: Sequence[tuple[str, str, str, str]]) -> str:
         """`references`: API version, kind, namespace ("" for none) and name of each."""
         items = [
@@ -197,7 +167,6 @@ class LiveObjects(Framed[list[dict[str, Any]]]):
             "-o json 2>/dev/null | base64 -w 0; echo; fi"
         )
 
-    @override
     def process(self, output: list[str]) -> list[dict[str, Any]]:
         text = b64decode("".join(output)).decode()
         document = json.loads(text) if text.strip() else {}

@@ -7,8 +7,6 @@ import shlex
 from base64 import b64decode
 from collections.abc import Sequence
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from deploys.parts.cluster import api_scripts as api
 from deploys.parts.cluster.kubectl import ADMIN_CONF
@@ -22,13 +20,11 @@ class NodePods(Framed[drain.NodePods]):
 
     of_cluster = True
 
-    @override
     def command(self, kubeconfig: str, node: str) -> str:
         """`kubeconfig`: path of the credentials on the leader; `node`: name in Kubernetes."""
         asking = api.command("cluster/answers.sh", kubeconfig, drain.paths(node))
         return f"printf 'node\\t%s\\n' {node}\n{asking}"
 
-    @override
     def process(self, output: list[str]) -> drain.NodePods:
         return drain.parse(output, Fields(output).first("node"))
 
@@ -38,7 +34,6 @@ class PodsOfNodes(Framed[dict[str, drain.NodePods]]):
 
     of_cluster = True
 
-    @override
     def command(self, kubeconfig: str, nodes: Sequence[str]) -> str:
         """`kubeconfig`: path of the credentials on the leader; `nodes`: names in Kubernetes."""
         names = f"printf 'node\\t%s\\n' {' '.join(nodes)}"
@@ -46,7 +41,6 @@ class PodsOfNodes(Framed[dict[str, drain.NodePods]]):
             f"{names}\n{api.command('cluster/answers.sh', kubeconfig, drain.paths_of_pods(nodes))}"
         )
 
-    @override
     def process(self, output: list[str]) -> dict[str, drain.NodePods]:
         return drain.parse_pods(output, Fields(output).all("node"))
 
@@ -60,11 +54,9 @@ class GpuPods(Framed[tuple[str, ...] | None]):
     of_cluster = True
 
     @staticmethod
-    @override
     def default() -> tuple[str, ...] | None:
         return None
 
-    @override
     def command(self, node: str) -> str:
         return (
             f"if [ -r {ADMIN_CONF} ] && command -v kubectl >/dev/null; then "
@@ -73,7 +65,6 @@ class GpuPods(Framed[tuple[str, ...] | None]):
             "-o json 2>/dev/null | base64 -w 0; echo; fi"
         )
 
-    @override
     def process(self, output: list[str]) -> tuple[str, ...] | None:
         text = b64decode("".join(output)).decode()
         if not text.strip():

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from deploys.parts.cluster import api_scripts as api
 from deploys.parts.cluster.kubectl import ADMIN_CONF
@@ -25,12 +23,10 @@ class AllSecretDigests(Framed[dict[str, Digests]]):
     of_cluster = True
     default = dict
 
-    @override
     def command(self, paths: Iterable[str]) -> str:
         asking = api.command("cluster/secrets_fact.sh", ADMIN_CONF, paths)
         return api.where_there_is_one(ADMIN_CONF, asking)
 
-    @override
     def process(self, output: list[str]) -> dict[str, Digests]:
         values = Fields(output)
         if error := values.first("error"):
@@ -53,16 +49,13 @@ class SecretDigests(Framed[Digests]):
     of_cluster = True
     default = dict
 
-    @override
     def command(self, namespace: str, secret: str) -> str:
         return AllSecretDigests().bare_command({"paths": [_path(namespace, secret)]})
 
-    @override
     def process(self, output: list[str]) -> Digests:
         return next(iter(AllSecretDigests().value(output).values()))
 
     @classmethod
-    @override
     def merged(
         cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
@@ -71,6 +64,5 @@ class SecretDigests(Framed[Digests]):
         }
 
     @classmethod
-    @override
     def part(cls, combined: dict[str, Digests], arguments: Mapping[str, Any]) -> Digests:
         return combined.get(_path(arguments["namespace"], arguments["secret"]), {})

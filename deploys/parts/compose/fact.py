@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from gpuboot.hosts.fact_output import Fields
-
-SCRIPT = resources.files("deploys.parts.compose").joinpath("fact.sh").read_text()
 
 
 @dataclass(frozen=True)
@@ -42,13 +36,10 @@ class Compose(Framed[ComposeState]):
 
     default = ComposeState
 
-    @override
     def command(self, folder: str, files: Sequence[str], folders: Sequence[str]) -> str:
-        values = {"folder": folder, "files": "\n".join(files), "folders": "\n".join(folders)}
-        head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
-        return head + SCRIPT
+        lists = {"files": "\n".join(files), "folders": "\n".join(folders)}
+        return script("compose/fact.sh", folder=folder, **lists)
 
-    @override
     def process(self, output: list[str]) -> ComposeState:
         values = Fields(output)
         files, folders = {}, {}

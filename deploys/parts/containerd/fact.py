@@ -5,14 +5,9 @@ from __future__ import annotations
 import shlex
 from base64 import b64decode
 from dataclasses import dataclass, field
-from importlib import resources
 
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from gpuboot.hosts.fact_output import Fields
-
-SCRIPT = resources.files("deploys.parts.containerd").joinpath("fact.sh").read_text()
 
 
 @dataclass(frozen=True)
@@ -44,13 +39,9 @@ class Containerd(Framed[ContainerdState]):
 
     default = ContainerdState
 
-    @override
     def command(self, root: str, proxy: str, toolkit: str) -> str:
-        values = {"root": root, "proxy": proxy, "toolkit": toolkit}
-        head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
-        return head + SCRIPT
+        return script("containerd/fact.sh", root=root, proxy=proxy, toolkit=toolkit)
 
-    @override
     def process(self, output: list[str]) -> ContainerdState:
         values = Fields(output, separator=" ", last=None)
         expected = {
@@ -82,7 +73,6 @@ class Cdi(Framed[CdiState]):
 
     default = CdiState
 
-    @override
     def command(self, path: str) -> str:
         spec = shlex.quote(path)
         return (
@@ -92,7 +82,6 @@ class Cdi(Framed[CdiState]):
             'else echo "$said" | tail -n 3 | sed \'s/^/error /\'; fi; rm -f "$now"; fi'
         )
 
-    @override
     def process(self, output: list[str]) -> CdiState:
         values = Fields(output, separator=" ", last=None)
         return CdiState("installed" in values, "current" in values, "\n".join(values.raw("error")))

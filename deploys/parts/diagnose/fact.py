@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import resources
 
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from deploys.parts.cluster.fact import Kubeadm
 from deploys.parts.driver.nvidia_fact import NvidiaFact
 from deploys.parts.node.fact import NodeFact
 from gpuboot.hosts.fact_output import FactOutputError
 
-SCRIPT = resources.files("deploys.parts.diagnose").joinpath("fact.sh").read_text()
+SCRIPT = script("diagnose/fact.sh")
 _MARK = "##gpuboot-part##"
 # in memory where there is such a place: a full disk is among what is looked for
 _HEAD = """\
@@ -54,7 +51,6 @@ class HostRecording(Framed[HostOutput]):
 
     default = HostOutput
 
-    @override
     def command(self, socket: str, limit_s: int, gpus: bool) -> str:
         """`socket`: containerd's; `limit_s`: for each fact; `gpus`: whether it has any."""
         scripts = {
@@ -64,12 +60,11 @@ class HostRecording(Framed[HostOutput]):
             **({"nvidia": NvidiaFact().bare_command({})} if gpus else {}),
         }
         lines = [f"limit={limit_s} names='{' '.join(scripts)}'", _HEAD]
-        for name, script in scripts.items():
+        for name, text in scripts.items():
             end = f"GPUBOOT_END_OF_{name}"
-            lines += [f"cat >\"$work/{name}\" <<'{end}'", script.strip(), end, f"part {name} &"]
+            lines += [f"cat >\"$work/{name}\" <<'{end}'", text.strip(), end, f"part {name} &"]
         return "\n".join([*lines, _TAIL.format(mark=_MARK)])
 
-    @override
     def process(self, output: list[str]) -> HostOutput:
         parts: dict[str, tuple[str, ...]] = {}
         failed: dict[str, str] = {}

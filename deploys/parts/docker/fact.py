@@ -5,14 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import resources
 
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from gpuboot.hosts.fact_output import Fields
-
-SCRIPT = resources.files("deploys.parts.docker").joinpath("fact.sh").read_text()
 
 
 @dataclass(frozen=True)
@@ -44,11 +39,9 @@ class Docker(Framed[DockerState]):
 
     default = DockerState
 
-    @override
     def command(self, toolkit: bool) -> str:
-        return f"toolkit={'yes' if toolkit else 'no'}\n{SCRIPT}"
+        return script("docker/fact.sh", toolkit="yes" if toolkit else "no")
 
-    @override
     def process(self, output: list[str]) -> DockerState:
         values = Fields(output)
         words = values.first("running").split()
@@ -71,7 +64,6 @@ class UntrustedMirrors(Framed[list[str]]):
 
     default = list
 
-    @override
     def command(self, hosts: Sequence[str], ca_bundle: str) -> str:
         names = " ".join(shlex.quote(host) for host in hosts)
         return (
@@ -79,6 +71,5 @@ class UntrustedMirrors(Framed[list[str]]):
             f'cmp -s {shlex.quote(ca_bundle)} "/etc/docker/certs.d/$h/ca.crt" || echo "$h"; done'
         )
 
-    @override
     def process(self, output: list[str]) -> list[str]:
         return output

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from ipaddress import ip_network
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 
 CHAIN = "DOCKER-USER"
@@ -25,7 +23,6 @@ class MissingRules(Framed[list[str]]):
 
     default = list
 
-    @override
     def command(self, pods: str) -> str:
         """`pods`: network of all pods."""
         tables, network = program(pods), shlex.quote(pods)
@@ -35,6 +32,5 @@ for side in -s -d; do
   {tables} -w 5 -C {CHAIN} "$side" {network} -j ACCEPT 2>/dev/null || echo "rule $side"
 done"""
 
-    @override
     def process(self, output: list[str]) -> list[str]:
         return [line.removeprefix("rule ") for line in output if line.startswith("rule ")]

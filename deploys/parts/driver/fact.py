@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from deploys.parts.cluster.cordon import CORDON_MARK
 from deploys.parts.driver.nvidia_fact import BOUNDED
@@ -41,7 +39,6 @@ class Driver(Framed[DriverState]):
 
     default = DriverState
 
-    @override
     def command(self, timeout_s: int) -> str:
         return BOUNDED + (
             "if test -r /proc/driver/nvidia/version; then "
@@ -62,7 +59,6 @@ class Driver(Framed[DriverState]):
             "esac; fi; true"
         )
 
-    @override
     def process(self, output: list[str]) -> DriverState:
         values = Fields(output, separator=" ", last=None)
         loaded, is_open = loaded_driver.parse(values.first("loaded"))

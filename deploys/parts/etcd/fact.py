@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from gpuboot.cluster import backup_copy
-from gpuboot.cluster.backup import SERVICE, Backups, parse
+from gpuboot.cluster.backup import SERVICE, Backups
+from gpuboot.cluster.backup import parse as parse_backups
 from gpuboot.cluster.restore import LiveData, parse_living
 from gpuboot.hosts.fact_output import Fields
 
@@ -41,15 +40,11 @@ class EtcdBackups(Framed[Backups]):
     """The backups that are whole, which is copied off the node, and how the last of both ended."""
 
     default = Backups
+    parse = parse_backups
 
-    @override
     def command(self, folder: str) -> str:
         """`folder`: where they are kept."""
         return _SCRIPT.format(folder=shlex.quote(folder), service=SERVICE, copy=backup_copy.SERVICE)
-
-    @override
-    def process(self, output: list[str]) -> Backups:
-        return parse(output)
 
 
 class EtcdNow(Framed[LiveData]):
@@ -58,12 +53,10 @@ class EtcdNow(Framed[LiveData]):
     of_cluster = True
     default = LiveData
 
-    @override
     def command(self) -> str:
         metric_pattern = "etcd_debugging_mvcc_(current_revision|keys_total) "
         curl = "curl -q -sS --noproxy '*' --max-time 10 http://127.0.0.1:2381/metrics 2>/dev/null"
         return f"{curl} | grep -E '^{metric_pattern}' | tr ' ' '\\t'; printf 'end\\tok\\n'"
 
-    @override
     def process(self, output: list[str]) -> LiveData:
         return parse_living(Fields(output))

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from gpuboot.hosts.fact_output import Fields
 
@@ -30,7 +28,6 @@ class Files(Framed[dict[str, FileState]]):
     default = dict
 
     @classmethod
-    @override
     def merged(
         cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[dict[str, FileState]]], dict[str, Any]]:
@@ -39,13 +36,11 @@ class Files(Framed[dict[str, FileState]]):
         }
 
     @classmethod
-    @override
     def part(
         cls, combined: dict[str, FileState], arguments: Mapping[str, Any]
     ) -> dict[str, FileState]:
         return {path: combined[path] for path in arguments["paths"] if path in combined}
 
-    @override
     def command(self, paths: Iterable[str]) -> str:
         names = " ".join(shlex.quote(path) for path in paths)
         return (
@@ -54,7 +49,6 @@ class Files(Framed[dict[str, FileState]]):
             'test $# = 0 || { stat -c "mode %a %n" "$@"; sha256sum "$@" | sed "s/^/sha256 /"; }'
         )
 
-    @override
     def process(self, output: list[str]) -> dict[str, FileState]:
         fields = Fields(output, separator=" ", last=None)
         modes = {path: mode for mode, path in fields.words("mode", 2)}
@@ -70,12 +64,10 @@ class Folder(Framed[tuple[str, ...]]):
 
     default = tuple
 
-    @override
     def command(self, path: str) -> str:
         quoted = shlex.quote(path)
         return f"test ! -d {quoted} || ls -1 {quoted}"
 
-    @override
     def process(self, output: list[str]) -> tuple[str, ...]:
         return tuple(output)
 
@@ -87,7 +79,6 @@ class FileTexts(Framed[dict[str, str]]):
 
     default = dict
 
-    @override
     def command(self, paths: Iterable[str]) -> str:
         names = " ".join(shlex.quote(path) for path in paths)
         return (
@@ -95,7 +86,6 @@ class FileTexts(Framed[dict[str, str]]):
             f'echo "$f $(head -c {_LARGEST} "$f" | base64 -w 0)"; fi; done'
         )
 
-    @override
     def process(self, output: list[str]) -> dict[str, str]:
         texts = {}
         for line in output:

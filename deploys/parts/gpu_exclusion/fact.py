@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.pci import PciDevice
@@ -42,13 +40,11 @@ class GpuExclusion(Framed[GpuExclusionState]):
 
     default = GpuExclusionState
 
-    @override
     def command(self, path: str) -> str:
         """`path`: of the file."""
         quoted = shlex.quote(path)
         return f"if test -e {quoted}; then sed 's/^/text /' {quoted}; fi\n{_SCRIPT}"
 
-    @override
     def process(self, output: list[str]) -> GpuExclusionState:
         values = Fields(output, separator=" ", last=None)
         rows = [[*line.split(), ""][:4] for line in values.all("gpu")]

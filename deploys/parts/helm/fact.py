@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from gzip import decompress
 from typing import Any
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from deploys.engine.one_line import OneLine
 from deploys.parts.cluster import api_scripts as api
@@ -22,7 +20,6 @@ from gpuboot.hosts.fact_output import Fields
 class HelmVersion(OneLine):
     """Version of the Helm binary at a path, with its v; "" for none."""
 
-    @override
     def command(self, path: str) -> str:
         binary = shlex.quote(path)
         return f"! test -x {binary} || {binary} version --template '{{{{.Version}}}}'"
@@ -33,16 +30,12 @@ class HelmReleases(Framed[dict[str, Release]]):
 
     of_cluster = True
     default = dict
+    parse = parse_releases
 
-    @override
     def command(self, kubeconfig: str, paths: Iterable[str]) -> str:
         """`paths`: as `gpuboot.cluster.helm.release_path` has them."""
         asking = api.command("helm/fact.sh", kubeconfig, paths)
         return api.where_there_is_one(kubeconfig, f"names=\n{asking}")
-
-    @override
-    def process(self, output: list[str]) -> dict[str, Release]:
-        return parse_releases(output)
 
 
 class ReleasedObjects(Framed[dict[str, tuple[Key, ...] | None]]):
@@ -53,16 +46,12 @@ class ReleasedObjects(Framed[dict[str, tuple[Key, ...] | None]]):
 
     of_cluster = True
     default = dict
+    parse = parse_released
 
-    @override
     def command(self, kubeconfig: str, paths: Iterable[str]) -> str:
         """`paths`: as `gpuboot.cluster.helm.release_path` has them."""
         asking = api.command("helm/fact.sh", kubeconfig, paths)
         return api.where_there_is_one(kubeconfig, f"names=yes\n{asking}")
-
-    @override
-    def process(self, output: list[str]) -> dict[str, tuple[Key, ...] | None]:
-        return parse_released(output)
 
 
 class HelmRelease(Framed[Release]):
@@ -73,22 +62,18 @@ class HelmRelease(Framed[Release]):
 
     of_cluster = True
 
-    @override
     def command(self, release: str, namespace: str, kubeconfig: str) -> str:
         paths = [release_path(release, namespace)]
         return HelmReleases().bare_command({"kubeconfig": kubeconfig, "paths": paths})
 
     @staticmethod
-    @override
     def default() -> Release:
         return Release()
 
-    @override
     def process(self, output: list[str]) -> Release:
         return next(iter(parse_releases(output).values()))
 
     @classmethod
-    @override
     def merged(
         cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
@@ -98,7 +83,6 @@ class HelmRelease(Framed[Release]):
         }
 
     @classmethod
-    @override
     def part(cls, combined: dict[str, Release], arguments: Mapping[str, Any]) -> Release:
         return combined.get(
             release_path(arguments["release"], arguments["namespace"]), cls.default()
@@ -108,7 +92,6 @@ class HelmRelease(Framed[Release]):
 class FileDigest(OneLine):
     """SHA-256 of a file; "" when there is none."""
 
-    @override
     def command(self, path: str) -> str:
         return f"! test -e {shlex.quote(path)} || sha256sum {shlex.quote(path)} | cut -c 1-64"
 
@@ -144,7 +127,6 @@ class HelmManifests(Framed[Manifests]):
 
     default = Manifests
 
-    @override
     def command(self, helm: str, release: str, namespace: str, archive: str) -> str:
         """`helm`: the command with its kubeconfig; `archive`: path of the chart."""
         name, space = shlex.quote(release), shlex.quote(namespace)
@@ -157,7 +139,6 @@ class HelmManifests(Framed[Manifests]):
             'echo "error $(tr "\\n" " " <"$said" | cut -c 1-400 | base64 -w 0)"; rm -f "$said"; fi'
         )
 
-    @override
     def process(self, output: list[str]) -> Manifests:
         values = Fields(output, separator=" ", last=None)
         error = b64decode(values.first("error")).decode(errors="replace").strip()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from deploys.parts.cluster import api_scripts as api
 from gpuboot.cluster import in_force
@@ -17,18 +15,13 @@ class InForce(Framed[in_force.InForce]):
     """Kubelets' configuration, rights of everybody, and silences, by one command. On the leader."""
 
     of_cluster = True
+    parse = in_force.parse
 
     @staticmethod
-    @override
     def default() -> in_force.InForce:
         return in_force.InForce(error="there is no answer")
 
-    @override
     def command(self, kubeconfig: str, nodes: Sequence[str], silences: str) -> str:
         """`kubeconfig`: the credentials; `nodes`: names; `silences`: Alertmanager's path or ""."""
         head = f"nodes={shlex.quote(' '.join(nodes))} silences={shlex.quote(silences)}"
         return f"{head}\n{api.command('in_force/fact.sh', kubeconfig, PATHS)}"
-
-    @override
-    def process(self, output: list[str]) -> in_force.InForce:
-        return in_force.parse(output)

@@ -6,8 +6,6 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from gpuboot.hosts.fact_output import Fields
 
@@ -27,7 +25,6 @@ class Kernel(Framed[KernelState]):
 
     default = KernelState
 
-    @override
     def command(self, sysctls: Iterable[str]) -> str:
         # one program for all; the shell's own read has only the first byte of such a file
         paths = " ".join(shlex.quote(f"{_SYSCTLS}{key.replace('.', '/')}") for key in sysctls)
@@ -39,7 +36,6 @@ class Kernel(Framed[KernelState]):
             f"grep -sH . {paths} | sed 's,^{_SYSCTLS},sysctl ,; s,:, ,'"
         )
 
-    @override
     def process(self, output: list[str]) -> KernelState:
         values = Fields(output, separator=" ", last=None)
         kernel_settings = {
@@ -88,12 +84,10 @@ class Swap(Framed[SwapState]):
 
     default = SwapState
 
-    @override
     def command(self, services: Iterable[str]) -> str:
         """`services`: units of programs that turn swap on by themselves."""
         return _SWAP.replace("SERVICES", " ".join(map(shlex.quote, services)))
 
-    @override
     def process(self, output: list[str]) -> SwapState:
         values = Fields(output, separator=" ", last=None)
         return SwapState(
@@ -110,7 +104,6 @@ class HostsBlock(Framed[dict[str, list[str]]]):
 
     default = dict
 
-    @override
     def command(self, begin: str, end: str, paths: Iterable[str]) -> str:
         return (
             f"awk -v b={shlex.quote(begin)} -v e={shlex.quote(end)} 'FNR == 1 {{ on = 0 }} "
@@ -118,7 +111,6 @@ class HostsBlock(Framed[dict[str, list[str]]]):
             + " ".join(map(shlex.quote, paths))
         )
 
-    @override
     def process(self, output: list[str]) -> dict[str, list[str]]:
         blocks: dict[str, list[str]] = {}
         for line in output:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from deploys.parts.driver.nvidia_fact import BOUNDED
 from gpuboot.docker import mig
@@ -35,17 +33,14 @@ class MigLayout(Framed[MigState]):
     """Asks the program that makes layouts, which need not be on the host yet. Needs root."""
 
     @staticmethod
-    @override
     def default() -> MigState:
         return MigState(error="it did not answer")
 
-    @override
     def command(self, layout: str) -> str:
         """`layout`: the text of the program's file."""
         script = shlex.quote(mig.program())
         return f"printf %s {shlex.quote(layout)} | sh -c {script} gpuboot-mig look -"
 
-    @override
     def process(self, output: list[str]) -> MigState:
         values = Fields(output)
         return MigState(
@@ -66,7 +61,6 @@ class MigProfiles(Framed[dict[int, Counts]]):
 
     default = dict
 
-    @override
     def command(self) -> str:
         queries = {"device": "--query-gpu=index,pci.device_id --format=csv,noheader"}
         queries["profile"] = "mig -lgip"
@@ -75,6 +69,5 @@ class MigProfiles(Framed[dict[int, Counts]]):
         )
         return "\n".join([BOUNDED, "export LC_ALL=C", *lines, "printf 'end\\tok\\n'"])
 
-    @override
     def process(self, output: list[str]) -> dict[int, Counts]:
         return driver_mig.parse(Fields(output))

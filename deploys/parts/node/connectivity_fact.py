@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 
 WAIT_S = 10
@@ -19,7 +17,6 @@ class UnreachableEndpoints(Framed[list[str]]):
 
     default = list
 
-    @override
     def command(self, addresses: list[str]) -> str:
         script = (
             "for a; do "
@@ -28,6 +25,5 @@ class UnreachableEndpoints(Framed[list[str]]):
         )
         return shlex.join(["bash", "-c", script, "_", *addresses])
 
-    @override
     def process(self, output: list[str]) -> list[str]:
         return sorted(output)

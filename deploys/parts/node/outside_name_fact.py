@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import shlex
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 
 _IN_FILE = "'$0 !~ /^[ \\t]*#/ { for (i = 2; i <= NF; i++) if ($i == name) exit 1 }'"
@@ -17,7 +15,6 @@ class OutsideName(Framed[str]):
 
     default = str
 
-    @override
     def command(self, domain: str) -> str:
         quoted = shlex.quote(domain)
         return (
@@ -26,7 +23,6 @@ class OutsideName(Framed[str]):
             "then echo resolved; else echo unresolved; fi"
         )
 
-    @override
     def process(self, output: list[str]) -> str:
         [word] = output
         return word

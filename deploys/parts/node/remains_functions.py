@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
+from deploys.engine.framed import script
 
-FUNCTIONS = resources.files("deploys.parts.node").joinpath("remains.sh").read_text()
+FUNCTIONS = script("node/remains.sh")

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from deploys.parts.cluster.kubectl import ADMIN_CONF
 from deploys.parts.packages.fact import KEYS
 from gpuboot.hosts import repository_keys
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.repository_keys import RepositoryKey
-
-SCRIPT = KEYS + resources.files("deploys.parts.outdated").joinpath("fact.sh").read_text()
 
 
 @dataclass(frozen=True)
@@ -49,7 +43,6 @@ class ServedVersions(Framed[Served]):
 
     default = Served
 
-    @override
     def command(
         self,
         packages: Iterable[str],
@@ -60,18 +53,16 @@ class ServedVersions(Framed[Served]):
         kubeconfig: str = ADMIN_CONF,
     ) -> str:
         """`minor`: the Kubernetes minor after the locked one; `charts`: name -> repository's URL"""
-        values = {
-            "sources": sources,
-            "helm": helm,
-            "kubeconfig": kubeconfig,
-            "packages": " ".join(packages),
-            "next": minor,
-            "charts": "\n".join(f"{name} {url}" for name, url in charts.items()),
-        }
-        head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
-        return head + SCRIPT
+        return KEYS + script(
+            "outdated/fact.sh",
+            sources=sources,
+            helm=helm,
+            kubeconfig=kubeconfig,
+            packages=" ".join(packages),
+            next=minor,
+            charts="\n".join(f"{name} {url}" for name, url in charts.items()),
+        )
 
-    @override
     def process(self, output: list[str]) -> Served:
         values = Fields(output, separator=" ", last="asked")
         packages: dict[str, list[str]] = {}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 
 from pyinfra.api.command import QuoteString, StringCommand
 
+from deploys.engine.framed import script
 from gpuboot.hosts.driver_packages import pinning_package
 
 # defines the shell function lay_pins
-LAY_PINS = resources.files("deploys.parts.packages").joinpath("apt_pins.sh").read_text()
+LAY_PINS = script("packages/apt_pins.sh")
 _PINNED = "/run/gpuboot/pinned"
 LOCK_TIMEOUT_S = 600
 # what it prints is matched: gpuboot.hosts.install_failures, gpuboot.hosts.transient

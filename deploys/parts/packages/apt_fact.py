@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from deploys.parts.packages.fact import AnyPackages, PackageState
 from gpuboot.preflight.packages import AvailableVersion
@@ -15,14 +13,12 @@ from gpuboot.preflight.packages import AvailableVersion
 class Packages(AnyPackages):
     """The installed versions of some packages, and which of them are held, in one command."""
 
-    @override
     def command(self, packages: Iterable[str]) -> str:
         names = " ".join(shlex.quote(name) for name in packages)
         fields = "${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\\n"
         # dpkg-query exits 1 when one of the packages is unknown: that is an answer, not an error
         return f"dpkg-query -W -f '{fields}' {names} 2>/dev/null || test $? = 1"
 
-    @override
     def process(self, output: list[str]) -> PackageState:
         rows = [line.split() for line in output]
         return PackageState(
@@ -43,7 +39,6 @@ class Unfinished(Framed[list[tuple[str, str, str]]]):
 
     default = list
 
-    @override
     def command(self) -> str:
         return (
             # apt refuses to work where this folder has files whose names are numbers
@@ -53,7 +48,6 @@ class Unfinished(Framed[list[tuple[str, str, str]]]):
             f"grep -v '\t\\({_FINISHED_STATES}\\)\t'; fi; true"
         )
 
-    @override
     def process(self, output: list[str]) -> list[tuple[str, str, str]]:
         rows = [line.split("\t") for line in output]
         return [(name, state, version) for name, state, version in rows]
@@ -64,12 +58,10 @@ class AvailableVersions(Framed[list[AvailableVersion]]):
 
     default = list
 
-    @override
     def command(self, packages: Iterable[str]) -> str:
         names = " ".join(shlex.quote(name) for name in packages)
         return f"if command -v apt-cache >/dev/null; then apt-cache madison {names} 2>&1; fi"
 
-    @override
     def process(self, output: list[str]) -> list[AvailableVersion]:
         # kubelet | 1.36.6-1.1 | https://pkgs.k8s.io/core:/stable:/v1.36/deb  Packages
         rows = [[part.strip() for part in line.split("|")] for line in output]

@@ -7,8 +7,6 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from deploys.parts.packages.fact import AnyPackages, PackageState
 from gpuboot.hosts.fact_output import Fields
@@ -25,7 +23,6 @@ class Packages(AnyPackages):
     A name may have a version behind it, as rpm allows: kernel-devel-5.14.0-570.el9.x86_64.
     """
 
-    @override
     def command(self, packages: Iterable[str]) -> str:
         names = " ".join(shlex.quote(name) for name in packages)
         query = "rpm -q --qf '%{VERSION}-%{RELEASE}\\n'"
@@ -35,7 +32,6 @@ class Packages(AnyPackages):
             f"if test -e {LOCKS}; then sed '/^[#!]/d; /^$/d; s/^/lock /' {LOCKS}; fi"
         )
 
-    @override
     def process(self, output: list[str]) -> PackageState:
         values = Fields(output, separator=" ", last=None)
         locks = [_LOCK.fullmatch(item) for item in values.all("lock")]
@@ -50,7 +46,6 @@ class AvailableVersions(Framed[list[AvailableVersion]]):
 
     default = list
 
-    @override
     def command(self, packages: Iterable[str]) -> str:
         names = " ".join(shlex.quote(name) for name in packages)
         return (
@@ -60,7 +55,6 @@ class AvailableVersions(Framed[list[AvailableVersion]]):
             '"$package $(sed -n \'s/^baseurl=//p\' "/etc/yum.repos.d/$repo.repo")"; done'
         )
 
-    @override
     def process(self, output: list[str]) -> list[AvailableVersion]:
         return [AvailableVersion(*line.split()) for line in output if len(line.split()) == 3]
 
@@ -82,7 +76,6 @@ class PinnedDriver(Framed[DriverPin]):
 
     default = DriverPin
 
-    @override
     def command(self, module: str) -> str:
         """`module`: the dnf module that the driver belongs to."""
         file = shlex.quote(f"/etc/dnf/modules.d/{module}.module")
@@ -93,7 +86,6 @@ class PinnedDriver(Framed[DriverPin]):
             f"{LOCKS}; fi"
         )
 
-    @override
     def process(self, output: list[str]) -> DriverPin:
         values = Fields(output, separator=" ", last=None)
         locks = [_LOCK.fullmatch(item) for item in values.all("lock")]

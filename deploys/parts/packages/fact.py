@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import resources
 from typing import Any
 
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.repository_state import RepositoryState, parse
 
@@ -30,7 +26,6 @@ class AnyPackages(Framed[PackageState]):
     default = PackageState
 
     @classmethod
-    @override
     def merged(
         cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[PackageState]], dict[str, Any]]:
@@ -38,7 +33,6 @@ class AnyPackages(Framed[PackageState]):
         return cls, {"packages": list(names)}
 
     @classmethod
-    @override
     def part(cls, combined: PackageState, arguments: Mapping[str, Any]) -> PackageState:
         names = arguments["packages"]
         return PackageState(
@@ -47,9 +41,7 @@ class AnyPackages(Framed[PackageState]):
         )
 
 
-_FOLDER = resources.files("deploys.parts.packages")
-KEYS = _FOLDER.joinpath("repository_keys.sh").read_text()
-_SCRIPT = KEYS + _FOLDER.joinpath("fact.sh").read_text()
+KEYS = script("packages/repository_keys.sh")
 
 
 class Repository(Framed[RepositoryState]):
@@ -57,7 +49,6 @@ class Repository(Framed[RepositoryState]):
 
     default = RepositoryState
 
-    @override
     def command(
         self,
         path: str,
@@ -76,17 +67,16 @@ class Repository(Framed[RepositoryState]):
           matter
         + by_digest: the key is known by its digest, so that gpg need not start
         """
-        values = {
-            "path": path,
-            "key": key,
-            "digest": "yes" if by_digest else "",
-            "text": text,
-            "server": server,
-            "key_url": key_url,
-            "ca": ca,
-        }
-        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()) + _SCRIPT
+        return KEYS + script(
+            "packages/fact.sh",
+            path=path,
+            key=key,
+            digest="yes" if by_digest else "",
+            text=text,
+            server=server,
+            key_url=key_url,
+            ca=ca,
+        )
 
-    @override
     def process(self, output: list[str]) -> RepositoryState:
         return parse(Fields(output))

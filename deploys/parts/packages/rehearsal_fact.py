@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from importlib import resources
 
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from deploys.parts.packages import apt, apt_private
+from gpuboot.hosts import rehearsal
 from gpuboot.hosts.apt_sources import Edit
-from gpuboot.hosts.rehearsal import Rehearsal, parse
+from gpuboot.hosts.rehearsal import Rehearsal
 
-SCRIPT = resources.files("deploys.parts.packages").joinpath("rehearsal_fact.sh").read_text()
 # of its own: a run on the host may try its sources at the same time
 FOLDER = "/run/gpuboot/rehearsal"
 _OPTIONS = apt_private.OPTIONS.replace(apt_private.FOLDER, FOLDER)
@@ -41,12 +38,12 @@ class AptRehearsal(Framed[Rehearsal]):
     host has, and anew where these are not enough.
     """
 
+    parse = rehearsal.parse
+
     @staticmethod
-    @override
     def default() -> Rehearsal:
         return Rehearsal(error="the host did not answer")
 
-    @override
     def command(
         self,
         packages: Mapping[str, str],
@@ -75,13 +72,9 @@ class AptRehearsal(Framed[Rehearsal]):
                 f"simulate() {{ {apt.simulate(packages, _OPTIONS)}; }}",
                 _function("put_credentials", [_CREDENTIALS] if credentials else []),
                 'remove_copy() { rm -rf "$copy"; }',
-                SCRIPT,
+                script("packages/rehearsal_fact.sh"),
             ]
         )
-
-    @override
-    def process(self, output: list[str]) -> Rehearsal:
-        return parse(output)
 
 
 def _own_keys(text: str, keys: Mapping[str, str]) -> str:

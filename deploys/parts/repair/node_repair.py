@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 
 from pyinfra.api.host import Host
@@ -19,6 +18,7 @@ from pyinfra.context import inventory
 
 from deploys.engine.connections import reach, unreachable
 from deploys.engine.current_host import current_host
+from deploys.engine.framed import script
 from deploys.engine.open_command import CONNECTION_ERRORS
 from deploys.engine.remote import RemoteError, run
 from deploys.parts.cluster.cordon import wait_until_rejoined
@@ -39,7 +39,7 @@ from gpuboot.repair.handover import handed_files
 from gpuboot.repair.model import Repair
 from gpuboot.verify import node_proof
 
-RESET = resources.files("deploys.parts.repair").joinpath("gpu_reset.sh").read_text()
+RESET = script("repair/gpu_reset.sh")
 _LONGEST = 400  # characters of a reason
 _READ_S = 50.0  # for what a bundle holds
 # what a GPU's maker asks for

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from typing_extensions import override
-
-from deploys.engine.framed import Framed
+from deploys.engine.framed import Framed, script
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.secure_boot import SecureBootState, parse
 
-FUNCTION = resources.files("deploys.parts.secure_boot").joinpath("fact.sh").read_text()
+FUNCTION = script("secure_boot/fact.sh")
 
 
 class SecureBoot(Framed[SecureBootState]):
@@ -18,11 +14,9 @@ class SecureBoot(Framed[SecureBootState]):
 
     default = SecureBootState
 
-    @override
     def command(self, module: str) -> str:
         """`module`: name of the kernel module whose signature counts."""
         return f"{FUNCTION}export LC_ALL=C; secure_boot {module}; printf 'end\\tok\\n'"
 
-    @override
     def process(self, output: list[str]) -> SecureBootState:
         return parse(Fields(output))

@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from gpuboot.cluster.storage import expire
 from gpuboot.hosts.fact_output import Fields
@@ -39,13 +37,11 @@ class RemovedVolumes(Framed[Removed]):
 
     default = Removed
 
-    @override
     def command(self, folder: str, days: int) -> str:
         """`folder`: where local-path keeps volumes; `days`: how long deleted ones are kept."""
         expired_listing = expire(days, "printf 'expired\\t%s\\n' \"$folder\"")
         return _SCRIPT.format(folder=shlex.quote(folder), expire=expired_listing)
 
-    @override
     def process(self, output: list[str]) -> Removed:
         values = Fields(output)
         size = values.first("size")

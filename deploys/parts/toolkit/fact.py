@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from dataclasses import dataclass, field
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from gpuboot.hosts.fact_output import Fields
 
@@ -30,7 +28,6 @@ class Toolkit(Framed[ToolkitState]):
 
     default = ToolkitState
 
-    @override
     def command(self, path: str) -> str:
         config = f"nvidia-ctk --quiet config --config-file={shlex.quote(path)}"
         # a default is printed as a comment
@@ -41,7 +38,6 @@ class Toolkit(Framed[ToolkitState]):
             "else printf '%s\\n' \"$text\" | tail -n 3 | sed 's/^/error /'; fi; fi"
         )
 
-    @override
     def process(self, output: list[str]) -> ToolkitState:
         values = Fields(output, separator=" ", last=None)
         return ToolkitState(

@@ -6,8 +6,6 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 
 
@@ -17,7 +15,6 @@ class Units(Framed[dict[str, tuple[str, str]]]):
     default = dict
 
     @classmethod
-    @override
     def merged(
         cls, arguments: Sequence[Mapping[str, Any]]
     ) -> tuple[type[Framed[dict[str, tuple[str, str]]]], dict[str, Any]]:
@@ -26,18 +23,15 @@ class Units(Framed[dict[str, tuple[str, str]]]):
         }
 
     @classmethod
-    @override
     def part(
         cls, combined: dict[str, tuple[str, str]], arguments: Mapping[str, Any]
     ) -> dict[str, tuple[str, str]]:
         return {unit: combined[unit] for unit in arguments["units"] if unit in combined}
 
-    @override
     def command(self, units: Iterable[str]) -> str:
         names = " ".join(shlex.quote(unit) for unit in units)
         return f"systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState {names}"
 
-    @override
     def process(self, output: list[str]) -> dict[str, tuple[str, str]]:
         units = {}
         for block in "\n".join(output).split("\n\n"):

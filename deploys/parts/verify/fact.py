@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from typing_extensions import override
-
 from deploys.engine.framed import Framed
 from deploys.parts.driver.nvidia_fact import BOUNDED
 from gpuboot.hosts.fact_output import Fields
@@ -25,11 +23,9 @@ class HostChecks(Framed[Mapping[str, CommandOutput]]):
 
     default = dict
 
-    @override
     def command(self) -> str:
         return BOUNDED + "\n".join(map(_script, HOST_CHECKS))
 
-    @override
     def process(self, output: list[str]) -> Mapping[str, CommandOutput]:
         lines = Fields(output, last=None)
         names = [check.link.name for check in HOST_CHECKS]
