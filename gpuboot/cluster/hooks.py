@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 
 from gpuboot.cluster import stuck
 from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.objects import seconds
 from gpuboot.cluster.readiness import Progress
 
 # how kubectl lists Jobs for `parse`: a line each
@@ -24,7 +24,7 @@ def parse(lines: Iterable[str], since: float) -> list[str]:
     names = []
     for line in lines:
         name, hook, succeeded, created = line.split("\t")
-        if hook and not succeeded and datetime.fromisoformat(created).timestamp() >= since:
+        if hook and not succeeded and seconds(created) >= since:
             names.append(name)
     return names
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, get_args
+from typing import Annotated, Literal, TypeVar
 
+from pydantic import BeforeValidator, PlainSerializer, TypeAdapter, ValidationError
+
+from gpuboot.cluster.objects import seconds
 from gpuboot.cluster.repair_keys import PAST_KEY, STATE_KEY
 from gpuboot.config.settings.remediate import Action
 
@@ -15,7 +16,6 @@ State = Literal[
     "observed", "confirmed", "quarantined", "draining", "drained", "repairing", "validating",
     "released", "failed",
 ]  # fmt: skip
-STATES: tuple[State, ...] = get_args(State)
 # in these a node carries the taint and takes no pods
 OUT: tuple[State, ...] = (
     "quarantined", "draining", "drained", "repairing", "validating", "failed",
@@ -23,6 +23,14 @@ OUT: tuple[State, ...] = (
 # in these its pods leave, or have left
 EMPTIED: tuple[State, ...] = ("draining", "drained", "repairing", "validating", "failed")
 _MAX_PAST = 10  # past repairs of a node
+
+
+# seconds since 1970, in an annotation as Kubernetes writes times
+Time = Annotated[
+    float, BeforeValidator(lambda value: seconds(value) if isinstance(value, str) else value),
+    PlainSerializer(lambda value: stamp(value), when_used="json"),
+]  # fmt: skip
+T = TypeVar("T")
 
 
 class AnnotationError(ValueError):
@@ -47,8 +55,8 @@ class Repair:
     """
 
     state: State
-    since: float
-    case_at: float = 0.0
+    since: Time
+    case_at: Time = 0.0
     action: Action | None = None
     gpus: tuple[str, ...] = ()
     reason: str = ""
@@ -56,7 +64,7 @@ class Repair:
     boot: str = ""
     cordoned: bool = False
     note: str = ""
-    tried: float = 0.0
+    tried: Time = 0.0
     bundle: str = ""
     before: State | None = None
     said: str = ""
@@ -66,9 +74,9 @@ class Repair:
 class Past:
     """A repair that ended. + case_at: as of `Repair`; at: when it ended; end: how"""
 
-    case_at: float
-    at: float
-    action: Action | None
+    case_at: Time
+    at: Time
+    action: Action | None = None
     end: Literal["released", "cancelled"]
     why: str = ""
 
@@ -124,67 +132,34 @@ def stamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def seconds(text: str) -> float:
-    """The inverse of `stamp`. Raises ValueError."""
-    return datetime.fromisoformat(text).timestamp()
-
-
-_TIMES = ("since", "case_at", "at", "tried")
-
-
-def _plain(item: Repair | Past) -> dict[str, Any]:
-    """What says something of it, as JSON has it."""
-    return {
-        key: stamp(value) if key in _TIMES else value
-        for key, value in asdict(item).items()
-        if value
-    }
+_REPAIR, _PAST = TypeAdapter(Repair), TypeAdapter(tuple[Past, ...])
 
 
 def dump(repair: Repair) -> str:
     """The annotation of a repair."""
-    return json.dumps(_plain(repair))
+    return _REPAIR.dump_json(repair, exclude_defaults=True).decode()
 
 
 def dump_past(past: tuple[Past, ...]) -> str:
     """The annotation of the last earlier repairs."""
-    return json.dumps([_plain(item) for item in past[-_MAX_PAST:]])
+    return _PAST.dump_json(past[-_MAX_PAST:], exclude_defaults=True).decode()
 
 
 def load(text: str) -> Repair:
     """The inverse of `dump`. Raises `AnnotationError`."""
-    data = _checked(text, STATE_KEY, dict)
-    try:
-        repair = Repair(**_typed(Repair, data))
-    except (TypeError, ValueError) as error:
-        raise AnnotationError(f"annotation {STATE_KEY}: {error}") from None
-    if repair.state not in STATES or repair.action not in (None, *get_args(Action)):
-        raise AnnotationError(f"annotation {STATE_KEY}: {repair.state}, {repair.action}")
-    return repair
+    return _loaded(_REPAIR, STATE_KEY, text)
 
 
 def load_past(text: str) -> tuple[Past, ...]:
     """The inverse of `dump_past`. Raises `AnnotationError`."""
+    return _loaded(_PAST, PAST_KEY, text)
+
+
+def _loaded(adapter: TypeAdapter[T], key: str, text: str) -> T:
     try:
-        items = _checked(text, PAST_KEY, list)
-        return tuple(Past(**({"action": None} | _typed(Past, item))) for item in items)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise AnnotationError(f"annotation {PAST_KEY}: {error}") from None
-
-
-def _checked(text: str, key: str, kind: type) -> Any:
-    try:
-        data = json.loads(text)
-    except ValueError:
-        raise AnnotationError(f"annotation {key} is no JSON") from None
-    if not isinstance(data, kind):
-        raise AnnotationError(f"annotation {key} is no JSON {kind.__name__}")
-    return data
-
-
-def _typed(kind: type[Repair] | type[Past], data: Mapping[str, Any]) -> dict[str, Any]:
-    field_names = {field.name for field in fields(kind)}
-    values = {key: value for key, value in data.items() if key in field_names}
-    times = {key: seconds(values[key]) for key in _TIMES if key in values}
-    gpus = {"gpus": tuple(values["gpus"])} if "gpus" in values else {}
-    return values | times | gpus
+        return adapter.validate_json(text)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, problem["loc"]))
+        parts = filter(None, [f"annotation {key}", place, problem["msg"]])
+        raise AnnotationError(": ".join(parts)) from None

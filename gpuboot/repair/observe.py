@@ -7,12 +7,20 @@ from typing import Protocol
 
 from gpuboot.cluster.api import ClusterError
 from gpuboot.cluster.gate import CONTROL_PLANE
-from gpuboot.cluster.objects import GPU_RESOURCES, JsonReader, Node, count, mig_devices, read_nodes
+from gpuboot.cluster.objects import (
+    GPU_RESOURCES,
+    JsonReader,
+    Node,
+    count,
+    mig_devices,
+    read_nodes,
+    seconds,
+)
 from gpuboot.cluster.repair_keys import BREAKER, OPT_OUT, PAST_KEY, STATE_KEY, STOP, TAINT_KEY
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.health_watches import UNKNOWN, Card
 from gpuboot.repair.decide import World
-from gpuboot.repair.model import AnnotationError, Breaker, GpuNode, load, load_past, seconds
+from gpuboot.repair.model import AnnotationError, Breaker, GpuNode, load, load_past
 from gpuboot.repair.signals import Ignored, Signal, of_alert
 from gpuboot.verify.collector import PROMETHEUS
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, Sample
@@ -116,7 +124,7 @@ def _breaker(data: Mapping[str, str] | None) -> Breaker:
     if data is None:
         return Breaker()
     try:
-        opened = seconds(data.get("opened", ""))
+        opened = seconds(data.get("opened")) or 1.0
     except ValueError:
         opened = 1.0
     return Breaker(opened=opened, cause=data.get("why", "its ConfigMap does not say why"))

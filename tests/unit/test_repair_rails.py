@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpuboot.cluster.objects import seconds
 from gpuboot.cluster.repair_keys import BREAKER, STATE_KEY, STOP
 from gpuboot.config.settings.remediate import within
-from gpuboot.repair import model
 from tests.unit.repair_site import (
     RECOVERY_RESET,
     REMAP,
@@ -48,7 +48,7 @@ def _edited(fake_site: Site) -> None:
         (_control_plane, "control plane"),
         (_taint, "somebody else has put the taint"),
         (_not_ready, "not Ready"),
-        (_edited, "is no JSON"),
+        (_edited, "Invalid JSON"),
         (lambda fake_site: fake_site.cordon("gpu1"), "somebody else has cordoned it"),
     ],
 )
@@ -170,8 +170,8 @@ def test_outside_of_its_windows_nothing_begins() -> None:
     ],
 )
 def test_windows(window: str, moment: str, inside: bool) -> None:
-    assert within((window,), model.seconds(moment)) is inside
-    assert within((), model.seconds(moment))
+    assert within((window,), seconds(moment)) is inside
+    assert within((), seconds(moment))
 
 
 def test_the_breaker_opens_when_many_ask_at_once_and_stays_open() -> None:
