@@ -4,8 +4,6 @@ Reads all hosts, of a cluster or Docker hosts, and reports what a run would repo
 nothing.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from deploys.phases.preflight import preflight

@@ -4,8 +4,6 @@ $GPUBOOT_CONFORMANCE holds what is wanted, as JSON; $GPUBOOT_ANSWER names the fi
 became of it; $GPUBOOT_PARENT is the number of the process with whose end it ends.
 """
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -4,8 +4,6 @@ $GPUBOOT_ANSWER names the file that gets what was read, as JSON; $GPUBOOT_UNTIL 
 there, in seconds since 1970.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

@@ -4,8 +4,6 @@ $GPUBOOT_ANSWER names the file that gets the answers: a line from the leader, an
 node where the leader has no GPUs, since NVIDIA's repositories are configured there.
 """
 
-from __future__ import annotations
-
 import os
 
 from pyinfra.api.deploy import deploy

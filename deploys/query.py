@@ -4,8 +4,6 @@ It changes nothing. $GPUBOOT_QUESTION holds the question, $GPUBOOT_ANSWER names 
 the answer.
 """
 
-from __future__ import annotations
-
 import os
 
 from pyinfra.api.deploy import deploy

@@ -3,8 +3,6 @@
 $GPUBOOT_FINDINGS names the file that gets what was read (`gpuboot/hosts/reading.py`).
 """
 
-from __future__ import annotations
-
 from gevent.lock import RLock
 from gevent.pool import Pool
 from pyinfra.api.host import Host

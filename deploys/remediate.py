@@ -4,8 +4,6 @@ $GPUBOOT_ANSWER names the file that gets the answer. It changes nothing unless $
 then each step is told as it is taken, as a line of JSON for $GPUBOOT_STEPS.
 """
 
-from __future__ import annotations
-
 import os
 from functools import partial
 

@@ -6,8 +6,6 @@ the node then), and does nothing. `--data gpuboot_drain_timeout_s=N`: how long p
 leave.
 """
 
-from __future__ import annotations
-
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host, inventory
 

@@ -5,8 +5,6 @@ that ran in it is lost. Packages, containerd, the NVIDIA driver, volumes of loca
 of etcd stay. With `--limit`, only those hosts are reset.
 """
 
-from __future__ import annotations
-
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 

@@ -6,8 +6,6 @@ this machine. A machine that was installed anew is prepared by deploys/host_laye
 with the proof, and names the claims that came back without their data.
 """
 
-from __future__ import annotations
-
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host, inventory, state
 

@@ -7,8 +7,6 @@ nothing else. Alone it takes `--data gpuboot_level=quick|standard|deep` in the p
 `--data gpuboot_test_alert=critical|warning|info` to send a test alert to a receiver.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyinfra.api.exceptions import DeployError

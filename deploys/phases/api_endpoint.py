@@ -1,7 +1,5 @@
 """How nodes reach the API servers, as part of the phase that makes these."""
 
-from __future__ import annotations
-
 from deploys.parts.api_endpoint import operations as api_endpoint
 from deploys.parts.api_endpoint import virtual_address_operations as operations
 from deploys.run.context import Context

@@ -1,7 +1,5 @@
 """Backups of etcd on the control planes, as parts of the phase that makes them."""
 
-from __future__ import annotations
-
 from deploys.parts.etcd import operations as etcd_backup
 from deploys.parts.packages import operations as packages
 from deploys.parts.packages.fact import KEYS

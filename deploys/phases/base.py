@@ -1,7 +1,5 @@
 """What every node needs before anything else: packages, kernel settings, names, time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """The control planes' certificates, as part of the phase that makes them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from deploys.parts.kubeadm import certificate_operations as certificates

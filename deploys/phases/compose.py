@@ -1,7 +1,5 @@
 """The compose project: exporters on GPU hosts; Prometheus, Alertmanager and Grafana on one."""
 
-from __future__ import annotations
-
 from pyinfra.api.exceptions import DeployError
 
 from deploys.engine.operation import phase

@@ -1,7 +1,5 @@
 """Newer releases of Kubernetes on the control planes of a living cluster, before any kubelet."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from deploys.engine.operation import loop, phase

@@ -4,8 +4,6 @@ Both phases do the same but for upgrades: an exporter may be newer than the engi
 and never older. So an engine comes before the exporters, and is upgraded after them.
 """
 
-from __future__ import annotations
-
 from deploys.engine.operation import phase
 from deploys.parts.dcgm import operations as operations
 from deploys.parts.packages import operations as packages

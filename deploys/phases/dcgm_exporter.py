@@ -1,7 +1,5 @@
 """dcgm-exporter by its own chart, for sites that do not want it under the GPU Operator."""
 
-from __future__ import annotations
-
 from deploys.engine.operation import phase
 from deploys.parts.cluster import operations as kubectl
 from deploys.parts.cluster import secret_operations as secrets

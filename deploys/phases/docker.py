@@ -1,7 +1,5 @@
 """Docker on hosts without Kubernetes: what it needs, its packages, and its NVIDIA runtime."""
 
-from __future__ import annotations
-
 from deploys.engine.operation import phase
 from deploys.parts.containerd import operations as containerd
 from deploys.parts.docker import operations as docker

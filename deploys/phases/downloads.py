@@ -1,7 +1,5 @@
 """Downloads in the background: they go on while the driver's kernel modules are built."""
 
-from __future__ import annotations
-
 from deploys.engine.operation import phase
 from deploys.parts.packages import operations as packages
 from deploys.phases import node_software as parts

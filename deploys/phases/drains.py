@@ -1,7 +1,5 @@
 """A rehearsal of all drains that a run is going to make, before anything changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The NVIDIA driver on GPU nodes: installed as asked, loaded, and showing every GPU."""
 
-from __future__ import annotations
-
 from deploys.engine.operation import phase
 from deploys.parts.driver import nvswitch_operations as nvswitches
 from deploys.parts.driver import operations as driver

@@ -1,7 +1,5 @@
 """The gate: GPU nodes take no pods before their GPUs are proven."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 from deploys.engine.operation import phase

@@ -1,7 +1,5 @@
 """NVIDIA's GPU Operator on hosts that have driver and container toolkit already."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

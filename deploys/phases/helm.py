@@ -1,7 +1,5 @@
 """Helm on the leader, and how the chart phases use it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is in force on members of the cluster, compared with what the settings ask for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from deploys.parts.cluster.kubectl import ADMIN_CONF

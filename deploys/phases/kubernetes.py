@@ -1,7 +1,5 @@
 """Kubernetes by kubeadm: packages, the leader's cluster, its network, the other nodes' joins."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Logs of pods, XIDs and Events, sent to Loki by Fluent Bit."""
 
-from __future__ import annotations
-
 from deploys.engine.operation import phase
 from deploys.parts.cluster import operations as kubectl
 from deploys.parts.cluster import secret_operations as secrets

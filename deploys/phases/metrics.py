@@ -1,7 +1,5 @@
 """metrics-server: what `kubectl top` and HPAs on CPU and memory ask."""
 
-from __future__ import annotations
-
 from deploys.engine.operation import phase
 from deploys.parts.metrics import operations as operations
 from deploys.run.context import Context, current

@@ -1,7 +1,5 @@
 """Prometheus, Alertmanager and Grafana: kube-prometheus-stack, with our rules and dashboards."""
 
-from __future__ import annotations
-
 from pyinfra.api.operation import OperationMeta
 
 from deploys.engine.operation import phase

@@ -1,7 +1,5 @@
 """What a host has below Kubernetes: packages and versions of driver, toolkit and containerd."""
 
-from __future__ import annotations
-
 from deploys.run.context import Context
 from gpuboot.cluster.node_upgrade import mismatched
 from gpuboot.hosts import driver_packages, fabric, gpu_models, prerequisites

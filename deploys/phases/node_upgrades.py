@@ -1,7 +1,5 @@
 """Upgrades of nodes in use: driver, fabric manager, toolkit, containerd and kubelet."""
 
-from __future__ import annotations
-
 from functools import partial
 from itertools import product
 

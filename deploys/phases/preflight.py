@@ -1,7 +1,5 @@
 """Preflight: reads all machines, names everything that is wrong, and changes nothing."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence

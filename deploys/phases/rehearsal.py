@@ -1,7 +1,5 @@
 """A rehearsal of what a run installs, by each host's package manager, before anything changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The package repositories of a host."""
 
-from __future__ import annotations
-
 from deploys.parts.packages import repository_operations as repositories
 from deploys.run.context import Context
 from gpuboot.hosts import proxy

@@ -1,7 +1,5 @@
 """Waits for what the phases before have applied: all together, since pods start side by side."""
 
-from __future__ import annotations
-
 from deploys.engine.operation import phase
 from deploys.parts.containerd import operations as containerd
 from deploys.parts.rollout import operations as operations

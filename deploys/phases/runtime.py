@@ -1,7 +1,5 @@
 """containerd on every node, and NVIDIA's container toolkit on GPU nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """Volumes: Rancher's local-path-provisioner, where no site's own storage is named."""
 
-from __future__ import annotations
-
 from deploys.engine.operation import phase
 from deploys.parts.cluster import operations as kubectl
 from deploys.parts.storage import deleted_volume_operations as volumes

@@ -1,7 +1,5 @@
 """Parts that a site has switched off are taken away, before others come in their place."""
 
-from __future__ import annotations
-
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 

@@ -1,7 +1,5 @@
 """Teams: namespaces with quotas and priorities."""
 
-from __future__ import annotations
-
 from deploys.engine.operation import phase
 from deploys.parts.cluster import object_operations as objects
 from deploys.parts.cluster import operations as kubectl

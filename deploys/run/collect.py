@@ -1,7 +1,5 @@
 """Reads the state of all hosts at once, in pyinfra's prepare stage, waiting for busy ones."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Collection, Iterable, Mapping

@@ -1,7 +1,5 @@
 """What every phase of a run needs: settings, version lock, nodes, and how the hosts were found."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 

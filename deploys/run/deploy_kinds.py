@@ -1,7 +1,5 @@
 """The deploy files of deploys/, by what they do."""
 
-from __future__ import annotations
-
 import os
 import sys
 

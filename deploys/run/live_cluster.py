@@ -1,7 +1,5 @@
 """What preflight reads of a cluster that lives already. It changes nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, TypeVar
 

@@ -8,8 +8,6 @@ when a run is killed, its host reboots or its connection ends. A run that needs 
 takes it again.
 """
 
-from __future__ import annotations
-
 import getpass
 import shlex
 import socket

@@ -6,8 +6,6 @@ prints them as JSON: who fills a mirror reaches the internet, and often no host.
 them is told on stderr.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """The plan of the run that pyinfra has prepared, from what operations recorded."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyinfra.api.state import State

@@ -6,8 +6,6 @@ say that nothing happened; its two tables have no hook, so functions of ours sta
 (docs/upstream.md). With -v all of it stays as pyinfra prints it.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -5,8 +5,6 @@ may be there to answer. `config.py`, the first file that it executes, puts ours 
 functions of its command line.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Who is who: the only place that reads inventory groups."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pyinfra.api.host import Host

@@ -7,8 +7,6 @@ selector, a variable of a container, `paused`. Labels, annotations and status ar
 Source: kubernetes.io, Server-Side Apply; sigs.k8s.io/structured-merge-diff, fieldpath.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What an API server answered to several questions at once (`deploys/parts/cluster/api.sh`)."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Backups of etcd: what they consist of on a control-plane node, and what is known of each."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Copies of etcd's backups off the node: where they go, by which program, with which secrets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pydantic import SecretStr

@@ -1,7 +1,5 @@
 """PodDisruptionBudgets: which pods each counts, and why it lets none go: pure judgements."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

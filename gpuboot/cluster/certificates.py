@@ -1,7 +1,5 @@
 """When the certificates of a node expire, and which of them kubeadm renews."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The state of a cluster, out of what its API server answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

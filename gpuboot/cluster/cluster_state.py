@@ -1,7 +1,5 @@
 """What the facts about kubeadm and the cluster say, and what follows from it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

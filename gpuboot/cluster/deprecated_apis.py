@@ -4,8 +4,6 @@ The API server counts who asks for a deprecated API: `apiserver_requested_deprec
 release that removes it (kubernetes.io, "Deprecated API Migration Guide").
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

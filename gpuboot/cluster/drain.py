@@ -4,8 +4,6 @@
 not tell what a person wants to know: whose pods these are, and why one does not go.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ A PodDisruptionBudget that is busy is waited for by the drain. One that lets no 
 one waits would end the run when a part of the nodes is done.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

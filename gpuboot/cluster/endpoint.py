@@ -7,8 +7,6 @@ node depends on any one of them; or to the virtual address, where the site has o
 (`gpuboot.cluster.virtual_address`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 

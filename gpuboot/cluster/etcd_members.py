@@ -1,7 +1,5 @@
 """Members of etcd: which must go before a control plane joins, and whether one may."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """flannel, the pod network."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Any
 

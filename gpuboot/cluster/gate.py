@@ -4,8 +4,6 @@ What stands on the hosts for it, and what a node's object says. `templates/kuber
 the names, too: it is what changes nodes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

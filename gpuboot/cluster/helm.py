@@ -1,7 +1,5 @@
 """What Helm has deployed, and what would change it."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from base64 import b64decode

@@ -1,7 +1,5 @@
 """Hooks of Helm releases: Jobs that Helm waits for, and what keeps them from ending."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from gpuboot.cluster import stuck

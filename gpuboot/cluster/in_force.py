@@ -1,7 +1,5 @@
 """What is in force in a cluster beside its objects: kubelets' configuration, rights, silences."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from base64 import b64decode

@@ -1,7 +1,5 @@
 """kubeadm's packages, images and configuration, from settings, version lock and nodes."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ kubeadm prints those of its addons (`kubeadm init phase addon ... --print-manife
 the same in each cluster, and the kubelets' configuration is the one that it is given.
 """
 
-from __future__ import annotations
-
 import gzip
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping

@@ -6,8 +6,6 @@ come from kubeadm's own file, and from files of the administrator's and drop-ins
 Source: kubernetes.io, Set Kubelet Parameters Via A Configuration File.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Limits that a LimitRange of a namespace gives to containers that ask for none."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

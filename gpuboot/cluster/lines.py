@@ -1,7 +1,5 @@
 """An answer over HTTP that has no end of its own: a watch, or a log that is followed."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

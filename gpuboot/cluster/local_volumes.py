@@ -1,7 +1,5 @@
 """Volumes that are folders of a node: no snapshot of etcd has what is in them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ They are found by the label that both put on everything they make. Kinds of `KIN
 that a chart makes are not compared.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

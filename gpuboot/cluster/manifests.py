@@ -3,8 +3,6 @@
 Only kinds of `KINDS`, so that what is no longer wanted can be found by its label and removed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ nodes alone. Objects have upstream's names.
 Source: metrics-server v0.9.0, manifests/base; kubelet-csr-approver v1.2.14, deploy/k8s.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gpuboot.cluster.cluster_state import ClusterState

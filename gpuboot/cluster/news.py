@@ -1,7 +1,5 @@
 """Which lines of a wait are worth telling."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

@@ -5,8 +5,6 @@ Sources: kubernetes v1.36.3, pkg/kubelet/kubelet.go (a Lease of 40 s, renewed af
 it), pkg/controller/nodelifecycle (when a node is no longer Ready); the API's ManagedFieldsEntry.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Pure judgements; `deploys.parts.nodes.operations` acts on them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase

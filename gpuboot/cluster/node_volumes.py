@@ -1,7 +1,5 @@
 """PersistentVolumes that are on one node alone, and go with it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

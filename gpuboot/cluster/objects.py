@@ -3,8 +3,6 @@
 Pods stand in `gpuboot.cluster.pods`, what makes them in `gpuboot.cluster.workloads`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What GPU nodes offer to pods beside what they are to offer, and labels that make it so."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from gpuboot.cluster.objects import Node

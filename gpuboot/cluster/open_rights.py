@@ -6,8 +6,6 @@ has taken out, when it starts, and leaves what somebody has added.
 Source: kubernetes.io, Using RBAC Authorization, "Default roles and role bindings".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -7,8 +7,6 @@ Sources: kubernetes v1.36.3, pkg/kubelet/kubelet.go (its back-off) and
 pkg/kubelet/kuberuntime/kuberuntime_manager.go (the text that tells it).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pods that are not ready, and pods that are not even made: out of pods and events."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Pods as everything in gpuboot looks at them, out of the API server's JSON."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How far a cluster is on its way to what was asked: pure judgements for operations that wait."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

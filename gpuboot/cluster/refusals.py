@@ -1,7 +1,5 @@
 """What refuses pods, by the API server's message."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

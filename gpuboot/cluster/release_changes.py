@@ -1,7 +1,5 @@
 """What changes in a Helm release: its chart, and its values by key."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

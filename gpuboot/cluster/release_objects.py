@@ -1,7 +1,5 @@
 """The objects of a Helm release, and where the cluster has them otherwise."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from base64 import b64decode, b64encode

@@ -1,7 +1,5 @@
 """Taking a node out of a cluster for good: which, whether it may go, what a person is asked."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """A restore of etcd: from which backup, whether it may be, and what a person is asked."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 Source: kubernetes.io, Labels and Selectors, and its reference of LabelSelector.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -7,8 +7,6 @@ five seconds (v1.14.2 plugin/metrics/metrics.go), so each scrape makes a new one
 still lead there when no Service works any more.
 """
 
-from __future__ import annotations
-
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Settings
 

@@ -4,8 +4,6 @@ With `serverTLSBootstrap` a kubelet serves nothing (logs, exec, metrics) before 
 Source: kubernetes.io, Kubelet TLS bootstrapping, Certificate rotation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal

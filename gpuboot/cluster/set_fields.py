@@ -5,8 +5,6 @@ way; others add labels, annotations and members of lists that are told apart by 
 is a difference here. What counts is whether each field that is set is so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

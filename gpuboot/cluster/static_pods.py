@@ -1,7 +1,5 @@
 """Static pods of a control plane: as kubeadm writes them, as their manifests are, as they run."""
 
-from __future__ import annotations
-
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

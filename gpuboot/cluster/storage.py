@@ -1,7 +1,5 @@
 """Volumes for the cluster: the local-path provisioner, and which StorageClass is the default."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from gpuboot.config.settings import Settings

@@ -4,8 +4,6 @@ Nothing is certain from one look: a Secret may come a second later, an image may
 reason has a time that it must have lasted while nothing in the cluster got ready.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence

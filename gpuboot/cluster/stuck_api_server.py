@@ -1,7 +1,5 @@
 """What keeps an API server from running, and whether waiting longer can help."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

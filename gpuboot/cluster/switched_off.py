@@ -1,7 +1,5 @@
 """What goes and what stays in the cluster when a part of it is switched off."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

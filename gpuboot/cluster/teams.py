@@ -1,7 +1,5 @@
 """Namespaces of teams: ResourceQuota and PriorityClass, and what is wrong with the settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from gpuboot.cluster.manifests import Object

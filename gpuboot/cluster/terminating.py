@@ -1,7 +1,5 @@
 """Namespaces that are being deleted: what they wait for, in the words of the API server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

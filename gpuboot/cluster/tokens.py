@@ -1,7 +1,5 @@
 """What a node proves itself with, and its cluster, when it joins: bootstrap tokens and CA pins."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets

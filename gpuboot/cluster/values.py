@@ -1,7 +1,5 @@
 """Chart values as nested maps: laying one over another, and telling where two differ."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ cmd/kubeadm/app/constants and app/phases/upgrade/policy.go; etcd.io, "How to pre
 failure when upgrading etcd v3.5 to v3.6".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import Literal

@@ -5,8 +5,6 @@ its endpoint's name to it (`gpuboot.cluster.endpoint`), so it can come, change a
 cluster lives. The health check is that of kubeadm's guide (docs/ha-considerations.md).
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Claims for volumes, and who needs the provisioner that has made them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

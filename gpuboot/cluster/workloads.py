@@ -1,7 +1,5 @@
 """What makes pods, as everything in gpuboot looks at it, out of the API server's JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Names of the images that a Docker host pulls, from their registries or from the site's mirror."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from gpuboot.config.settings import Mirrors, Settings

@@ -1,7 +1,5 @@
 """How commands end: one table of exit codes, for the `gpuboot` command and for deploys/*.py."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Which exporters of DCGM's fields go with gpuboot, and with which host engines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ They stand in `locks/CLUSTER.toml` of the folder in which runs start. What is th
 lock's own digests do: a later download of the same version has to be the same file.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The machines as the inventory describes them, and whether they make a cluster."""
 
-from __future__ import annotations
-
 import difflib
 import ipaddress
 import re

@@ -1,7 +1,5 @@
 """What can be wrong with the files that a run is started with, before any host is connected to."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path

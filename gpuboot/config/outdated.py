@@ -3,8 +3,6 @@
 Kubernetes is compared within its minor and with the next one, since upstream allows no larger step.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace

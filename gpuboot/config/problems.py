@@ -1,7 +1,5 @@
 """What a person must hear about: one problem, where it is, why, and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 In a checkout they stand beside the package, in an installed wheel in the folder `project` in it.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 

@@ -2,8 +2,6 @@
 their content, and others by how they look.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Secrets in files of the control machine: read, checked, and named by their setting only."""
 
-from __future__ import annotations
-
 import re
 import stat
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Hosts as a person names them for SSH: `user@host:port`, or a name of ~/.ssh/config."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

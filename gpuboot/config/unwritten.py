@@ -1,7 +1,5 @@
 """What to say of a file that cannot be written: its path, the cause and the remedy, in one line."""
 
-from __future__ import annotations
-
 import errno
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is common to versions of all programs."""
 
-from __future__ import annotations
-
 
 def parse(version: str) -> tuple[int, ...]:
     """The numbers of a version: `v1.36.6-1.1` gives (1, 36, 6). Raises ValueError without any."""

@@ -1,7 +1,5 @@
 """The chain of a Docker host's GPUs: the cluster's, without what only Kubernetes has."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from gpuboot.config.settings import Settings

@@ -1,7 +1,5 @@
 """What changes in a compose project, and which of its services that concerns."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """dockerd's configuration file: ours laid over what a site has, and how a change takes effect."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

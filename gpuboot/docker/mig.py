@@ -3,8 +3,6 @@
 NVIDIA's mig-parted, which does it in a cluster, is in none of the repositories that gpuboot uses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from gpuboot.config.inventory import Node

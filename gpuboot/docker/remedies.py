@@ -1,7 +1,5 @@
 """What a person can do about findings on Docker hosts."""
 
-from __future__ import annotations
-
 from gpuboot.docker import mig
 from gpuboot.verify.checks.remedies import Remedies
 

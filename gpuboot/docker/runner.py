@@ -1,7 +1,5 @@
 """Verifies Docker hosts: a container on each GPU, then the metrics, until they agree with it."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

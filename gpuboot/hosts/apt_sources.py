@@ -4,8 +4,6 @@ apt reads no source at all where two entries of one repository name different ke
 says nothing of it; apt-pkg/deb/debmetaindex.cc, SetSignedBy). So one of the two has to go.
 """
 
-from __future__ import annotations
-
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a host's own files do at its next boot to what a run sets (deploys/parts/node/boot.sh)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

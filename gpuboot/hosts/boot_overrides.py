@@ -1,7 +1,5 @@
 """What files of a member of the cluster do at its next boot to what a run has set."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from gpuboot.hosts import module_loading, sysctls

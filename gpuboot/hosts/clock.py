@@ -1,7 +1,5 @@
 """How far a host's clock is from ours."""
 
-from __future__ import annotations
-
 
 def skew(clock: float, before: float, after: float) -> float:
     """Seconds a host's clock is ahead (behind: negative) of ours, at least.

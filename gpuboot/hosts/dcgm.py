@@ -4,8 +4,6 @@ Packages and unit: cmake/packaging.cmake and config-files/systemd in NVIDIA/DCGM
 CUDA repository's own recommendations (`-proprietary` has what profiling takes).
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@
 installed` for that one (dkms 3, show_status); DKMS 2 writes `nvidia, 595.91.07` instead.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ plugins/content/local), of Go's net, net/http and crypto/x509 (verify.go), and o
 (lib/vtls, lib/curl_setup.h) with OpenSSL.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 They run under `sh -e` with curl; proxy and certificate authority come by their environment.
 """
 
-from __future__ import annotations
-
 import shlex
 
 from pydantic import SecretStr

@@ -3,8 +3,6 @@
 `nvidia-smi mig -lgip` lists them whether MIG is on or not, once for each GPU that MIG can divide.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import TypeAlias

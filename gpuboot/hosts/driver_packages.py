@@ -6,8 +6,6 @@ versionlock plugin the version. NVIDIA Driver Installation Guide, "Kernel Module
 locking".
 """
 
-from __future__ import annotations
-
 from datetime import date
 from typing import Literal
 

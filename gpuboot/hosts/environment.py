@@ -1,7 +1,5 @@
 """HTTP proxies that programs on a host find in their environment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ The racks of GB200 and GB300 (NVL72) have their switches, and the fabric manager
 own: nothing of it runs on the nodes. Their IMEX service, for memory across nodes, is the site's.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from typing import Literal

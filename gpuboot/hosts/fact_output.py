@@ -5,8 +5,6 @@ A login banner, a `.bashrc` or a profile that prints to standard output does so 
 commands. So a command runs in a frame: its lines are marked, and a last one says how many they are.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections import defaultdict

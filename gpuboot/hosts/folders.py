@@ -1,7 +1,5 @@
 """The file systems that folders of the cluster lie on, or will."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -7,8 +7,6 @@ parameter NVreg_ExcludedGpus (open-gpu-kernel-modules, nv-reg.h: UUIDs that "can
 used"), so that nvidia-smi, CDI, device plugin and exporter know nothing of them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Ranges are those of the PCI id database: NVIDIA gives each chip a block of 64 or
 modules a driver has: NVIDIA Driver Installation Guide, "Proprietary Kernel Modules Removed".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from datetime import date

@@ -4,8 +4,6 @@ Only data-centre and workstation cards that servers hold; others are called by t
 Source: the PCI id database (pciutils/pciids@c1c1254, pci.ids, vendor 10de).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 

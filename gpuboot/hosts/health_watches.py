@@ -8,8 +8,6 @@ and dcgmlib/dcgm_errors.h of DCGM 4.6.0; names as dcgm-exporter 4.8 writes them
 (internal/pkg/collector/gpu_health_collector.go). It shows one result for each watch: the last.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import date

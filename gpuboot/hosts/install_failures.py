@@ -5,8 +5,6 @@ checks signatures by gpgv or, in Debian 13, by sqv; dpkg 1.21 to 1.22 (src/, lib
 with rpm. In the language of programs: what runs them sets LC_ALL=C.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Tables as iptables-save prints them (iptables-extensions(8))."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -4,8 +4,6 @@ On RHEL they are in kernel-devel, and kernel-devel-matched keeps kernel and head
 (NVIDIA Driver Installation Guide, "Red Hat Enterprise Linux", Preparation).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from gpuboot.config.inventory import Node

@@ -1,7 +1,5 @@
 """The NVIDIA driver in the kernel, by what it says of itself."""
 
-from __future__ import annotations
-
 import re
 
 _VERSION = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")

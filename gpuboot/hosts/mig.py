@@ -1,7 +1,5 @@
 """MIG: who divides the GPUs into instances."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from gpuboot.config.inventory import Node

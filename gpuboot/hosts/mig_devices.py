@@ -1,7 +1,5 @@
 """MIG devices, as nvidia-smi (`-L` and `-q` together) and a node's labels tell them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace

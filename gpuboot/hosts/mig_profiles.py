@@ -7,8 +7,6 @@ Placements are those that `nvidia-smi mig -lgipp` prints, in memory slices (NVID
 "Supported MIG Profiles").
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

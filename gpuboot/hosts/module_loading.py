@@ -5,8 +5,6 @@ module, and `blacklist` keeps udev from loading a module for its devices. `modul
 kernel's own. NVIDIA's driver README, "Common problems", names the drivers that hold its GPUs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

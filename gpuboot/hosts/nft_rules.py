@@ -1,7 +1,5 @@
 """Tables as `nft list ruleset` prints them (nft(8))."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

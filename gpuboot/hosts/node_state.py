@@ -1,7 +1,5 @@
 """The state of a machine: the typed answer of the compound fact (`deploys/parts/node/fact.sh`)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 DCGM's exporter sees GPUs alone, and an SXid stands in the kernel log only.
 """
 
-from __future__ import annotations
-
 from gpuboot.templates import render
 
 PROGRAM = "/usr/local/sbin/gpuboot-nvswitch-errors"

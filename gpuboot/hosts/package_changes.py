@@ -1,7 +1,5 @@
 """What installed packages change, and which services their installation restarts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from gpuboot.hosts.rehearsal import Rehearsal

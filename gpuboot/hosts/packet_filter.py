@@ -1,7 +1,5 @@
 """Reading the rules by which a host drops packets, from what nft and iptables print."""
 
-from __future__ import annotations
-
 from gpuboot.hosts import iptables_rules, nft_rules
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.packet_rules import PacketFilter

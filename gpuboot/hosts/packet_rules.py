@@ -4,8 +4,6 @@ Rules are read from the kernel, so what wrote them (ufw, firewalld, Docker, a fi
 What a rule says and its parser does not know becomes a condition `UNKNOWN`: it is never guessed.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

@@ -4,8 +4,6 @@ The kernel asks the chains of a hook one after the other; what one accepts, the 
 packet passes that no chain drops.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """NVIDIA functions on a machine's PCI bus."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

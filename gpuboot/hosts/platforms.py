@@ -4,8 +4,6 @@ Rocky Linux and RHEL: NVIDIA's Driver Installation Guide (rhel9 repository, DKMS
 Docker's "Install Docker Engine on RHEL". Nobody has run gpuboot on them yet: they are experimental.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date

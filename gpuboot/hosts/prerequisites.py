@@ -1,7 +1,5 @@
 """Packages that hosts need of their distribution, and those of the container toolkit."""
 
-from __future__ import annotations
-
 KUBERNETES = (
     "ca-certificates",
     "conntrack",

@@ -4,8 +4,6 @@ Its address may hold a password. So what is made here either has none, or is for
 for files that only root reads.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable
 from urllib.parse import quote, unquote, urlsplit, urlunsplit

@@ -1,7 +1,5 @@
 """What pyinfra's process learned of hosts, as one document for the command that started it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache

@@ -4,8 +4,6 @@ Servers with much memory train and test it at each start: HGX machines with 2 Ti
 and more (NVIDIA/deepops#779, dell/omnia#4667).
 """
 
-from __future__ import annotations
-
 import re
 
 SHORTEST_S = 900

@@ -5,8 +5,6 @@ crictl's and the sandbox image's): `registry.configs.*.auth` is called deprecate
 there is an alternative (containerd v2.4.2, docs/cri/registry.md; by RELEASES.md until 2.7).
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import PurePosixPath

@@ -5,8 +5,6 @@ versions and options of the run (apt 2.4 to 3.0, apt-pkg/algorithms.cc and
 apt-private/private-output.cc).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field

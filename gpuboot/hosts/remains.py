@@ -1,7 +1,5 @@
 """What others left on a machine: an etcd, a cluster, a pod network, and who holds which port."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field

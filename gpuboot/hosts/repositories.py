@@ -5,8 +5,6 @@ docker-ce.repo for RHEL, kubernetes.io's "Installing kubeadm" (Red Hat-based dis
 cuda-rhel9.repo and nvidia-container-toolkit.repo. NVIDIA signs the toolkit's index, not its rpms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date

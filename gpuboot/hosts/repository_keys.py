@@ -1,7 +1,5 @@
 """Keys of package repositories, and when they end: apt then refuses all that they signed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime

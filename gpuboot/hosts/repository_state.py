@@ -1,7 +1,5 @@
 """What a host has of a package repository: its file, its key and that key's end, other entries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

@@ -7,8 +7,6 @@ once: no program can, or it would protect from nothing. The signature on a modul
 nothing of the one that DKMS builds in its place.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

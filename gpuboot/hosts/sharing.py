@@ -5,8 +5,6 @@ A node offers `nvidia.com/gpu` for each pod that may hold a whole GPU, or, under
 (k8s-device-plugin v0.20.0, internal/rm/rm.go, AddDefaultResourcesToConfig).
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What is wrong with the settings of shared GPUs: in themselves, for an inventory, for its GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from gpuboot.config.inventory import Node

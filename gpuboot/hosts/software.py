@@ -1,7 +1,5 @@
 """What is on a host beside packages, and what a container lacks that a node needs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@ the last file says (systemd, src/sysctl/sysctl.c). A key with a glob sets what n
 sets those of its own file after that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

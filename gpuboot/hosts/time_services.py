@@ -1,7 +1,5 @@
 """What sets a host's clock."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from gpuboot.config.inventory import Node

@@ -4,8 +4,6 @@ The texts are those of curl 7.81 to 8.x (lib/strerror.c, lib/vtls, lib/cf-socket
 (methods/), and Go's net, crypto/tls and net/http, which Helm, containerd and Docker print.
 """
 
-from __future__ import annotations
-
 import re
 
 PAUSES_S = (

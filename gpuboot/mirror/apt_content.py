@@ -1,7 +1,5 @@
 """The apt repositories of a mirror: what of the publishers' is needed, and indices of our own."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

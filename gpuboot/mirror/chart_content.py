@@ -1,7 +1,5 @@
 """Helm and the charts of a mirror, and the images that the charts' objects name."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

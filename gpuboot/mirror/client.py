@@ -1,7 +1,5 @@
 """HTTP to publishers of packages and images: patience, tokens, and downloads that resume."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

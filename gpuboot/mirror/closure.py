@@ -4,8 +4,6 @@ Recommends are left out, as gpuboot installs without them. Every package that is
 also what each distribution installs anyway, since nobody knows how small a host's system is.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict, deque
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass

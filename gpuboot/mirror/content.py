@@ -1,7 +1,5 @@
 """What goes into a mirror's folder: files to fetch, and files that the mirror itself makes."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

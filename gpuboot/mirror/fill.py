@@ -1,7 +1,5 @@
 """Finding out what a mirror has to hold, and filling it: nothing that is right is fetched again."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import tempfile

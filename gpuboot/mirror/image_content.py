@@ -1,7 +1,5 @@
 """The images of a mirror: what kubeadm and the settings name, read from their registries."""
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import subprocess

@@ -4,8 +4,6 @@ An index of several architectures stays as its publisher made it, so that its di
 manifests of architectures that nobody asked for are named in it and not there, and nobody asks.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping

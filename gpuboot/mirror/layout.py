@@ -4,8 +4,6 @@ Below the folder's address hosts ask for what they would ask publishers for, so 
 the publisher below a folder of its own.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

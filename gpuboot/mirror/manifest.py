@@ -1,7 +1,5 @@
 """What a mirror holds: each file with size, digest and source; and how a folder differs from it."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Packages of apt repositories as their `Packages` index has them, and which one is preferred."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`Release` of an apt repository, read and written (Debian wiki, "DebianRepository/Format")."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass

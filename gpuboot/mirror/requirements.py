@@ -4,8 +4,6 @@ No host is asked: who fills a mirror reaches the internet, and usually no host. 
 a host's hardware is there for each kind of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 No secret is on a command line: the key goes in by standard input.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import os

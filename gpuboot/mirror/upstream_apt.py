@@ -1,7 +1,5 @@
 """What publishers' apt repositories have: signatures checked, indices read."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import lzma

@@ -4,8 +4,6 @@ Enough for a small site; any web server can serve the folder, if it answers `/v2
 manifests of images their Content-Type.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.server
 import json

@@ -1,7 +1,5 @@
 """Preflight of what a node's next boot would undo, where only the site can change that."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpuboot.config.inventory import Node

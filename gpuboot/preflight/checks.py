@@ -1,7 +1,5 @@
 """Preflight: everything that is wrong with the machines, before anything is touched."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

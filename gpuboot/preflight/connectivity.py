@@ -1,7 +1,5 @@
 """Where a host downloads from, and whether anybody answers there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 

@@ -1,7 +1,5 @@
 """Preflight of Docker hosts: what keeps Docker, the exporters or the monitoring from running."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 

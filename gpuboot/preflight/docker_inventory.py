@@ -1,7 +1,5 @@
 """Who is who among Docker hosts: the inventory's groups `gpu_hosts` and `monitor`."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 

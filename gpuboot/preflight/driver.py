@@ -1,7 +1,5 @@
 """Preflight of GPU nodes: what keeps NVIDIA's driver from being installed or loaded."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 

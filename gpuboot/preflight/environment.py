@@ -1,7 +1,5 @@
 """Preflight of proxies in the environment of what talks to the API server, and of our commands."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -3,8 +3,6 @@
 Compared before anything is written: half of a change is worse than none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpuboot.cluster import objects, version_skew

@@ -4,8 +4,6 @@ The ports are those of docs/servers.md, as far as this site needs them. Pods are
 thing that all of them do: names, at the cluster's DNS and the one outside.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The commands that open a node's firewall for the cluster, in the words of what manages it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ before 2.2.0 (its release notes). Programs run from an overlay over a file syste
 noexec or nodev, so neither matters for containerd's folder; seen with Linux 6.18.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ administrator's: it comes from /etc/default/kubelet, on systems of rpm from /etc
 (kubernetes/release, 10-kubeadm.conf). A flag that is unknown ends the kubelet.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Preflight of addresses and networks."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """Preflight of packages: versions that a repository lacks, where the host has read its index."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

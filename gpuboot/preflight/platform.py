@@ -6,8 +6,6 @@ do on the host. DKMS: NVIDIA Driver Installation Guide, "Red
 Hat Enterprise Linux", which takes it from EPEL.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpuboot.config.inventory import Node

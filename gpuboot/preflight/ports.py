@@ -1,7 +1,5 @@
 """Preflight of the TCP ports that a node needs: who has them, and how they become free."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Remedies move what somebody may need, and delete only what a kernel makes anew.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Keys of package repositories that end soon, or have ended."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Preflight of programs beside the packages, of snaps, and of machines that are containers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from gpuboot.config.inventory import Node

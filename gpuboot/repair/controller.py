@@ -4,8 +4,6 @@ It keeps nothing to itself: what it knows stands on the nodes. So another one ma
 stops, and whatever it does it asks first whether it is still as it was seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -4,8 +4,6 @@ Each step is written on the node before the next begins, and each piece of work 
 So a run that was killed is continued by the next one, wherever it stopped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

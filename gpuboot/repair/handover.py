@@ -1,7 +1,5 @@
 """What a person gets who has to repair a node: files beside those of a diagnosis."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from gpuboot.config import redaction

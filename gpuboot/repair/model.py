@@ -1,7 +1,5 @@
 """What a repair is: its states, what is kept of it on the node, and the cluster that is judged."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal, TypeVar

@@ -1,7 +1,5 @@
 """Reads from the API server, and from Prometheus behind it, what repairs are decided by."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Protocol
 

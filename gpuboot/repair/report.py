@@ -1,7 +1,5 @@
 """What would be done with which node and why, and why not: as JSON and for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ fault when it happened, and a state that somebody else sees of the GPU now. Some
 alone. Alerts hold for a while before they fire, so what passes is no sign.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """What may come next for a node: a change of its object, a piece of work, or nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal

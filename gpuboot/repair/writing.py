@@ -1,7 +1,5 @@
 """What a step writes: the node's object, an Event, and a line of JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace

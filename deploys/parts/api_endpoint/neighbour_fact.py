@@ -1,7 +1,5 @@
 """Whether an address is free before it becomes the virtual one."""
 
-from __future__ import annotations
-
 from deploys.engine.framed import Framed, script
 from gpuboot.cluster.kubeadm import API_PORT
 from gpuboot.cluster.virtual_address import Neighbour, parse_neighbour

@@ -1,7 +1,5 @@
 """How a host reaches the API: a name in /etc/hosts, and a load balancer (haproxy) behind it."""
 
-from __future__ import annotations
-
 from pyinfra.api.command import StringCommand
 from pyinfra.context import host
 

@@ -1,7 +1,5 @@
 """The virtual address of the API servers: keepalived on each control plane."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The cluster's API, through the SSH connection that pyinfra holds to the leader."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Facts that ask a cluster's API server, on its leader."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Why the API server of a control-plane host may not answer, by what is on the host itself."""
 
-from __future__ import annotations
-
 import gzip
 from base64 import b64decode
 

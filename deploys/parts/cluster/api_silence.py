@@ -1,7 +1,5 @@
 """An API server that does not answer: what its host says of it, for who waits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A node that something is done to takes no new pods, and is waited for after a reboot."""
 
-from __future__ import annotations
-
 from pyinfra.api.host import Host
 
 from deploys.engine.commands import failure

@@ -1,7 +1,5 @@
 """Crash loops that a wait for pods meets: what containers said, and an end to loops of ours."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Waiting for one Deployment that others need."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from pyinfra.api.command import FunctionCommand

@@ -1,7 +1,5 @@
 """How far kubeadm got on a host, and the cluster as its leader sees it."""
 
-from __future__ import annotations
-
 import base64
 import shlex
 from collections.abc import Sequence

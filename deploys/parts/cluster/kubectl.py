@@ -1,7 +1,5 @@
 """kubectl on the leader, with the administrator's rights."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Objects of Helm releases and of gpuboot, as soon as the API server can list them."""
 
-from __future__ import annotations
-
 from pyinfra.context import host
 
 from deploys.engine.answers import read

@@ -1,7 +1,5 @@
 """What applying objects changes in the cluster, field by field. On the leader."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

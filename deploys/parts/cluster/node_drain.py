@@ -1,7 +1,5 @@
 """Moves the pods of a node elsewhere, for who wants it empty: an upgrade, a removal."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import asdict, dataclass

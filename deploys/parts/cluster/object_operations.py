@@ -1,7 +1,5 @@
 """Sets of objects in the cluster that gpuboot alone decides about. All of it runs on the leader."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The objects that Helm and gpuboot keep in the cluster. On the leader."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from base64 import b64decode

@@ -1,7 +1,5 @@
 """Objects in the cluster. All of it runs on the leader."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Callable, Mapping

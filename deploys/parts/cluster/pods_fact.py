@@ -1,7 +1,5 @@
 """What runs on nodes of the cluster. Read it on the leader."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from base64 import b64decode

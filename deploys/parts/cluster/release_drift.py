@@ -1,7 +1,5 @@
 """Objects of a Helm release that somebody has deleted or changed since. On the leader."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand

@@ -1,7 +1,5 @@
 """Secrets in the cluster: what is there is compared by digest, and travels by standard input."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

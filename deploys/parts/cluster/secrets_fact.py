@@ -1,7 +1,5 @@
 """Secrets of the cluster, without reading them out. On the leader."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

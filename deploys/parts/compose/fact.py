@@ -1,7 +1,5 @@
 """A compose project as it stands on a host."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """A compose project on a host: only what differs is written, and only whom it concerns is told."""
 
-from __future__ import annotations
-
 import posixpath
 import shlex
 

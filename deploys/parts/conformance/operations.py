@@ -1,7 +1,5 @@
 """The operation that runs a conformance suite. What it makes it removes: it yields no command."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyinfra.context import host, inventory

@@ -1,7 +1,5 @@
 """containerd's configuration: as it ought to be, and as it is. And the CDI specification."""
 
-from __future__ import annotations
-
 import shlex
 from base64 import b64decode
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """containerd's configuration: one owner, put in place only when right and only when different."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from pyinfra.api.command import QuoteString, StringCommand

@@ -1,7 +1,5 @@
 """DCGM's host engine on GPU nodes: installed, listening on the node alone, running."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pyinfra.api.command import StringCommand

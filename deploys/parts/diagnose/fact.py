@@ -1,7 +1,5 @@
 """All that a host says for a diagnosis, by one command, as it printed it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from deploys.engine.framed import Framed, script

@@ -1,7 +1,5 @@
 """Reads all that a diagnosis wants to know, from every host at once and from the cluster."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Sequence

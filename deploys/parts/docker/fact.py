@@ -1,7 +1,5 @@
 """Docker on a host: its configuration, and what the running dockerd says."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass

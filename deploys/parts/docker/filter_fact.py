@@ -1,7 +1,5 @@
 """Which rules Docker's packet filter lacks that let pods' packets pass."""
 
-from __future__ import annotations
-
 import shlex
 from ipaddress import ip_network
 

@@ -1,7 +1,5 @@
 """Docker's packet filter, beside a pod network that accepts its packets in a table of its own."""
 
-from __future__ import annotations
-
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 

@@ -1,7 +1,5 @@
 """dockerd's configuration: checked before it is put in place, and taken back if it does not run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The NVIDIA driver as a host has it now."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from deploys.engine.framed import Framed

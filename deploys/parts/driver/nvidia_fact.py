@@ -1,7 +1,5 @@
 """What driver, toolkit and containerd of a GPU node say, by one command."""
 
-from __future__ import annotations
-
 from deploys.engine.framed import Framed, script
 from gpuboot.verify.gpu_state import GpuState
 from gpuboot.verify.gpu_state import parse as parse_gpu_state

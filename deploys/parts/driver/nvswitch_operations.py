@@ -1,7 +1,5 @@
 """A timer on nodes with NVSwitches, by which Prometheus learns of their fatal errors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pyinfra.api.command import StringCommand

@@ -1,7 +1,5 @@
 """The loaded NVIDIA driver: the version that settings ask for, with every GPU."""
 
-from __future__ import annotations
-
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State

@@ -1,7 +1,5 @@
 """Backups of etcd on a control-plane node."""
 
-from __future__ import annotations
-
 import shlex
 
 from deploys.engine.framed import Framed

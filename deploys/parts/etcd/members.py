@@ -1,7 +1,5 @@
 """etcd of the control planes: whether its members are healthy, and which there are."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Backups of etcd on a control-plane node: their program and timer, and one before a change."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pydantic import SecretStr

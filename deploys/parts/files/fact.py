@@ -1,7 +1,5 @@
 """Files on a host, many in one command."""
 
-from __future__ import annotations
-
 import shlex
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Files we own as a whole, many in one operation with one question to the host."""
 
-from __future__ import annotations
-
 import hashlib
 import posixpath
 from collections.abc import Generator, Mapping, Sequence

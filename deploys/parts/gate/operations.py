@@ -1,7 +1,5 @@
 """The gate: its programs on hosts, and nodes that it closes or that are freed of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand

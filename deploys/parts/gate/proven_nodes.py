@@ -1,7 +1,5 @@
 """What a proof means for the gate of nodes, done on the leader by the gate's program."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.metadata import version
 

@@ -1,7 +1,5 @@
 """Which GPUs the loaded NVIDIA driver has, and which of them it was told to leave out."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """GPUs that are not the cluster's: the NVIDIA driver leaves them out."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyinfra.api.command import FunctionCommand, StringCommand

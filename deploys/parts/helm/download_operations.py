@@ -1,7 +1,5 @@
 """Helm and charts on the leader, verified before use; digests that no lock has are kept."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from pydantic import SecretStr

@@ -1,7 +1,5 @@
 """Helm itself, and what it has deployed."""
 
-from __future__ import annotations
-
 import shlex
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence

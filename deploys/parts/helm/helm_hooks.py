@@ -1,7 +1,5 @@
 """Helm commands, whose hooks are Jobs: one that can never end is told at once, and ends Helm."""
 
-from __future__ import annotations
-
 import shlex
 import time
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Helm releases, and the custom resources of their charts."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence

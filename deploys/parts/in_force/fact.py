@@ -1,7 +1,5 @@
 """What is in force in the cluster, as the API server and what is behind its proxy tell."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 They change nothing. What is in force is a person's decision, or the work of a file of theirs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

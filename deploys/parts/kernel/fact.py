@@ -1,7 +1,5 @@
 """What the kernel does now: features, settings, swap."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """NetworkManager, which takes what it does not know for its own, leaves the pod network alone."""
 
-from __future__ import annotations
-
 from pyinfra.api.command import StringCommand
 
 from deploys.engine.commands import Commands

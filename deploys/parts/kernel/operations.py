@@ -1,7 +1,5 @@
 """The kernel as Kubernetes wants it, now; files in /etc keep it so after a boot."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 

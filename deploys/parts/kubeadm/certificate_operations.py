@@ -1,7 +1,5 @@
 """The control plane's certificates: renewed before they expire, and after."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

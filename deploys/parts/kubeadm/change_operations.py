@@ -1,7 +1,5 @@
 """Changing a living cluster: other settings, one host at a time."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """What a node needs to join a cluster, made on the leader for that join alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """`kubeadm join`: a host becomes a node of the leader's cluster."""
 
-from __future__ import annotations
-
 import secrets
 import shlex
 from collections.abc import Callable

@@ -6,8 +6,6 @@ resets what is there (`kubeadm reset`) and begins again. What was there before i
 Marks of earlier versions are empty: beside such a one somebody's cluster may stand, which stays.
 """
 
-from __future__ import annotations
-
 import shlex
 
 from pyinfra.api.command import FunctionCommand, StringCommand

@@ -1,7 +1,5 @@
 """A newer kubelet on a node of a living cluster, while the node takes no new pods."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Packages and images of Kubernetes, `kubeadm init` and `kubeadm reset`."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Objects that kubeadm has made in the cluster, kept as it makes them. On the leader."""
 
-from __future__ import annotations
-
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 

@@ -1,7 +1,5 @@
 """A node leaves the cluster for good: drained, reset, deleted."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 

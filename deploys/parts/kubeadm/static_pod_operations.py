@@ -1,7 +1,5 @@
 """The control plane's static pods, kept as kubeadm makes them."""
 
-from __future__ import annotations
-
 import shlex
 
 from pyinfra.api.command import StringCommand

@@ -1,7 +1,5 @@
 """The control plane of one host: manifests, what kubeadm would write, and what runs."""
 
-from __future__ import annotations
-
 from deploys.engine.framed import Framed, script
 from gpuboot.cluster import static_pods
 

@@ -7,8 +7,6 @@ step that is repeated does no harm, so an upgrade that was interrupted begins ag
 it was interrupted on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """The operation that keeps free GPUs busy. What it makes it removes, so it yields no command."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """metrics-server and the approver of kubelets' certificates. All of it runs on the leader."""
 
-from __future__ import annotations
-
 from pyinfra.context import host
 
 from deploys.engine.answers import read

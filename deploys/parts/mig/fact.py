@@ -1,7 +1,5 @@
 """The MIG layout of a Docker host's GPUs beside the one that it is to have; MIG profiles."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """MIG layouts of Docker hosts: made where GPUs have another one, and at every boot."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 

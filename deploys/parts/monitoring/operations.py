@@ -1,7 +1,5 @@
 """Rules in force. Prometheus reads them from a volume, which the kubelet renews once a minute."""
 
-from __future__ import annotations
-
 import shlex
 
 from pyinfra.api.command import QuoteString, StringCommand

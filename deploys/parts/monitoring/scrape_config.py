@@ -1,7 +1,5 @@
 """Prometheus' configuration, after a release has got other monitors."""
 
-from __future__ import annotations
-
 from pyinfra.api.command import StringCommand
 
 from deploys.parts.cluster.kubectl import KUBECTL

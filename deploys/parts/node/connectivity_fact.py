@@ -1,7 +1,5 @@
 """Which addresses a host can open a TCP connection to."""
 
-from __future__ import annotations
-
 import shlex
 
 from deploys.engine.framed import Framed

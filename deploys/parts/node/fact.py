@@ -1,7 +1,5 @@
 """The one compound fact about a host: everything preflight and the phases look at."""
 
-from __future__ import annotations
-
 from deploys.engine.framed import Framed, script
 from deploys.parts.node import remains_functions as remains
 from deploys.parts.packages import fact as packages

@@ -1,7 +1,5 @@
 """How a host itself resolves a name beyond the cluster."""
 
-from __future__ import annotations
-
 import shlex
 
 from deploys.engine.framed import Framed

@@ -1,7 +1,5 @@
 """Driver, toolkit, containerd and kubelet of a node: what they are to be, and what differs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 

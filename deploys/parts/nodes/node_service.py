@@ -5,8 +5,6 @@ which nobody's `kubectl uncordon` lets pods in; the next run takes both away whe
 pods of DaemonSets can come back, and the cordon when the node is proven. A person's cordon stays.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ A MIG layout cannot change under a program on the GPU, and a pod that was given 
 share it with others without knowing. So a node is drained before, by the rules of upgrades.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

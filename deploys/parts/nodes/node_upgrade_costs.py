@@ -1,7 +1,5 @@
 """What the upgrade of a node changes and costs, as plans and run.json tell it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

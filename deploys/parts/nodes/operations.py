@@ -4,8 +4,6 @@ Node by node: cordoned, drained, upgraded, rebooted where another module is load
 Each step may be repeated, so an upgrade that was interrupted begins again on the same node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """How nodes share their GPUs. All of it runs on the leader."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from pyinfra.api.command import FunctionCommand, StringCommand

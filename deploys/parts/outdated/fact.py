@@ -1,7 +1,5 @@
 """Which versions the repositories of a host serve now."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """The operation that asks what repositories serve. It changes nothing, so it yields nothing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

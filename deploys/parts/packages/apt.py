@@ -1,7 +1,5 @@
 """The commands by which `deploys.parts.packages.operations` works with apt."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 

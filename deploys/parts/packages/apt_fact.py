@@ -1,7 +1,5 @@
 """What apt and dpkg know on a host."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 

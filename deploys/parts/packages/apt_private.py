@@ -20,8 +20,6 @@ Everything has its mode set, whatever root's umask: apt downloads and checks sig
 `_apt`, so folders and keys can be read by all; sources, which may hold passwords, by root alone.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Shell commands that change a host's apt sources: all of a change, or nothing of it."""
 
-from __future__ import annotations
-
 import posixpath
 import shlex
 from collections.abc import Sequence

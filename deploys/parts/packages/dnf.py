@@ -4,8 +4,6 @@ dnf waits by itself while another process holds its locks. Held packages are tho
 versionlock plugin: dnf-versionlock(8).
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """What dnf 4 and rpm know on a host. Holds are those of dnf's versionlock plugin."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable

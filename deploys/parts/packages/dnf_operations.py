@@ -1,7 +1,5 @@
 """What only dnf has: module streams, and locks on packages that are not installed yet."""
 
-from __future__ import annotations
-
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 

@@ -1,7 +1,5 @@
 """What is known of packages on a host, whichever program manages them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Packages as a cluster needs them: exact versions, and holds, which pyinfra's own do not know."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any

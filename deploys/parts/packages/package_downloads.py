@@ -1,7 +1,5 @@
 """What a package manager downloads: indices, and packages ahead of their installation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import FunctionCommand, StringCommand

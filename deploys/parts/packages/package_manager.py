@@ -1,7 +1,5 @@
 """What the operations of packages need of a package manager: the commands, no decisions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 

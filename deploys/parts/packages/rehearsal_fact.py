@@ -1,7 +1,5 @@
 """What the package manager would do with a run's packages."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 

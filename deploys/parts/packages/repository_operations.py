@@ -3,8 +3,6 @@
 pyinfra's own operations take a repository's key for right when its file exists.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """The operation that asks Prometheus. It changes nothing, so it yields nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from pyinfra.context import host, inventory

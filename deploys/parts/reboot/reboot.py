@@ -4,8 +4,6 @@ pyinfra's `server.reboot` fails when a machine stops more slowly than its delay:
 the dying system. Here only a new boot id counts.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 All of it runs beside an operation of the leader, while that executes. Each may be done again.
 """
 
-from __future__ import annotations
-
 import shlex
 import socket
 import time

@@ -1,7 +1,5 @@
 """The operations that tell which GPU nodes would be repaired, and repair them."""
 
-from __future__ import annotations
-
 import getpass
 import json
 import os

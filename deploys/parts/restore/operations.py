@@ -1,7 +1,5 @@
 """etcd of a cluster is restored from a backup, on all control planes at once."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import shlex

@@ -4,8 +4,6 @@ The provisioner moves the folder of a deleted volume aside. It is moved back bef
 starts: the kubelet makes a folder that is missing, empty, as soon as its pod is there again.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Waiting for the cluster: one operation for all that a run has applied before it."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

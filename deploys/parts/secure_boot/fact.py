@@ -1,7 +1,5 @@
 """Secure Boot, and whose signature on the NVIDIA module the kernel would accept."""
 
-from __future__ import annotations
-
 from deploys.engine.framed import Framed, script
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.secure_boot import SecureBootState, parse

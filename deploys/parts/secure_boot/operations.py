@@ -1,7 +1,5 @@
 """Secure Boot: DKMS's key becomes one of the machine's own, with a person at its console."""
 
-from __future__ import annotations
-
 import secrets
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Volumes of the local-path provisioner: folders on the nodes, which outlive their cluster."""
 
-from __future__ import annotations
-
 import shlex
 
 from pyinfra.api.command import StringCommand

@@ -1,7 +1,5 @@
 """Folders of deleted volumes, which the local-path provisioner has moved aside on a node."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Volumes that are folders of a node: where it is installed anew, and in a restore of etcd."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 

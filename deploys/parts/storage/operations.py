@@ -1,7 +1,5 @@
 """StorageClasses, volume claims, and what makes volumes. All of it runs on the leader."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Parts of the cluster that are switched off are taken away. All of it runs on the leader."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """NVIDIA's container toolkit: from whom its runtime takes the GPUs that a container gets."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """NVIDIA's container toolkit: who may choose the GPUs of a container."""
 
-from __future__ import annotations
-
 from pyinfra.api.command import StringCommand
 from pyinfra.context import host
 

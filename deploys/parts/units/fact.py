@@ -1,7 +1,5 @@
 """systemd units, many in one command."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """systemd units that have to run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand

@@ -1,7 +1,5 @@
 """The operation that verifies Docker hosts. What it starts it removes: it yields no command."""
 
-from __future__ import annotations
-
 import shlex
 import time
 from collections.abc import Sequence

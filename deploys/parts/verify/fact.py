@@ -1,7 +1,5 @@
 """What the commands of checks that are one file print on a host, by one command."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The operation that verifies a cluster. What it starts it removes, so it yields no command."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The level `deep` of a verification: its tests, and what they say of each GPU."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import replace

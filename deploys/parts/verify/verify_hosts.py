@@ -1,7 +1,5 @@
 """What the hosts say to a verification: all GPU nodes and control planes, many at once."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

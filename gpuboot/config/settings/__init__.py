@@ -4,8 +4,6 @@ The inventory's group data holds a plain dict named `gpuboot`; `parse_settings` 
 `Settings` or raises `SettingsError` naming every mistake at once. It generates `docs/settings.md`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ipaddress
 from collections.abc import Mapping

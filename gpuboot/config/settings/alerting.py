@@ -1,7 +1,5 @@
 """Settings of alerts and of Alertmanager: what fires, and who gets it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator

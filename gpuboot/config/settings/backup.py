@@ -1,7 +1,5 @@
 """Settings of backups: when snapshots of etcd are taken, how many are kept, and where."""
 
-from __future__ import annotations
-
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """What every part of the settings model is made of."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from dataclasses import dataclass

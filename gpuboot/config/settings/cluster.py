@@ -1,7 +1,5 @@
 """Settings of the cluster, the hosts and where downloads come from."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit

@@ -1,7 +1,5 @@
 """Settings of the gate: GPU nodes take no pods before their GPUs are proven."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from gpuboot.config.settings.base import Model

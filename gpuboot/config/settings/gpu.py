@@ -1,7 +1,5 @@
 """Settings of GPUs: driver, runtime, operator, exporter and the proof."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any, Literal, Self
 

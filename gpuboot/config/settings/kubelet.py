@@ -1,8 +1,6 @@
 """`cluster.kubelet` against upstream's KubeletConfiguration: a kubelet with an unknown or mistyped
 field does not start, and kubeadm passes both through."""
 
-from __future__ import annotations
-
 import difflib
 import re
 import tomllib

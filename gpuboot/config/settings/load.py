@@ -1,7 +1,5 @@
 """Settings of `gpuboot load`."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from gpuboot.config.settings.base import Model

@@ -1,7 +1,5 @@
 """Settings of log shipping: what Fluent Bit reads on the nodes, and where it sends it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """What a person is told about a wrong setting: its name and what it takes, and never a secret."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Settings of `gpuboot mirror`: what a mirror for a site without internet is filled with."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Settings of Prometheus and Grafana: what they keep, and how they are reached."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 

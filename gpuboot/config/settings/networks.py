@@ -4,8 +4,6 @@
 Kubernetes v1.36.3, cmd/kubeadm/app/apis/kubeadm/validation/validation.go.
 """
 
-from __future__ import annotations
-
 from ipaddress import IPv4Network, IPv6Network
 
 Network = IPv4Network | IPv6Network

@@ -1,7 +1,5 @@
 """Settings of `gpuboot profile`: the numbers by which work is put into classes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Settings of repairs: what `gpuboot remediate` may do, to how many nodes, and when."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 

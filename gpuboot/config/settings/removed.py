@@ -1,7 +1,5 @@
 """Settings of earlier releases: what gpuboot does in their place, for whoever still has one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 # Path, with * for a name of the site's -> what to do, or what is always so

@@ -1,7 +1,5 @@
 """Where a secret comes from."""
 
-from __future__ import annotations
-
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator

@@ -1,7 +1,5 @@
 """Settings of GPUs that several pods share: MIG, time-slicing, MPS."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Settings of teams: how many GPUs their namespaces may ask for, and whose pods go first."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Settings of upgrades: how many nodes are away at a time, and what becomes of their pods."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 One project for each host, made from the same rules, dashboards and routes as in a cluster.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

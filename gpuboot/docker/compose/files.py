@@ -1,7 +1,5 @@
 """What a compose project consists of on a host."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

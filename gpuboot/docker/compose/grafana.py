@@ -1,7 +1,5 @@
 """What Grafana finds at its start: where Prometheus is, and our dashboards."""
 
-from __future__ import annotations
-
 from typing import Any
 
 Object = dict[str, Any]

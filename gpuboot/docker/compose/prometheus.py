@@ -1,7 +1,5 @@
 """prometheus.yml, its targets and its rules, for a Prometheus that finds hosts by files."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

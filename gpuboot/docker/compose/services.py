@@ -4,8 +4,6 @@ All are in the host's network. A port that Docker publishes passes by the host's
 own networks may be the site's elsewhere, and names resolve as they do on the host.
 """
 
-from __future__ import annotations
-
 from gpuboot.cluster.backup import METRICS_FOLDER
 from gpuboot.config.compose_images import image
 from gpuboot.config.inventory import Node
