@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pyinfra import logger
+from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
 from deploys.engine import answers
+from deploys.engine.commands import failure, report_failure
 from deploys.engine.spans import waiting
 from gpuboot.cluster.news import News
 from gpuboot.cluster.readiness import Progress
@@ -64,12 +66,24 @@ def _wait(
 
 
 def remedy_of(progress: Progress, default: str) -> str:
-    """What to do about a wait that ended without success. + otherwise: where nothing is stuck"""
+    """What to do about a wait that ended without success. + default: where nothing is stuck"""
     remedies = dict.fromkeys(item.remedy for item in progress.stuck if progress.failed)
     return f"{'; '.join(remedies)}; then run again" if remedies else default
 
 
-def unfinished(progress: Progress, timeout_s: float) -> str:
-    """The cause to tell of a wait that ended without success."""
+def unfinished(progress: Progress, timeout_s: float, remedy: str) -> tuple[str, str]:
+    """Cause and remedy of a wait that ended without success. + remedy: where nothing is stuck"""
     late = "" if progress.failed else f" after {timeout_s:.0f} s"
-    return f"not done{late}: {progress.text}"
+    return f"not done{late}: {progress.text}", remedy_of(progress, remedy)
+
+
+def wait_or_fail(host: Host, probe: Callable[[], Progress], timeout_s: float, remedy: str) -> bool:
+    """As `wait_until`, for the body of a FunctionCommand. False: it failed, and says why.
+
+    + remedy: where nothing is stuck
+    """
+    try:
+        end = wait_until(host, probe, timeout_s)
+    except PyinfraError as error:
+        return report_failure(host, failure(str(error), "run again"))
+    return end.complete or report_failure(host, failure(*unfinished(end, timeout_s, remedy)))

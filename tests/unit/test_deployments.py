@@ -27,7 +27,7 @@ def leader(monkeypatch: pytest.MonkeyPatch) -> Any:
     for name in ("CERTAIN_S", "UNCERTAIN_S"):
         monkeypatch.setattr(stuck, name, 0.0)
     messages: list[str] = []
-    monkeypatch.setattr(deployments, "report_failure", lambda _, text: messages.append(text))
+    monkeypatch.setattr(waiting, "report_failure", lambda _, text: messages.append(text))
 
     def run(*items: Workload, issues: tuple[PodIssue, ...] = ()) -> tuple[Any, list[str]]:
         state = ClusterState(workloads=items)

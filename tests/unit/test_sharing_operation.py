@@ -72,6 +72,7 @@ class Site:
         monkeypatch.setattr(node_sharing, "read_fact", lambda _, fact, **keywords: self.read(fact))
         monkeypatch.setattr(node_sharing, "run", self.run)
         monkeypatch.setattr(node_sharing, "report_failure", self.fail)
+        monkeypatch.setattr(waiting, "report_failure", self.fail)
         monkeypatch.setattr(waiting, "POLL_S", 0)
         self.service = SimpleNamespace(
             STARTED_MARK="/begun",

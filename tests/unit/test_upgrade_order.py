@@ -220,7 +220,7 @@ def test_etcd_has_to_be_steady(monkeypatch: pytest.MonkeyPatch) -> None:
         return progress[-1]
 
     monkeypatch.setattr(remote, "read_fact", lambda target, fact, **keywords: answers.pop(0))
-    monkeypatch.setattr(etcd, "wait_until", wait)
+    monkeypatch.setattr(waiting, "wait_until", wait)
     monkeypatch.setattr(etcd, "lacks", lambda target: [("etcd", "it has ended: bad flag")])
     monkeypatch.setattr(etcd, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     assert etcd.wait_for_etcd(cast(Any, state), cast(Any, member), ["cp1"], 15)

@@ -35,14 +35,14 @@ def test_it_ends_when_done_and_tells_each_step_once(caplog: pytest.LogCaptureFix
 def test_it_ends_at_once_when_hopeless() -> None:
     looks = iter([Progress(False, "gone", failed=True)])
     end = waiting.wait_until(HOST, lambda: next(looks), 60)
-    assert waiting.unfinished(end, 60) == "not done: gone"
+    assert waiting.unfinished(end, 60, "")[0] == "not done: gone"
     assert failure("gone", "start again") == "gone\n    remedy: start again"
 
 
 def test_it_ends_when_late() -> None:
     end = waiting.wait_until(HOST, lambda: Progress(False, "0 of 2"), 0)
     assert not end.complete
-    assert waiting.unfinished(end, 0) == "not done after 0 s: 0 of 2"
+    assert waiting.unfinished(end, 0, "")[0] == "not done after 0 s: 0 of 2"
 
 
 def test_seconds_that_pass_are_no_news(caplog: pytest.LogCaptureFixture) -> None:
@@ -73,6 +73,6 @@ def test_it_ends_where_nothing_more_gets_ready() -> None:
     end = waiting.wait_until(HOST, lambda: look, 60)
     assert end.failed
     assert end.stuck == (reason,)
-    assert waiting.unfinished(end, 60) == (
+    assert waiting.unfinished(end, 60, "")[0] == (
         "not done: after 0 s nothing more gets ready: a/web: exceeded quota"
     )

@@ -4,16 +4,15 @@ import shlex
 from collections.abc import Sequence
 
 from pyinfra.api.command import FunctionCommand, StringCommand
-from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import host
 
 from deploys.engine import changes, remote
 from deploys.engine.answers import foresee, read
-from deploys.engine.commands import Commands, executing, failure, report_failure, shell_failure
+from deploys.engine.commands import Commands, executing, shell_failure
 from deploys.engine.operation import operation
-from deploys.engine.waiting import unfinished, wait_until
+from deploys.engine.waiting import wait_or_fail
 from deploys.parts.cluster.fact import Kubeadm
 from deploys.parts.files import operations as files
 from deploys.parts.files.fact import Files
@@ -141,11 +140,7 @@ def _one_holder(state: State, host: Host, address: str, control_planes: list[str
         text = f"the virtual address {address} is on {', '.join(holders) or 'no control plane'}"
         return Progress(len(holders) == 1, text)
 
-    try:
-        end = wait_until(host, probe, _HELD_S)
-    except PyinfraError as error:
-        return report_failure(host, failure(str(error), "run again"))
-    return end.complete or report_failure(host, failure(unfinished(end, _HELD_S), _REMEDY))
+    return wait_or_fail(host, probe, _HELD_S, _REMEDY)
 
 
 def _holders(state: State, address: str, control_planes: list[str]) -> list[str]:

@@ -4,7 +4,7 @@ from pyinfra.api.host import Host
 
 from deploys.engine.commands import failure
 from deploys.engine.remote import RemoteError, run
-from deploys.engine.waiting import remedy_of, unfinished, wait_until
+from deploys.engine.waiting import unfinished, wait_until
 from deploys.parts.cluster.api_silence import explained, lacks
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
 from gpuboot.cluster.readiness import Progress
@@ -86,5 +86,5 @@ def wait_until_rejoined(leader: Host, node: str, boot_id: str) -> None:
 
     end = wait_until(leader, probe, _READY_S)
     if not end.complete:
-        remedy = remedy_of(end, f"see `journalctl -u kubelet` on {node}, then run again")
-        raise RemoteError(failure(unfinished(end, _READY_S), remedy))
+        remedy = f"see `journalctl -u kubelet` on {node}, then run again"
+        raise RemoteError(failure(*unfinished(end, _READY_S, remedy)))

@@ -72,7 +72,8 @@ def drain(
 
     end = wait_until(leader, probe, timeout_s)
     if not end.complete:
-        cause = f"node {node} is not drained, and stays cordoned: {unfinished(end, timeout_s)}"
+        reason = unfinished(end, timeout_s, "")[0]
+        cause = f"node {node} is not drained, and stays cordoned: {reason}"
         remaining_pods = pods(leader, node)
         raise RemoteError(
             failure(

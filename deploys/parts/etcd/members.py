@@ -9,7 +9,7 @@ from pyinfra.api.state import State
 from deploys.engine import remote
 from deploys.engine.commands import failure, report_failure
 from deploys.engine.connections import unreachable
-from deploys.engine.waiting import remedy_of, unfinished, wait_until
+from deploys.engine.waiting import wait_or_fail
 from deploys.parts.cluster.api_silence import lacks
 from deploys.parts.cluster.fact import EtcdHealth
 from gpuboot.cluster.etcd_members import Member, parse
@@ -75,11 +75,8 @@ def wait_for_etcd(state: State, host: Host, control_planes: Sequence[str], stead
         since.append(time.monotonic())
         return Progress(since[-1] - since[0] >= steady_s, text)
 
-    end = wait_until(host, probe, _ETCD_S)
-    if end.complete:
-        return True
-    remedy = remedy_of(end, "see `crictl ps -a --name etcd` and its log, then run again")
-    return report_failure(host, failure(unfinished(end, _ETCD_S), remedy))
+    remedy = "see `crictl ps -a --name etcd` and its log, then run again"
+    return wait_or_fail(host, probe, _ETCD_S, remedy)
 
 
 def _reasons(member: Host) -> tuple[Stuck, ...]:

@@ -10,7 +10,7 @@ from deploys.engine import changes, remote
 from deploys.engine.answers import read
 from deploys.engine.commands import Commands, executing, fail, shell_failure
 from deploys.engine.operation import operation
-from deploys.engine.waiting import remedy_of, unfinished, wait_until
+from deploys.engine.waiting import unfinished, wait_until
 from deploys.parts.cluster.api_silence import looked
 from deploys.parts.cluster.fact import Cluster, Kubeadm
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
@@ -156,7 +156,7 @@ def _approver_running(leader: str) -> Commands:
     )
     if not end.complete:
         default = f"see `kubectl -n {metrics.NAMESPACE} get pods,events`, then run again"
-        yield fail(unfinished(end, 300), remedy_of(end, default))
+        yield fail(*unfinished(end, 300, default))
 
 
 def _served(node: str) -> StringCommand:
@@ -207,8 +207,8 @@ def wait_until_ready(node: str, leader: str, version: str, since: float | None) 
 
     end = wait_until(host, lambda: looked(target, look), 300)
     if not end.complete:
-        remedy = remedy_of(end, "see `journalctl -u kubelet` on the node, then run again")
-        yield fail(unfinished(end, 300), remedy)
+        remedy = "see `journalctl -u kubelet` on the node, then run again"
+        yield fail(*unfinished(end, 300, remedy))
 
 
 def ignored(checks: Sequence[str]) -> list[QuoteString]:

@@ -11,9 +11,9 @@ from pyinfra.context import host
 
 from deploys.engine import answers, changes, remote
 from deploys.engine.answers import read
-from deploys.engine.commands import Commands, executing, fail, failure, inform, report_failure, warn
+from deploys.engine.commands import Commands, executing, fail, inform, warn
 from deploys.engine.operation import operation
-from deploys.engine.waiting import unfinished, wait_until
+from deploys.engine.waiting import wait_or_fail
 from deploys.parts.cluster.fact import Cluster, Kubeadm
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
 from deploys.parts.etcd import members as etcd
@@ -118,14 +118,11 @@ def _registered(state: State, host: Host, leader: str, node: str) -> bool:
     def probe() -> Progress:
         return Progress(not _forgotten(target, node), f"node {node} registers")
 
-    end = wait_until(host, probe, _REGISTERED_S)
-    if end.complete:
-        return True
     remedy = (
         "see `journalctl -u kubelet` there; to take the node out for good: pyinfra INVENTORY "
         f"deploys/remove.py --data gpuboot_remove={node}"
     )
-    return report_failure(host, failure(unfinished(end, _REGISTERED_S), remedy))
+    return wait_or_fail(host, probe, _REGISTERED_S, remedy)
 
 
 def _forget(leader: Host, node: str, address: str) -> tuple[str, str] | None:

@@ -92,4 +92,4 @@ def _started(config: str) -> Commands:
 
     end = wait_until(host, probe, _STARTED_S)
     if not end.complete:
-        yield fail(unfinished(end, _STARTED_S), _REMEDY)
+        yield fail(*unfinished(end, _STARTED_S, _REMEDY))

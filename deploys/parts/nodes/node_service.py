@@ -15,7 +15,7 @@ from pyinfra.api.state import State
 
 from deploys.engine.commands import failure, report_failure
 from deploys.engine.remote import RemoteError, run
-from deploys.engine.waiting import remedy_of, unfinished, wait_until
+from deploys.engine.waiting import unfinished, wait_until
 from deploys.parts.cluster import cordon
 from deploys.parts.cluster.api_silence import explained, lacks
 from deploys.parts.cluster.kubectl import KUBECTL
@@ -127,4 +127,4 @@ def _silent(leader: Host) -> str:
 
     end = wait_until(leader, probe, _API_S)
     remedy = f"see `journalctl -u kubelet` and `crictl ps -a` on {leader.name}, then run again"
-    return "" if end.complete else failure(unfinished(end, _API_S), remedy_of(end, remedy))
+    return "" if end.complete else failure(*unfinished(end, _API_S, remedy))

@@ -16,7 +16,7 @@ from pyinfra.context import host as current_host
 from deploys.engine import answers, planned_drains
 from deploys.engine.commands import failure, report_failure
 from deploys.engine.remote import RemoteError, read_fact, run
-from deploys.engine.waiting import remedy_of, unfinished, wait_until
+from deploys.engine.waiting import unfinished, wait_or_fail, wait_until
 from deploys.parts.cluster.fact import Cluster, PodIssues
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
 from deploys.parts.cluster.pods_fact import GpuPods
@@ -86,11 +86,8 @@ def operands_ready(
         issues = read_fact(host, PodIssues, kubeconfig=ADMIN_CONF)
         return look(held_up(replace(_cluster(host), pod_issues=issues), changing, MIG_MANAGER))
 
-    end = wait_until(host, probe, timeout_s)
-    if end.complete:
-        return True
     remedy = "see the pods of the GPU Operator's namespace, then run again"
-    return report_failure(host, failure(unfinished(end, timeout_s), remedy))
+    return wait_or_fail(host, probe, timeout_s, remedy)
 
 
 def changed(
@@ -189,7 +186,7 @@ def _settled(host: Host, turn: Turn, timeout_s: float) -> tuple[str, str] | None
         "see the log of its pod of nvidia-mig-manager or nvidia-device-plugin-daemonset, "
         "then run again"
     )
-    return unfinished(end, timeout_s), remedy_of(end, log)
+    return unfinished(end, timeout_s, log)
 
 
 def _pods_in_trouble(host: Host, state: ClusterState, node: str) -> tuple[Stuck, ...]:

@@ -46,7 +46,7 @@ def api_answers(timeout_s: float = 300) -> Commands:
     if end.complete:
         host.noop(end.text)
         return
-    yield fail(unfinished(end, timeout_s), remedy_of(end, _REMEDY))
+    yield fail(*unfinished(end, timeout_s, _REMEDY))
 
 
 @operation()

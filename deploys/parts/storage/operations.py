@@ -11,10 +11,9 @@ from pyinfra.context import host
 
 from deploys.engine import changes, remote
 from deploys.engine.answers import read
-from deploys.engine.commands import Commands, executing, fail, failure, inform, report_failure
+from deploys.engine.commands import Commands, executing, fail, inform
 from deploys.engine.operation import operation
-from deploys.engine.remote import RemoteError
-from deploys.engine.waiting import remedy_of, unfinished, wait_until
+from deploys.engine.waiting import wait_or_fail
 from deploys.parts.cluster import operations as kubectl
 from deploys.parts.cluster.fact import Cluster, PodIssues
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
@@ -115,13 +114,9 @@ def _released(
         state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
         return volumes.held_up(look, users, claims, state)
 
-    try:
-        end = wait_until(host, probe, _TIMEOUT_S)
-    except RemoteError as error:
-        return report_failure(host, failure(str(error), "run again"))
-    if not end.complete:
-        remedy = remedy_of(end, f"see `kubectl -n {storage.NAMESPACE} get pods,events`; run again")
-        return report_failure(host, failure(unfinished(end, _TIMEOUT_S), remedy))
+    remedy = f"see `kubectl -n {storage.NAMESPACE} get pods,events`; run again"
+    if not wait_or_fail(host, probe, _TIMEOUT_S, remedy):
+        return False
     retained_volumes = [
         item.name for item in read(Stored, kubeconfig=ADMIN_CONF).volumes if item.name in names
     ]

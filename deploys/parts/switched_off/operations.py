@@ -21,7 +21,7 @@ from deploys.engine.commands import (
     shell_failure,
 )
 from deploys.engine.operation import operation
-from deploys.engine.waiting import remedy_of, unfinished, wait_until
+from deploys.engine.waiting import unfinished, wait_or_fail, wait_until
 from deploys.parts.cluster.fact import Cluster, PodIssues
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
 from deploys.parts.cluster.objects_fact import Inside
@@ -174,10 +174,9 @@ def _cleaned(
             return Progress(False, f"{release} is going: {contents.error}")
         return going(leaving(contents, release, instances), release, namespace)
 
-    end = wait_until(host, probe, _TIMEOUT_S)
-    if not end.complete:
-        remedy = remedy_of(end, f"see `kubectl -n {namespace} get pods,events`, then run again")
-        return report_failure(host, failure(unfinished(end, _TIMEOUT_S), remedy))
+    remedy = f"see `kubectl -n {namespace} get pods,events`, then run again"
+    if not wait_or_fail(host, probe, _TIMEOUT_S, remedy):
+        return False
     commands = [
         f"-n {place} delete --ignore-not-found {' '.join(words)}" for place, *words in objects
     ]
@@ -218,4 +217,4 @@ def operand(daemonset: str, namespace: str, timeout_s: float = 300) -> Commands:
         host.noop(f"there is no {daemonset}")
         return
     log = f"see `kubectl -n {namespace} logs deployment/{_OPERATOR}`, then run again"
-    yield fail(unfinished(end, timeout_s), remedy_of(end, log))
+    yield fail(*unfinished(end, timeout_s, log))
