@@ -15,8 +15,7 @@ from pyinfra.api.state import State
 from deploys.engine import privilege
 from deploys.engine.commands import failure, report_failure
 from deploys.engine.spans import waiting
-from gpuboot.hosts.download_failures import FAILURES, name_of
-from gpuboot.hosts.install_failures import InstallFailure, explain
+from gpuboot.hosts.failures import FAILURES, Failure, explain, name_of
 from gpuboot.hosts.transient import PAUSES_S, reason
 
 # failures whose words, such as `not found`, other programs print of other things
@@ -129,7 +128,7 @@ def _arguments(host: Host, stdin: SecretStr | str | None) -> dict[str, Any]:
 
 
 def _failure_message(
-    failed: str, lines: Sequence[str], known_failure: InstallFailure | None, remedy: str = ""
+    failed: str, lines: Sequence[str], known_failure: Failure | None, remedy: str = ""
 ) -> str:
     """The message of a failed command: what it printed, and what that means where it is known."""
     output = "\n".join(lines)

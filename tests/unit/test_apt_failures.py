@@ -11,7 +11,7 @@ import pytest
 
 from deploys.parts.packages import apt
 from gpuboot.hosts import transient
-from gpuboot.hosts.install_failures import explain
+from gpuboot.hosts.failures import explain
 from gpuboot.mirror import release
 from tests.unit import apt_host
 from tests.unit.apt_host import Host, Key, Repository

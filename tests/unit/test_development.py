@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 from gpuboot.config.settings import Settings
-from gpuboot.config.settings.removed import REMOVED
+from gpuboot.config.settings.messages import _removed
 from gpuboot.docs.settings import models
 from gpuboot.hosts import platforms, prerequisites
 from lab.build.base import INCLUDE, MIRRORED
@@ -183,7 +183,7 @@ def test_a_setting_is_described_read_and_tested(path: str) -> None:
 
 
 def test_a_setting_that_was_removed_is_none_any_more() -> None:
-    assert not set(REMOVED) & set(SETTINGS)
+    assert not set(_removed()) & set(SETTINGS)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.diagnose.causes.driver import driver_not_loaded
 from gpuboot.hosts import dkms
 from gpuboot.hosts.dkms import DkmsState
-from gpuboot.hosts.install_failures import explain
+from gpuboot.hosts.failures import explain
 from gpuboot.hosts.module_loading import ModuleLoading
 from gpuboot.hosts.node_state import parse
 from gpuboot.preflight.checks import evaluate

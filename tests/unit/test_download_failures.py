@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deploys.engine.download_retries import _failure_message as message_of
-from gpuboot.hosts.download_failures import FAILURES, name_of
+from gpuboot.hosts.failures import FAILURES, name_of
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuboot.hosts.install_failures import explain
+from gpuboot.hosts.failures import explain
 
 KILLED = """\
 Unpacking kubelet (1.36.3-1.1) ...

@@ -12,7 +12,7 @@ from gpuboot.hosts.driver_packages import pinning_package
 LAY_PINS = script("packages/apt_pins.sh")
 _PINNED = "/run/gpuboot/pinned"
 LOCK_TIMEOUT_S = 600
-# what it prints is matched: gpuboot.hosts.install_failures, gpuboot.hosts.transient
+# what it prints is matched: gpuboot.hosts.failures, gpuboot.hosts.transient
 _ENVIRONMENT = "LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
 _LOCK = f"-o DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"
 _INSTALL_ARGUMENTS = (

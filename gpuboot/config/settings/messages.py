@@ -2,14 +2,16 @@
 
 import difflib
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
+from importlib import resources
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from gpuboot.config.problems import Problem
-from gpuboot.config.settings.removed import REMOVED
 from gpuboot.config.settings.secret import Secret
 
 # Settings whose values hold credentials, or may: nothing given for them is repeated.
@@ -57,7 +59,9 @@ def _problem(error: Mapping[str, Any], model: type[BaseModel], prefix: str) -> P
         place = place[:-1]
     path = f"{prefix}{dotted(place)}"
     if error["type"] == "extra_forbidden":
-        if text := next((REMOVED[name] for name in REMOVED if fnmatchcase(path, name)), ""):
+        if text := next(
+            (message for name, message in _removed().items() if fnmatchcase(path, name)), ""
+        ):
             return Problem("", f"{path} was removed: {text}", f"take out {path}")
         return Problem("", f"unknown setting {path}", _nearest(place, model, prefix))
     if not place:
@@ -71,6 +75,13 @@ def _problem(error: Mapping[str, Any], model: type[BaseModel], prefix: str) -> P
         f"[{part!r}]" for part in (*filter(None, prefix.split(".")), *_without_addresses(place))
     )
     return Problem("", f"{path}: {message}{input_text}", f"correct gpuboot{keys} in group_data")
+
+
+@cache
+def _removed() -> dict[str, str]:
+    """Path of a setting of earlier releases, with * for a name of the site's -> what is instead."""
+    text = resources.files("gpuboot.config.settings").joinpath("removed.toml").read_text()
+    return tomllib.loads(text)
 
 
 def _message(error: Mapping[str, Any]) -> str:

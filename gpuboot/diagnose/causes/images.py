@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
-from gpuboot.hosts.download_failures import FAILURES, name_of
+from gpuboot.hosts.failures import FAILURES, name_of
 
 _WAITS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "RegistryUnavailable")
 _TRIES_S = 330.0
