@@ -1,7 +1,9 @@
 """What refuses pods, by the API server's message."""
 
 import re
+import tomllib
 from dataclasses import dataclass
+from importlib import resources
 from typing import Literal
 
 Kind = Literal[
@@ -27,10 +29,6 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("service-account", r"serviceaccount \"?(?P<name>[\w./-]+)\"? not found"),
     ("namespace", r"namespace (?P<name>\S+) (?:because it )?is being terminated"),
 )
-_WEBHOOKS = (
-    "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations -o yaml | "
-    "grep -B 30 {name}"
-)
 
 
 @dataclass(frozen=True)
@@ -45,62 +43,12 @@ class Remedy:
     command: str
 
 
-REMEDIES: dict[Kind, Remedy] = {
-    "webhook": Remedy(
-        "the admission webhook {name}",
-        "let its policy take these pods, or leave their namespace out of its selector",
-        _WEBHOOKS,
-    ),
-    "silent-webhook": Remedy(
-        "the admission webhook {name} does not answer",
-        "mend what is behind it, or delete its configuration",
-        _WEBHOOKS,
-    ),
-    "policy": Remedy(
-        "the ValidatingAdmissionPolicy {name}",
-        "leave their namespace out of its binding, or change the policy",
-        "kubectl get validatingadmissionpolicybindings -o wide",
-    ),
-    "quota": Remedy(
-        "the quota {name}",
-        "end something in the namespace, or raise or delete the quota",
-        "kubectl -n {namespace} describe resourcequota {name}",
-    ),
-    "pod-security": Remedy(
-        "the Pod Security Standard {name}",
-        "run deploys/site.py where the namespace is gpuboot's; else have the namespace take "
-        "privileged pods",
-        "kubectl label --overwrite namespace {namespace} "
-        "pod-security.kubernetes.io/enforce=privileged",
-    ),
-    "limit-range": Remedy(
-        "a LimitRange of the namespace ({name})",
-        "change it, or delete it",
-        "kubectl -n {namespace} describe limitrange",
-    ),
-    "priority-class": Remedy(
-        "the PriorityClass {name} does not exist",
-        "run deploys/site.py, which makes its own again; Kubernetes makes those that begin with "
-        "system- when an API server starts",
-        "kubectl get priorityclasses",
-    ),
-    "runtime-class": Remedy(
-        "the RuntimeClass {name} does not exist",
-        "run deploys/site.py, which makes nvidia's again",
-        "kubectl get runtimeclasses",
-    ),
-    "service-account": Remedy(
-        "the ServiceAccount {name} does not exist",
-        "run deploys/site.py, which makes those of gpuboot's parts again; others: by whoever made "
-        "the pods' owner; of a new namespace: by kube-controller-manager, whose log says why not",
-        "kubectl -n {namespace} get serviceaccounts",
-    ),
-    "namespace": Remedy(
-        "the namespace {name} is being deleted",
-        "see what it waits for",
-        "kubectl get namespace {name} -o yaml",
-    ),
-}
+def _remedies() -> dict[str, Remedy]:
+    text = resources.files("gpuboot.cluster").joinpath("refusals.toml").read_text()
+    return {kind: Remedy(**row) for kind, row in tomllib.loads(text).items()}
+
+
+REMEDIES = _remedies()
 
 
 @dataclass(frozen=True)

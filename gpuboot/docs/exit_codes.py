@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from importlib import resources
+from typing import Any
 
-from gpuboot.config.exit_codes import COMMANDS, COMMON, DEPLOYS, Row
+from gpuboot.config.exit_codes import BROKEN_PIPE, HANGUP, INTERRUPTED, NOT_WRITTEN, TERMINATED
+
+# codes that mean the same for every command
+_COMMON: Mapping[int, str] = {
+    NOT_WRITTEN: "all went well, but a file or an answer could not be written: the line on the "
+    "screen has its path, the cause and the remedy; a code 1 or 2 is never replaced by it",
+    HANGUP: "the terminal was closed (SIGHUP)",
+    INTERRUPTED: "Ctrl-C (SIGINT)",
+    BROKEN_PIPE: "whoever read the output ended, as `| head` does",
+    TERMINATED: "told to end (SIGTERM)",
+}
+TABLE: Mapping[str, Any] = tomllib.loads(
+    resources.files("gpuboot.docs").joinpath("exit_codes.toml").read_text()
+)
 
 _INTRO = """# Exit codes
 
-How every command ends; made by `gpuboot docs exit-codes` from `gpuboot/config/exit_codes.py`.
+How every command ends; made by `gpuboot docs exit-codes` from `gpuboot/docs/exit_codes.toml`.
 0: all is well. 1: what the command is asked about is not well (a GPU that failed, drift, a cause).
 2: not covered, or nobody could tell; a wrong option as well.
 
@@ -26,15 +42,16 @@ _HEAD = "| {title} | 0 | 1 | 2 |\n|---|---|---|---|\n"
 
 def exit_codes_markdown() -> str:
     """The content of docs/exit-codes.md."""
-    common = "".join(f"| {code} | {meaning} |\n" for code, meaning in COMMON.items())
-    deploys = _table("Deploy", DEPLOYS)
-    commands = _table("Command", COMMANDS)
+    common = "".join(f"| {code} | {meaning} |\n" for code, meaning in _COMMON.items())
+    deploys = _table("Deploy", TABLE["deploys"])
+    commands = _table("Command", TABLE["commands"])
     return f"{_INTRO}{common}\n## Deploys\n\n{deploys}\n## Commands\n\n{commands}"
 
 
-def _table(title: str, rows: Mapping[str, Row]) -> str:
+def _table(title: str, rows: Mapping[str, Mapping[str, str]]) -> str:
     cells = (
-        f"| `{name}` | {row.ok} | {row.failed or '–'} | {row.could_not_tell} |\n"
+        f"| `{name}` | {row['ok']} | {row.get('failed', '–')} "
+        f"| {row.get('could_not_tell', 'could not tell')} |\n"
         for name, row in rows.items()
     )
     return _HEAD.format(title=title) + "".join(cells)

@@ -10,8 +10,8 @@ import pytest
 import typer
 
 from gpuboot.cli import app
-from gpuboot.config.exit_codes import COMMANDS, DEPLOYS, with_unwritten
-from gpuboot.docs.exit_codes import exit_codes_markdown
+from gpuboot.config.exit_codes import with_unwritten
+from gpuboot.docs.exit_codes import TABLE, exit_codes_markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -25,11 +25,11 @@ def commands(group: Any, before: str = "") -> Iterator[str]:
 
 
 def test_every_command_is_in_the_table() -> None:
-    assert set(COMMANDS) == set(commands(typer.main.get_command(app)))
+    assert set(TABLE["commands"]) == set(commands(typer.main.get_command(app)))
 
 
 def test_every_deploy_is_in_the_table() -> None:
-    assert set(DEPLOYS) == {path.name for path in (ROOT / "deploys").glob("[a-z]*.py")}
+    assert set(TABLE["deploys"]) == {path.name for path in (ROOT / "deploys").glob("[a-z]*.py")}
 
 
 def test_the_page_is_the_table() -> None:
