@@ -5,8 +5,8 @@ from deploys.parts.cluster import operations as kubectl
 from deploys.parts.cluster import secret_operations as secrets
 from deploys.phases.helm import deploy_release, fetch_chart
 from deploys.run.context import Context, current
-from gpuboot.cluster.helm import ROLLOUT_S
-from gpuboot.cluster.readiness import Part, workloads_ready
+from gpuboot.cluster.helm import rollout_part
+from gpuboot.cluster.readiness import Part
 from gpuboot.monitoring.charts import logs as chart
 
 # it reads folders of the host
@@ -47,10 +47,4 @@ def rollout_parts(context: Context) -> list[Part]:
     releases = chart.releases(settings)
     if not releases:
         return []
-    return [
-        Part(
-            lambda state: workloads_ready(state, settings.monitoring.namespace, list(releases)),
-            ROLLOUT_S,
-            f"see `kubectl -n {settings.monitoring.namespace} get pods,events`",
-        )
-    ]
+    return [rollout_part(settings.monitoring.namespace, list(releases))]

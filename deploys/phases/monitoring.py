@@ -18,8 +18,8 @@ from deploys.parts.storage import operations as storage
 from deploys.phases import kubernetes
 from deploys.phases.helm import deploy_release, early_resources, fetch_chart
 from deploys.run.context import Context, current
-from gpuboot.cluster.helm import ROLLOUT_S
-from gpuboot.cluster.readiness import Part, workloads_ready
+from gpuboot.cluster.helm import ROLLOUT_S, rollout_part
+from gpuboot.cluster.readiness import Part
 from gpuboot.monitoring import alerting
 from gpuboot.monitoring import objects as stack
 from gpuboot.monitoring.charts import (
@@ -91,13 +91,7 @@ def rollout_parts(context: Context) -> list[Part]:
     if not settings.enabled:
         return []
     required = monitoring_workloads(context.settings)
-    return [
-        Part(
-            lambda state: workloads_ready(state, settings.namespace, required),
-            ROLLOUT_S,
-            f"see `kubectl -n {settings.namespace} get pods,events`",
-        )
-    ]
+    return [rollout_part(settings.namespace, required)]
 
 
 def _objects(context: Context) -> OperationMeta:

@@ -5,8 +5,8 @@ from deploys.parts.cluster import operations as kubectl
 from deploys.parts.storage import deleted_volume_operations as volumes
 from deploys.parts.storage import operations as operations
 from deploys.run.context import Context, current
-from gpuboot.cluster.helm import ROLLOUT_S
-from gpuboot.cluster.readiness import Part, workloads_ready
+from gpuboot.cluster.helm import rollout_part
+from gpuboot.cluster.readiness import Part
 from gpuboot.cluster.storage import NAMESPACE, PROVISIONER, local_path
 
 
@@ -39,13 +39,7 @@ def rollout_parts(context: Context) -> list[Part]:
     """The provisioner, where it is installed."""
     if not _enabled(context):
         return []
-    return [
-        Part(
-            lambda state: workloads_ready(state, NAMESPACE, [PROVISIONER]),
-            ROLLOUT_S,
-            f"see `kubectl -n {NAMESPACE} get pods,events`",
-        )
-    ]
+    return [rollout_part(NAMESPACE, [PROVISIONER])]
 
 
 def _enabled(context: Context) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from gpuboot.cluster.managed_objects import Key
+from gpuboot.cluster.readiness import Part, workloads_ready
 from gpuboot.cluster.values import changed_keys
 from gpuboot.hosts.fact_output import Fields
 
@@ -20,6 +21,15 @@ Action = Literal["none", "install", "upgrade", "unlock"]
 MANAGED = "gpuboot.io/managed"
 
 ROLLOUT_S = 900  # how long what a chart installs may take to become ready, images included
+
+
+def rollout_part(namespace: str, required: Mapping[str, int] | Iterable[str]) -> Part:
+    """What a run waits for in a namespace. + required: as of `readiness.workloads_ready`"""
+    return Part(
+        lambda state: workloads_ready(state, namespace, required),
+        ROLLOUT_S,
+        f"see `kubectl -n {namespace} get pods,events`",
+    )
 
 
 @dataclass(frozen=True)

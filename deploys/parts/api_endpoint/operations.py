@@ -60,7 +60,7 @@ def balanced(config: str, manager: PackageManager) -> Commands:
     )
     yield from package_operations.installed._inner(_PACKAGES, manager)
     existing = read(Files, paths=[CONFIG])
-    if not files.is_present(existing.get(CONFIG), config, "644"):
+    if files.differing({CONFIG: config}, existing):
         files.record_texts({CONFIG: config}, existing)
         note = "requests go on by the connections of its old process"
         changes.record(Effect(kind="restart", target="haproxy", local=True, note=note))

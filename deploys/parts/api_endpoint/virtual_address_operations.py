@@ -60,11 +60,7 @@ def present(config: str, unit_file: str, manager: PackageManager) -> Commands:
     )
     yield from package_operations.installed._inner(_PACKAGES, manager)
     existing = read(Files, paths=list(contents))
-    differing_texts = {
-        path: text
-        for path, text in contents.items()
-        if not files.is_present(existing.get(path), text, "644")
-    }
+    differing_texts = files.differing(contents, existing)
     if differing_texts:
         files.record_texts(differing_texts, existing)
         note = "where its address changes, nodes reach the API again after some seconds"

@@ -26,11 +26,7 @@ def present(contents: Mapping[str, str], mode: str = "644", absent: Sequence[str
     + absent: paths that must not exist
     """
     existing = read(Files, paths=[*contents, *absent])
-    differing_texts = {
-        path: text
-        for path, text in contents.items()
-        if not is_present(existing.get(path), text, mode)
-    }
+    differing_texts = differing(contents, existing, mode)
     record_texts(differing_texts, existing, mode)
     _record_removed(absent, existing)
     for path, text in differing_texts.items():
@@ -68,11 +64,7 @@ def secret(contents: Mapping[str, SecretStr | str], absent: Sequence[str] = ()) 
         path: value.get_secret_value() if isinstance(value, SecretStr) else value
         for path, value in contents.items()
     }
-    differing_texts = {
-        path: text
-        for path, text in texts.items()
-        if not is_present(existing.get(path), text, "600")
-    }
+    differing_texts = differing(texts, existing, "600")
     for path in differing_texts:
         old = "" if path in existing else None
         changes.record(Change(subject=f"file {path}", old=old, new="", hidden=True))
@@ -139,9 +131,15 @@ def write_valid(path: str, text: str, check: str) -> Commands:
     )
 
 
-def is_present(state: FileState | None, text: str, mode: str) -> bool:
-    """Whether a file that was read is this one."""
-    return bool(state and state.mode == mode and state.sha256 == _digest(text))
+def differing(
+    contents: Mapping[str, str], existing: Mapping[str, FileState], mode: str = "644"
+) -> dict[str, str]:
+    """Those of some files that are not there with just this text and mode."""
+    return {
+        path: text
+        for path, text in contents.items()
+        if not (state := existing.get(path)) or (state.mode, state.sha256) != (mode, _digest(text))
+    }
 
 
 def _digest(text: str) -> str:

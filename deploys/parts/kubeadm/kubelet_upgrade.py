@@ -17,6 +17,7 @@ from deploys.parts.kubeadm.operations import note_kubelet
 from deploys.parts.packages import operations as package_operations
 from gpuboot.cluster import version_skew
 from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.node_upgrade import mismatched
 from gpuboot.hosts.platforms import PackageManager
 
 # a newer kubelet may make the static pods of its control plane anew, seconds after it is Ready
@@ -41,7 +42,7 @@ class KubeletPart:
 def missing(part: KubeletPart, state: KubeadmState) -> dict[str, str]:
     """Packages that are not installed at their version."""
     other_packages = {name: pattern for name, pattern in part.packages.items() if name != "kubeadm"}
-    return kubeadm_upgrade.missing(state, other_packages if part.control_plane else part.packages)
+    return mismatched(other_packages if part.control_plane else part.packages, state.packages)
 
 
 def is_unfinished(part: KubeletPart, state: KubeadmState) -> bool:

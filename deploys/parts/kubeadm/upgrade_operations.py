@@ -9,7 +9,6 @@ it was interrupted on.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any
 
 from pyinfra.api.command import FunctionCommand, StringCommand
@@ -35,6 +34,7 @@ from deploys.parts.packages.package_downloads import ready
 from gpuboot.cluster import version_skew
 from gpuboot.cluster.cluster_state import ClusterState, KubeadmState
 from gpuboot.cluster.kubeadm import SOCKET
+from gpuboot.cluster.node_upgrade import mismatched
 from gpuboot.cluster.readiness import Progress
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.plan import Change
@@ -74,7 +74,7 @@ def upgraded(
     if _is_upgraded(state, packages, cluster.server, version):
         host.noop(f"Kubernetes {version}")
         return
-    planned_packages.note_packages(missing(state, packages))
+    planned_packages.note_packages(mismatched(packages, state.packages))
     early = _refusal(cluster, version) if leads else too_early(leader, version, worker=False)
     if problem := early or _stopped():
         yield fail(*problem)
@@ -103,7 +103,7 @@ def _upgrade(upgrade: _Upgrade, digest: str) -> Commands:
 
     + digest: of the configuration in force, as the cluster's record of it has; "" for none
     """
-    if packages := missing(upgrade.state, upgrade.packages):
+    if packages := mismatched(upgrade.packages, upgrade.state.packages):
         yield from ready(packages, upgrade.manager, f"{upgrade.node} stays as it is")
     yield from _etcd_healthy(upgrade.control_planes)
     if upgrade.leads:
@@ -155,18 +155,9 @@ def _is_upgraded(
     state: KubeadmState, packages: Mapping[str, str], server: str, version: str
 ) -> bool:
     """Whether packages and API server ("" for another host's) are of this release."""
-    installed = not missing(state, packages)
+    installed = not mismatched(packages, state.packages)
     is_at_version = not server or version_skew.upgrade_step(server, version) == "none"
     return installed and is_at_version and "upgrade" not in state.started
-
-
-def missing(state: KubeadmState, packages: Mapping[str, str]) -> dict[str, str]:
-    """Packages that are not installed at their version, a pattern."""
-    return {
-        name: pattern
-        for name, pattern in packages.items()
-        if not fnmatchcase(state.packages.get(name, ""), pattern)
-    }
 
 
 def _refusal(cluster: ClusterState, version: str) -> tuple[str, str] | None:

@@ -1,7 +1,6 @@
 """Packages as a cluster needs them: exact versions, and holds, which pyinfra's own do not know."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 from pyinfra.api.exceptions import OperationValueError
@@ -18,6 +17,7 @@ from deploys.parts.packages import apt_fact as apt_facts
 from deploys.parts.packages import dnf_fact as dnf_facts
 from deploys.parts.packages.fact import PackageState
 from deploys.parts.packages.package_downloads import COMMANDS, indices, install
+from gpuboot.cluster.node_upgrade import mismatched
 from gpuboot.hosts.package_changes import package_changes
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.plan import Change
@@ -67,9 +67,7 @@ def fetched(versions: Mapping[str, str], manager: PackageManager) -> Commands:
     + versions, manager: as for `installed`, in the order of the downloads
     """
     state = read(_FACTS[manager], packages=sorted(versions))
-    missing = {
-        name: version for name, version in versions.items() if not _matches(state, name, version)
-    }
+    missing = mismatched(versions, state.versions)
     script = COMMANDS[manager].fetch(missing) if missing else None
     if script is None:
         host.noop("nothing is to be downloaded ahead")
@@ -103,7 +101,7 @@ def installed(
         raise OperationValueError("packages: name at least one package")
     commands, names = COMMANDS[manager], sorted(versions)
     state = read(_FACTS[manager], packages=names)
-    missing = {name: versions[name] for name in names if not _matches(state, name, versions[name])}
+    missing = mismatched({name: versions[name] for name in names}, state.versions)
     # installing a held package at another version takes its hold away
     unheld = [name for name in names if name in missing or name not in state.holds] if hold else []
     if not missing and not unheld:
@@ -127,7 +125,3 @@ def question(
 ) -> tuple[Host, type[Framed[PackageState]], dict[str, Any]]:
     """What `installed` reads of a host, for `deploys.engine.answers.foresee`."""
     return target, _FACTS[manager], {"packages": sorted(packages)}
-
-
-def _matches(state: PackageState, name: str, pattern: str) -> bool:
-    return name in state.versions and fnmatchcase(state.versions[name], pattern or "*")
