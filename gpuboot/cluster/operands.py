@@ -6,8 +6,6 @@ hash that the operator puts on its DaemonSets (object_controls.go:4791) is of ob
 renders. So each value is looked for where the operator puts it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal

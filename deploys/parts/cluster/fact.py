@@ -3,10 +3,10 @@
 import base64
 import shlex
 from collections.abc import Sequence
+from typing import ClassVar, TypeVar
 
 from deploys.engine.framed import Framed, script
 from deploys.parts.cluster import api_scripts as api
-from deploys.parts.cluster.api_scripts import ApiAnswers
 from deploys.parts.node import remains_functions as remains
 from gpuboot.cluster.cluster_answers import DNS_PODS, PATHS, parse_cluster, parse_dns_nodes
 from gpuboot.cluster.cluster_state import (
@@ -20,6 +20,8 @@ from gpuboot.cluster.deprecated_apis import DeprecatedApis, parse_deprecated
 from gpuboot.cluster.pod_issues import PATHS as POD_PATHS
 from gpuboot.cluster.pod_issues import parse_pod_issues
 from gpuboot.hosts.fact_output import Fields
+
+T = TypeVar("T")
 
 # etcd's own port for metrics and health, as kubeadm's manifest and ours have it
 ETCD_SCRIPT = """\
@@ -38,6 +40,18 @@ class Kubeadm(Framed[KubeadmState]):
     def command(self, socket: str) -> str:
         """`socket`: path of containerd's socket."""
         return f"socket={shlex.quote(socket)}\n{HOST_SCRIPT}"
+
+
+class ApiAnswers(Framed[T]):
+    """What the API server answers to `paths`. Read it on the leader."""
+
+    abstract = True
+    of_cluster = True
+    paths: ClassVar[Sequence[str]]
+
+    def command(self, kubeconfig: str) -> str:
+        """`kubeconfig`: path of the credentials on the leader."""
+        return api.command("cluster/answers.sh", kubeconfig, self.paths)
 
 
 class Cluster(ApiAnswers[ClusterState]):
