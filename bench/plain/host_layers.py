@@ -239,7 +239,11 @@ def runtime() -> None:
         )  # fmt: skip
     if "isolated" not in machine:
         server.shell(name="Let only privileged containers choose GPUs", commands=[ISOLATE])
-    variables = {"site": site, "containerd_config_version": 4, "registry_folders": REGISTRIES}
+    variables: dict[str, Any] = {
+        "site": site,
+        "containerd_config_version": 4,
+        "registry_folders": REGISTRIES,
+    }
     configuration = any_changed(
         template(ANSIBLE / "config.toml.j2", "/etc/containerd/config.toml", **variables),
         template(
