@@ -125,7 +125,7 @@ ADDED: dict[str, Any] = {
 
 
 def problems(**changes: Any) -> list[tuple[str, str]]:
-    parsed = parse_settings({})
+    parsed = parse_settings({"versions": {"driver": {"version": VERSION}}})
     state = replace(CLEAN, **(ADDED | changes))
     reported = evaluate([WORKER], {WORKER.host: state}, parsed, versions.lock(parsed))
     return [(problem.cause, problem.remedy) for problem in reported]
