@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -166,3 +167,22 @@ def test_pods_without_figures_stay(site: Lab) -> None:
     finally:
         export(site, "true")
     until(lambda: replicas(site) == 1, "idle GPUs are seen again", WITHIN_S)
+
+
+def test_conformance_has_evidence_of_it(site: Lab, tmp_path: Path) -> None:
+    """With the adapter all that CNCF's programme demands has evidence but what needs components."""
+    site.kubectl("delete", "hpa,deployment", "infer", "--wait")
+    load(site)
+    command = ["gpuboot", "conformance", "inventories/lab.py", "--out", str(tmp_path)]
+    result = site.command(command)
+    document = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    statuses = {entry["id"]: entry["status"] for entry in document["results"]}
+    passed = {name for name, status in statuses.items() if status == "pass"}
+    assert {
+        *("dra_support", "secure_accelerator_access", "accelerator_metrics"),
+        *("ai_service_metrics", "pod_autoscaling"),
+    } <= passed, result.details
+    assert "fail" not in statuses.values(), result.details
+    assert result.code == 2  # Kueue and a Gateway are not there: nobody can tell
+    namespaces = site.kubectl("get", "namespaces", "-o", "name")
+    assert "conformance" not in namespaces
