@@ -98,7 +98,7 @@ OF_HOSTS: dict[str, str] = {
     "date": "",
     "df": "-h -i",
     "dkms autoinstall": "",
-    "dmesg": "",
+    "dmesg": "--level=",
     "dnf install": "-y",
     "du": "-xh --max-depth=",
     "find": "-path= -size= -exec -n=",

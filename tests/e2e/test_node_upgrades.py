@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from gpuboot.cluster import node_upgrade
+from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.settings import home
 from tests.e2e.conftest import Lab, assert_refused, fresh_lab
 from tests.e2e.test_upgrade_kubernetes import SERVED
@@ -54,7 +55,7 @@ def serving() -> Iterator[Lab]:
     """A control plane and two GPU nodes with the driver's earlier release, and pods on GPUs."""
     with fresh_lab("test-node-upgrades", "--gpus", "2,2", "--no-deploy") as lab:
         mirror = ("mirror", "--name", lab.name)
-        assert lab.lab(*mirror, "withhold", "cuda", "595.91.07").code == 0
+        assert lab.lab(*mirror, "withhold", "cuda", DRIVER_VERSIONS[0]).code == 0
         result = lab.deploy(settings=earlier(lab))
         assert result.code == 0, result.details
         assert lab.lab(*mirror, "restore").code == 0

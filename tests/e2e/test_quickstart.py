@@ -20,9 +20,11 @@ import yaml
 
 from lab import machines, settings, state
 from lab.build.store import digest, stored
+from lab.gpusim.builds import DRIVER_VERSIONS
 from tests.e2e.conftest import ROOT, Lab, fresh_lab
 
 pytestmark = pytest.mark.lab
+TODAY, BEFORE = DRIVER_VERSIONS
 
 NAME = "test-quickstart"
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/gpu-smoke.yml").read_text())
@@ -135,7 +137,7 @@ def test_it_does_not_reboot_under_the_run(runner: Lab) -> None:
     """Another driver is wanted: only the person at the machine may reboot it."""
     boot = runner.ssh("node1", "cat /proc/sys/kernel/random/boot_id")
     command = (
-        "cd gpuboot && sed -i s/595.91.07/595.71.05/ gpuboot/config/versions.toml && "
+        f"cd gpuboot && sed -i s/{TODAY}/{BEFORE}/ gpuboot/config/versions.toml && "
         ".venv/bin/pyinfra inventories/quickstart.py deploys/site.py -y 2>&1; echo code $?"
     )
     output = runner.ssh("node1", command, user="admin")

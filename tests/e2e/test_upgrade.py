@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from deploys.parts.cluster.cordon import CORDON_MARK
+from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.settings import home
 from tests.e2e.conftest import Lab, assert_refused, fresh_lab
 
 pytestmark = pytest.mark.lab
-TODAY = "595.91.07"
+TODAY = DRIVER_VERSIONS[0]
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from lab.gpusim.builds import DRIVER_VERSIONS
 from tests.e2e.conftest import Lab, assert_refused
 
 pytestmark = pytest.mark.lab
@@ -59,7 +60,7 @@ def test_a_driver_that_does_not_exist(lab: Lab) -> None:
         assert_refused(
             lab.deploy(settings={"driver": {"version": "595.11.11"}}),
             "595.11.11",
-            "595.91.07",
+            DRIVER_VERSIONS[0],
         )
 
 

@@ -14,6 +14,8 @@ from gpuboot.hosts.secure_boot import SecureBootState
 from gpuboot.preflight.checks import evaluate
 from tests.unit.test_node_state import ANSWER
 
+LOCKED = versions.lock(parse_settings({})).driver.version
+
 H100, T4, P100, GB200 = 0x2330, 0x1EB8, 0x15F8, 0x2941
 
 
@@ -106,7 +108,7 @@ def test_a_second_run_on_our_own_node_passes() -> None:
         "kubeconfigs": {"/etc/kubernetes/kubelet.conf": "https://10.0.0.5:6443"},
         "units": {"containerd": Unit("active", "enabled"), "kubelet": Unit("active", "enabled")},
         "packages": {"containerd.io": "2.3.7-1"},
-        "driver_loaded": "595.91.07",
+        "driver_loaded": LOCKED,
         "routes": (("10.244.0.0/24", "cni0"), ("10.244.1.0/24", "flannel.1")),
         "cluster_ca": "c1",
         "headers": "installed",
@@ -118,8 +120,8 @@ def test_a_second_run_on_our_own_node_passes() -> None:
 
 def test_secure_boot_with_a_driver_that_loads_is_fine() -> None:
     own_state: dict[str, Any] = {
-        "driver_loaded": "595.91.07",
-        "packages": {"nvidia-open": "595.91.07-1"},
+        "driver_loaded": LOCKED,
+        "packages": {"nvidia-open": f"{LOCKED}-1"},
     }
     assert causes(secure_boot=SecureBootState(enforced=True), **own_state) == []
 
@@ -133,7 +135,7 @@ def test_a_driver_that_is_there_already() -> None:
 def test_reboot_never_with_another_driver_loaded() -> None:
     reported = causes(settings={"driver": {"reboot": "never"}}, driver_loaded="595.71.05")
     assert reported == [
-        "driver 595.71.05 is loaded, 595.91.07 is requested, and driver.reboot is never"
+        f"driver 595.71.05 is loaded, {LOCKED} is requested, and driver.reboot is never"
     ]
 
 

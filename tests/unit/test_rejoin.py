@@ -33,7 +33,7 @@ class Site:
         self.commands: list[str] = []
         monkeypatch.setattr(waiting, "POLL_S", 0)
         monkeypatch.setattr(remote, "read_fact", self.read)
-        monkeypatch.setattr(kubeadm_join, "report_failure", self.report)
+        monkeypatch.setattr(waiting, "report_failure", self.report)
 
     def get_host(self, name: str) -> str:
         return name

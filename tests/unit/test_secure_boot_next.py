@@ -19,6 +19,8 @@ from tests.unit.test_preflight import CLEAN, WORKER
 from tests.unit.test_secure_boot import CANONICAL, DEBIAN, DKMS, KEYS, UBUNTU, Machine
 from tests.unit.test_secure_boot import machine as machine  # a fixture
 
+LOCKED = versions.lock(parse_settings({})).driver.version
+
 SERIAL = "559354A3BF39E88E0D8EBA60A1700C882D79F250"
 SIG_KEY = "55:93:54:A3:BF:39:E8:8E:0D:8E:BA:60:A1:70:0C:88:2D:79:F2:50"
 OLD_SIG_KEY = "28:AD:BA:13:75:56:89:B1:48:1D:48:43:52:8D:4D:BF:81:FE:16:83"
@@ -107,7 +109,7 @@ def test_what_makes_the_kernel_refuse_modules(
     assert (state.enforced, state.enforcer) == (bool(enforcer), enforcer or "Secure Boot")
 
 
-INSTALLED = {"nvidia-open": "595.91.07-1ubuntu1"}
+INSTALLED = {"nvidia-open": f"{LOCKED}-1ubuntu1"}
 IN_USE = {"/etc/kubernetes/kubelet.conf": "https://10.0.0.5:6443"}
 # Ubuntu's cloud image with linux-modules-nvidia-570-open-generic
 BY_CANONICAL = SecureBootState(enforced=True, signer=CANONICAL, trusted=True)
@@ -126,7 +128,7 @@ def problems(
 
 
 LOADED_570: dict[str, Any] = {"driver_loaded": "570.172.08", "driver_module": "570.172.08"}
-SAME_VERSION: dict[str, Any] = {"driver_loaded": "595.91.07", "driver_module": "595.91.07"}
+SAME_VERSION: dict[str, Any] = {"driver_loaded": LOCKED, "driver_module": LOCKED}
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "aarch64"])

@@ -180,7 +180,7 @@ class Machine:
     ) -> tuple[bool, SimpleNamespace]:
         self.requests.append((command.get_raw_value(), arguments))
         text = self.failures.pop(0) if self.failures else ""
-        return not text, SimpleNamespace(output=text, output_lines=text.splitlines())
+        return not text, SimpleNamespace(stdout=text, output=text, output_lines=text.splitlines())
 
 
 @pytest.fixture

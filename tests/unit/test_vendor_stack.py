@@ -20,6 +20,8 @@ from gpuboot.preflight import driver
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_preflight import CLEAN, WORKER
 
+LOCKED = versions.lock(parse_settings({})).driver.version
+
 SERIAL = "1234567890123"
 SPARK = f"""\
 DGX_NAME="DGX Spark"
@@ -98,14 +100,14 @@ def test_a_vendor_s_driver_that_the_run_replaces() -> None:
     assert line.startswith("[gpu1] DGX OS 7.5.0 (NVIDIA DGX H100) brought its own driver")
     assert "driver.enabled = False" in line
     assert lines({"driver": {"enabled": False}}) == []
-    assert lines(packages={"nvidia-open": "595.91.07-1"}) == [], "it was replaced before"
+    assert lines(packages={"nvidia-open": f"{LOCKED}-1"}) == [], "it was replaced before"
     assert lines(vendor_stacks=()) == []
     [line] = lines(vendor_stacks=("Lambda Stack (lambda-stack-cuda 0.1.13)",))
     assert "Lambda Stack" in line
 
 
 def test_a_mig_manager_of_the_host_s_own() -> None:
-    packages = {"nvidia-open": "595.91.07-1"}
+    packages = {"nvidia-open": f"{LOCKED}-1"}
     enabled = {"nvidia-mig-manager": Unit("inactive", "enabled")}
     [line] = lines(packages=packages, units=enabled)
     assert "systemctl disable --now nvidia-mig-manager" in line

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from pyinfra.api.exceptions import PyinfraError
 
-from deploys.engine import remote
+from deploys.engine import remote, waiting
 from deploys.parts.api_endpoint import operations as api_endpoint
 from deploys.parts.api_endpoint import virtual_address_operations as operations
 from deploys.phases import api_endpoint as phase
@@ -77,7 +77,7 @@ def test_two_that_do_not_hear_each_other_are_told(
     lines: list[str] = []
     monkeypatch.setattr(remote, "run", hosts.run)
     monkeypatch.setattr(operations, "_HELD_S", 0)
-    monkeypatch.setattr(operations, "report_failure", lambda host, message: lines.append(message))
+    monkeypatch.setattr(waiting, "report_failure", lambda host, message: lines.append(message))
     controls = ["cp1", "cp2", "cp3"]
     succeeded = operations._one_holder(cast(Any, hosts), cast(Any, None), "10.0.0.10", controls)
     assert bool(succeeded) == (not expected)
