@@ -1,10 +1,10 @@
 """What refuses pods, by the API server's message."""
 
 import re
-import tomllib
 from dataclasses import dataclass
-from importlib import resources
 from typing import Literal
+
+from gpuboot.config.tables import read_table
 
 Kind = Literal[
     "webhook", "silent-webhook", "policy", "quota", "pod-security", "limit-range",
@@ -44,8 +44,7 @@ class Remedy:
 
 
 def _remedies() -> dict[str, Remedy]:
-    text = resources.files("gpuboot.cluster").joinpath("refusals.toml").read_text()
-    return {kind: Remedy(**row) for kind, row in tomllib.loads(text).items()}
+    return {kind: Remedy(**row) for kind, row in read_table("cluster/refusals.toml").items()}
 
 
 REMEDIES = _remedies()

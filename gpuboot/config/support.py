@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from functools import cache
-from importlib import resources
 from typing import Any
+
+from gpuboot.config.tables import read_table
 
 # how long before the end of support people are told of it
 NEAR_END_DAYS = 90
@@ -116,7 +116,7 @@ def metrics(ends: Iterable[End], cluster: str, command: str) -> list[str]:
 
 @cache
 def _tables() -> dict[str, Any]:
-    return tomllib.loads(resources.files("gpuboot.config").joinpath("support.toml").read_text())
+    return read_table("config/support.toml")
 
 
 def names() -> list[str]:

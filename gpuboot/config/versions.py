@@ -7,9 +7,7 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
@@ -18,6 +16,7 @@ from gpuboot.config import exporter_versions, first_digests, support
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Model, Settings, SettingsError, messages
 from gpuboot.config.settings.base import Form
+from gpuboot.config.tables import read_table
 from gpuboot.config.version_numbers import parse as parse
 
 Version = Annotated[str, Form(r"v?\d+(\.\d+)+([-+~][A-Za-z0-9.+~-]+)?", "a version", "1.36.6", 100)]
@@ -97,7 +96,7 @@ def lock(settings: Settings) -> Lock:
 
     Raises `SettingsError` for unknown keys and for versions that do not go together.
     """
-    base = tomllib.loads(resources.files("gpuboot.config").joinpath("versions.toml").read_text())
+    base = read_table("config/versions.toml")
     merged = _merge(base, settings.versions)
     merged = _minor_of_version(merged, settings.versions.get("kubernetes"))
     if settings.driver.version:

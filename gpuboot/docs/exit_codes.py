@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
 from gpuboot.config.exit_codes import BROKEN_PIPE, HANGUP, INTERRUPTED, NOT_WRITTEN, TERMINATED
+from gpuboot.config.tables import read_table
 
 # codes that mean the same for every command
 _COMMON: Mapping[int, str] = {
@@ -18,9 +17,7 @@ _COMMON: Mapping[int, str] = {
     BROKEN_PIPE: "whoever read the output ended, as `| head` does",
     TERMINATED: "told to end (SIGTERM)",
 }
-TABLE: Mapping[str, Any] = tomllib.loads(
-    resources.files("gpuboot.docs").joinpath("exit_codes.toml").read_text()
-)
+TABLE: Mapping[str, Any] = read_table("docs/exit_codes.toml")
 
 _INTRO = """# Exit codes
 

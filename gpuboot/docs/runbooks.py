@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, get_args
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import XidClass
+from gpuboot.config.tables import read_table
 from gpuboot.monitoring import rules
 from gpuboot.monitoring.rules.alert import Action, Alert, number
 from gpuboot.monitoring.rules.xid import REMEDIES, Xid, table
@@ -83,8 +82,7 @@ DCGM does not see every XID (some stand in the kernel log only), and the exporte
 @cache
 def texts() -> Mapping[str, Mapping[str, Any]]:
     """Alert -> its texts, the steps spelled out."""
-    path = resources.files("gpuboot.monitoring.rules").joinpath("runbooks.toml")
-    data = tomllib.loads(path.read_text("utf-8"))
+    data = read_table("monitoring/rules/runbooks.toml")
     steps = data.pop("steps")
     for text in data.values():
         for key in ("check", "remedy"):

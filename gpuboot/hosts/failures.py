@@ -4,10 +4,10 @@ The tables are `install_failures.toml` and `download_failures.toml`.
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
+
+from gpuboot.config.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Failure:
 
 
 def _load(table: str) -> dict[str, Failure]:
-    rows = tomllib.loads(resources.files("gpuboot.hosts").joinpath(f"{table}.toml").read_text())
+    rows = read_table(f"hosts/{table}.toml")
     return {name: Failure(re.compile(row.pop("pattern")), **row) for name, row in rows.items()}
 
 

@@ -1,13 +1,12 @@
 """Product names of NVIDIA GPUs by PCI device id, for people who read them."""
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from importlib import resources
 
+from gpuboot.config.tables import read_table
 from gpuboot.hosts.gpu_models import generation
 
-_ROWS = tomllib.loads(resources.files("gpuboot.hosts").joinpath("gpu_names.toml").read_text())
+_ROWS = read_table("hosts/gpu_names.toml")
 NAMES: Mapping[int, str] = {int(device, 16): name for device, name in _ROWS.items()}
 
 

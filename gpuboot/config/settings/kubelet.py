@@ -3,14 +3,13 @@ field does not start, and kubeadm passes both through."""
 
 import difflib
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from gpuboot.config.problems import Problem
 from gpuboot.config.support import Source
+from gpuboot.config.tables import read_table
 
 # Go's time.ParseDuration
 _DURATION = re.compile(r"0|([-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))+")
@@ -62,8 +61,7 @@ def source() -> Source:
 
 @cache
 def _table() -> dict[str, Any]:
-    text = resources.files("gpuboot.config.settings").joinpath("kubelet.toml").read_text()
-    return tomllib.loads(text)
+    return read_table("config/settings/kubelet.toml")
 
 
 def _type_problem(kind: str, value: Any) -> str:

@@ -2,17 +2,16 @@
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import resources
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings.secret import Secret
+from gpuboot.config.tables import read_table
 
 # Settings whose values hold credentials, or may: nothing given for them is repeated.
 _CONFIDENTIAL = re.compile(
@@ -80,8 +79,7 @@ def _problem(error: Mapping[str, Any], model: type[BaseModel], prefix: str) -> P
 @cache
 def _removed() -> dict[str, str]:
     """Path of a setting of earlier releases, with * for a name of the site's -> what is instead."""
-    text = resources.files("gpuboot.config.settings").joinpath("removed.toml").read_text()
-    return tomllib.loads(text)
+    return read_table("config/settings/removed.toml")
 
 
 def _message(error: Mapping[str, Any]) -> str:

@@ -6,15 +6,14 @@ class, so the classes are disjoint whatever is overridden.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Any, get_args
 
 from gpuboot.config.settings.alerting import XidClass
 from gpuboot.config.support import Source
+from gpuboot.config.tables import read_table
 
 CLASSES: tuple[XidClass, ...] = get_args(XidClass)
 # The GPU cannot go on without help.
@@ -49,9 +48,7 @@ class Xid:
 
 @cache
 def _data() -> dict[str, Any]:
-    return tomllib.loads(
-        resources.files("gpuboot.monitoring.rules").joinpath("xid.toml").read_text("utf-8")
-    )
+    return read_table("monitoring/rules/xid.toml")
 
 
 def source() -> Source:

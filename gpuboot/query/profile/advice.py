@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from typing import cast
 
+from gpuboot.config.tables import read_table
 from gpuboot.query.profile.classes import Name
 
 
@@ -21,10 +20,9 @@ class Advice:
 
 
 def _read() -> dict[Name, Advice]:
-    text = resources.files("gpuboot.query.profile").joinpath("advice.toml").read_text("utf-8")
     return {
         cast(Name, name): Advice(entry["title"], entry["meaning"], tuple(entry["first"]))
-        for name, entry in tomllib.loads(text).items()
+        for name, entry in read_table("query/profile/advice.toml").items()
     }
 
 

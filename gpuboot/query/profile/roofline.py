@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
-from importlib import resources
 
+from gpuboot.config.tables import read_table
 from gpuboot.query.profile.counters import Means
 
 
@@ -31,8 +30,7 @@ class Peak:
 
 
 def _read() -> tuple[Peak, ...]:
-    text = resources.files("gpuboot.query.profile").joinpath("peaks.toml").read_text("utf-8")
-    rows = tomllib.loads(text)["peaks"]
+    rows = read_table("query/profile/peaks.toml")["peaks"]
     return tuple(Peak(source=f"NVIDIA {row.pop('sheet')} data sheet", **row) for row in rows)
 
 

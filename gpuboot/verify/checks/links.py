@@ -5,17 +5,15 @@ Those of `one_file_checks` come from files of their own, and stand behind the li
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator
-from importlib import resources
 
+from gpuboot.config.tables import read_table
 from gpuboot.verify.checks.one_file import ClusterCheck, HostCheck, Link, Subject
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS, HOST_CHECKS
 
 
 def _chain() -> list[Link]:
-    text = resources.files("gpuboot.verify.checks").joinpath("links.toml").read_text("utf-8")
-    return [Link(**link) for link in tomllib.loads(text)["links"]]
+    return [Link(**link) for link in read_table("verify/checks/links.toml")["links"]]
 
 
 def _with(chain: Iterable[Link], checks: Iterable[HostCheck | ClusterCheck]) -> Iterator[Link]:

@@ -14,13 +14,12 @@ each.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from datetime import date
-from importlib import resources
 from typing import Any
 
 from gpuboot.config.support import Source
+from gpuboot.config.tables import read_table
 from gpuboot.verify.deep.nccl_log import Network
 
 SOURCE = Source(date(2026, 5, 19), "Azure/azurehpc-health-checks, oracle-quickstart/oci-hpc")
@@ -63,8 +62,7 @@ class InternodeThreshold:
 
 
 def _rows(name: str) -> list[dict[str, Any]]:
-    text = resources.files("gpuboot.verify.deep").joinpath("thresholds.toml").read_text("utf-8")
-    rows: list[dict[str, Any]] = tomllib.loads(text)[name]
+    rows: list[dict[str, Any]] = read_table("verify/deep/thresholds.toml")[name]
     return rows
 
 

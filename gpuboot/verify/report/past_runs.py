@@ -78,8 +78,9 @@ def same_kind(run: Run, candidates: Iterable[tuple[Path, Run]]) -> tuple[Path, R
 
 def differences(run: Run, before: Run) -> list[Difference]:
     """Where a run took longer or shorter than another one, in the order of the run."""
-    now, earlier = _rows(run), _rows(before)
-    return [_difference(name, now.get(name), earlier.get(name)) for name in _merged(now, earlier)]
+    run_rows, past_rows = _rows(run), _rows(before)
+    names = _merged(run_rows, past_rows)
+    return [_difference(name, run_rows.get(name), past_rows.get(name)) for name in names]
 
 
 def _rows(run: Run) -> dict[str, Row]:
@@ -88,10 +89,10 @@ def _rows(run: Run) -> dict[str, Row]:
     return {row.name: row for row in (*rows(run), total)}
 
 
-def _merged(now: Iterable[str], earlier: Iterable[str]) -> list[str]:
+def _merged(run_names: Iterable[str], past_names: Iterable[str]) -> list[str]:
     """The names of both, in the order of both."""
-    names, place = list(now), 0
-    for name in earlier:
+    names, place = list(run_names), 0
+    for name in past_names:
         if name not in names:
             names.insert(place, name)
         place = names.index(name) + 1
@@ -146,13 +147,13 @@ def _kind(run: Run) -> tuple[Any, ...]:
     return run["cluster"], run["deploy"], sorted(run["hosts"]), run["exit"], changed_operations(run)
 
 
-def _difference(name: str, now: Row | None, earlier: Row | None) -> Difference:
+def _difference(name: str, row: Row | None, past_row: Row | None) -> Difference:
     return Difference(
         name=name,
-        seconds=round(now.seconds, 3) if now else None,
-        before=round(earlier.seconds, 3) if earlier else None,
-        commands=now.commands if now else None,
-        commands_before=earlier.commands if earlier else None,
+        seconds=round(row.seconds, 3) if row else None,
+        before=round(past_row.seconds, 3) if past_row else None,
+        commands=row.commands if row else None,
+        commands_before=past_row.commands if past_row else None,
     )
 
 
