@@ -50,7 +50,7 @@ def report(
     levels: dict[str, str] = submission.levels(checklist) if checklist else {**LEVELS}
     contents = files(outcome, levels, cluster)
     refusal = _add_product(contents, outcome, checklist) if checklist else ""
-    is_written = ending.try_write(lambda: _write(contents, folder), folder)
+    is_written = ending.try_write_files(folder, contents)
     _print(outcome, levels)
     _print_ending(folder if is_written else None, bool(checklist))
     if refusal:
@@ -77,18 +77,12 @@ def _add_product(contents: dict[str, str], outcome: Outcome, checklist: dict[str
     return ""
 
 
-def _write(contents: dict[str, str], folder: Path) -> None:
-    for name, text in contents.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
 def _print(outcome: Outcome, levels: dict[str, str]) -> None:
     from gpuboot.conformance.ai.results import WORDS
+    from gpuboot.verify.report.model import SIMULATED
 
     if outcome.simulated:
-        print(f"SIMULATED: no real GPU is behind this. It says so itself: {outcome.simulated}")
+        print(SIMULATED.format(outcome.simulated))
     for item in outcome.results:
         if item.id not in levels:
             continue

@@ -15,7 +15,6 @@ from gpuboot.config.exit_codes import BY_SIGNAL, FAILED, INTERRUPTED, OK, with_u
 
 if TYPE_CHECKING:
     from gpuboot.conformance.results import Results
-    from gpuboot.conformance.runner import Outcome
 
 DEPLOY = "deploys/conformance.py"
 _NOTICES = {
@@ -108,7 +107,7 @@ def _report(result: runs.PyinfraResult, folder: Path) -> int:
     from gpuboot.conformance.runner import from_json
 
     outcome = from_json(result.answer)
-    is_written = not outcome.files or ending.try_write(lambda: _write(outcome, folder), folder)
+    is_written = ending.try_write_files(folder, outcome.files)
     if outcome.stopped:
         typer.echo("ended before its time: what was in its namespaces is removed", err=True)
         return result.code if result.code in BY_SIGNAL else INTERRUPTED
@@ -126,12 +125,6 @@ def _report(result: runs.PyinfraResult, folder: Path) -> int:
     return with_unwritten(
         OK if results.is_good and not outcome.exit_code else FAILED, not is_written
     )
-
-
-def _write(outcome: Outcome, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in outcome.files.items():
-        (folder / name).write_text(text, encoding="utf-8")
 
 
 def _print(results: Results) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -93,6 +93,18 @@ def try_write(write: Callable[[], object], path: Path) -> bool:
         _print_error(unwritten(path, error))
         return False
     return True
+
+
+def try_write_files(folder: Path, contents: Mapping[str, str]) -> bool:
+    """As `try_write`, a folder of files. + contents: path below the folder -> text"""
+
+    def write() -> None:
+        for name, text in contents.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+
+    return try_write(write, folder)
 
 
 def _print_error(line: str) -> None:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 
 from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.lookup import find_json
 from gpuboot.cluster.objects import read_nodes
 from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.conformance import manifests
@@ -101,13 +102,8 @@ def _obstacle(cluster: Cluster) -> str:
 
 def _remove_leftovers(cluster: Cluster, progress: Progress) -> str:
     """Remove what a killed command has left; why not, where one is still at work."""
-    try:
-        pod = parse_pod(cluster.json(f"{_PODS}/{POD}"))
-    except ClusterError as error:
-        if error.status != 404:
-            raise
-        pod = None
-    if pod is not None and pod.container(SUITE).state != "terminated":
+    item = find_json(cluster, f"{_PODS}/{POD}")
+    if item and parse_pod(item).container(SUITE).state != "terminated":
         return (
             f"the suite runs already, in the namespace {NAMESPACE}\n    remedy: wait for its end, "
             f"or end it by `kubectl delete namespace {NAMESPACE}`, which takes its rights as well"

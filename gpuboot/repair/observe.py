@@ -5,6 +5,7 @@ from typing import Protocol
 
 from gpuboot.cluster.api import ClusterError
 from gpuboot.cluster.gate import CONTROL_PLANE
+from gpuboot.cluster.lookup import find_json
 from gpuboot.cluster.objects import (
     GPU_RESOURCES,
     JsonReader,
@@ -108,13 +109,8 @@ def _count(offer: Mapping[str, str]) -> int:
 
 def _config_map(cluster: Reader, name: str) -> Mapping[str, str] | None:
     """The data of a ConfigMap; None: there is none."""
-    try:
-        data: Mapping[str, str] = cluster.json(f"{CONFIG_MAPS}/{name}").get("data") or {}
-    except ClusterError as error:
-        if error.status == 404:
-            return None
-        raise
-    return data
+    item = find_json(cluster, f"{CONFIG_MAPS}/{name}")
+    return None if item is None else item.get("data") or {}
 
 
 def _breaker(data: Mapping[str, str] | None) -> Breaker:

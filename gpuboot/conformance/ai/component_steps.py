@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.lookup import find_json
 from gpuboot.cluster.objects import parse_conditions
 from gpuboot.conformance.ai import gateway, kueue, pod_scaling, service
 from gpuboot.conformance.ai.results import Result
@@ -151,11 +152,6 @@ def scaling(site: Site) -> list[Result]:
 
 def remove_cluster_objects(cluster: Cluster) -> None:
     """Delete what no namespace holds, also of a command that was killed. Raises `ClusterError`."""
-    try:
-        api = kueue_api(cluster.json(kueue.GROUP))
-    except ClusterError as error:
-        if error.status != 404:
-            raise
-        return
-    for kind in kueue.KINDS:
+    api = kueue_api(find_json(cluster, kueue.GROUP))
+    for kind in kueue.KINDS if api else ():
         cluster.send("DELETE", f"{api}/{kind}?labelSelector={SELECTOR}", missing_ok=True)

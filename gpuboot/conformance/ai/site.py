@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.api import Cluster
+from gpuboot.cluster.lookup import find_json
 from gpuboot.cluster.objects import Node, read_nodes
 from gpuboot.cluster.pods import read_holders
 from gpuboot.config.settings import Settings
@@ -59,12 +60,7 @@ class Site:
 
     def get(self, path: str) -> Any:
         """An answer of the API server; None where it knows no such thing. Raises `ClusterError`."""
-        try:
-            return self.cluster.json(path)
-        except ClusterError as error:
-            if error.status != 404:
-                raise
-            return None
+        return find_json(self.cluster, path)
 
     def create(self, path: str, item: Mapping[str, Any]) -> None:
         """Make an object. + path: of its kind, e.g. `/api/v1/services`. Raises `ClusterError`."""

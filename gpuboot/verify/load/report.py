@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuboot.verify.load.answers import GpuLoad, Outcome, rate
+from gpuboot.verify.report.model import SIMULATED
 
 PROFILED_S = 600  # `gpuboot profile` goes by means of five minutes, within a window
 
@@ -20,7 +21,7 @@ def _lines(outcome: Outcome, inventory: str) -> Iterator[str]:
     suffix = ", ended before its time" if outcome.stopped else ""
     yield f"{outcome.kind}, {outcome.asked_s} s asked for{suffix}"
     if outcome.simulated:
-        yield f"SIMULATED: no real GPU is behind this. It says so itself: {outcome.simulated}"
+        yield SIMULATED.format(outcome.simulated)
     for gpu in outcome.gpus:
         yield f"{gpu.node} {gpu.uuid}: {_gpu(gpu)}"
     for node, reason in outcome.left.items():

@@ -27,6 +27,8 @@ from gpuboot.verify.firing_alerts import FiringAlert
 SCHEMA = 1
 # variable that names the file for the report folder's path, for the command that started pyinfra
 POINTER = "GPUBOOT_REPORT_POINTER"
+# for people, with the texts in which something says that it is simulated
+SIMULATED = "SIMULATED: no real GPU is behind this. It says so itself: {}"
 _DERIVED = {"status", "alerts", "instances"}  # of a GPU's row in verify.json
 NOT_COVERED: Status = "not_covered"
 # what every level but `quick` demands of a GPU in a cluster or of a Docker host, whatever the

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from gpuboot.verify.findings import ROW_LINKS, Status
 from gpuboot.verify.report.cases import Case, Step, cases
-from gpuboot.verify.report.model import Report
+from gpuboot.verify.report.model import SIMULATED, Report
 
 MARKS: dict[Status, tuple[str, str]] = {
     "pass": ("✓", "green"),
@@ -137,8 +137,6 @@ def _summary(out: Console, report: Report, folder: Path | None) -> None:
         out.print(Text(f"only these nodes: {', '.join(report.nodes)}"))
     if report.simulated:
         texts = "; ".join(f"“{item}”" for item in report.simulated)
-        out.print(
-            Text(f"SIMULATED: no real GPU is behind this. It says so itself: {texts}", "yellow")
-        )
+        out.print(Text(SIMULATED.format(texts), "yellow"))
     if folder is not None:
         out.print(Text(f"report: {folder}/verify.html", "dim"))
