@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gpuboot.cluster.objects import Condition, Json, parse_conditions, seconds
+from gpuboot.cluster.objects import Condition, Json, parse_conditions
 
 PATH = "/apis/apiregistration.k8s.io/v1/apiservices"
 
@@ -15,13 +15,11 @@ class Extension:
     """An APIService that a Service serves.
 
     + service: `namespace/name`; + available: whether the API server reaches it, and why not
-    + since: when that last changed, in seconds since 1970
     """
 
     name: str
     service: str
     available: Condition
-    since: float = 0.0
 
 
 def parse(items: Iterable[Json]) -> Iterator[Extension]:
@@ -29,14 +27,8 @@ def parse(items: Iterable[Json]) -> Iterator[Extension]:
     for item in items:
         if not (service := item["spec"].get("service")):
             continue
-        times = [
-            seconds(entry.get("lastTransitionTime"))
-            for entry in (item.get("status") or {}).get("conditions") or ()
-            if entry["type"] == "Available"
-        ]
         yield Extension(
             item["metadata"]["name"],
             f"{service['namespace']}/{service['name']}",
             parse_conditions(item).get("Available", Condition()),
-            *times,
         )

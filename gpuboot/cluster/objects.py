@@ -25,11 +25,12 @@ class JsonReader(Protocol):
 
 
 class Condition(NamedTuple):
-    """A condition of an object."""
+    """A condition of an object. + since: when it last changed, in seconds since 1970"""
 
     status: str = ""
     message: str = ""
     reason: str = ""
+    since: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +170,10 @@ def parse_conditions(item: Json) -> dict[str, Condition]:
     """The conditions of an object of the API, by type."""
     return {
         entry["type"]: Condition(
-            entry.get("status", ""), entry.get("message") or "", entry.get("reason") or ""
+            entry.get("status", ""),
+            entry.get("message") or "",
+            entry.get("reason") or "",
+            seconds(entry.get("lastTransitionTime")),
         )
         for entry in (item.get("status") or {}).get("conditions") or ()
     }

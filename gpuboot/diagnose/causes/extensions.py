@@ -16,7 +16,7 @@ def unavailable(facts: Facts) -> Iterator[Sighting]:
         condition = extension.available
         if condition.status in ("", "True"):
             continue
-        age_s = facts.cluster.now - extension.since
+        age_s = facts.cluster.now - condition.since
         namespace, _, service = extension.service.partition("/")
         yield Sighting(
             evidence=(
