@@ -1,9 +1,11 @@
 """RBAC that gives rights to people without credentials, to everybody with some, or to every pod.
 
 What Kubernetes and kubeadm give them is little: to ask which APIs and versions there are, what they
-may do themselves, and kubeadm's cluster-info. The API server adds to its own roles what somebody
-has taken out, when it starts, and leaves what somebody has added.
-Source: kubernetes.io, Using RBAC Authorization, "Default roles and role bindings".
+may do themselves, whom the cluster trusts (since 1.37), and kubeadm's cluster-info. The API server
+adds to its own roles what somebody has taken out, when it starts, and leaves what somebody has
+added.
+Source: kubernetes.io, Using RBAC Authorization, "Default roles and role bindings"; of Kubernetes
+1.35.4 to 1.37.2 plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,6 +28,7 @@ _INFO = "kubeadm:bootstrap-signer-clusterinfo"
 # namespace and name of the bindings that are right -> names of whom they are for
 _USUAL: Mapping[tuple[str, str], frozenset[str]] = {
     ("", "system:basic-user"): frozenset({"system:authenticated"}),
+    ("", "system:cluster-trust-bundle-discovery"): frozenset({"system:serviceaccounts"}),
     ("", "system:discovery"): frozenset({"system:authenticated"}),
     ("", "system:public-info-viewer"): frozenset(
         {"system:authenticated", "system:unauthenticated"}
@@ -153,6 +156,8 @@ def _is_harmless(rule: Mapping[str, Any]) -> bool:
         return set(rule.get("nonResourceURLs") or ()) <= _URLS and verbs <= {"get", "head"}
     if resources <= _OWN_RIGHTS:
         return verbs <= {"create"}
+    if resources == {"clustertrustbundles"}:
+        return verbs <= {"get", "list", "watch"}
     is_info = resources == {"configmaps"} and rule.get("resourceNames") == ["cluster-info"]
     return is_info and verbs <= {"get"}
 

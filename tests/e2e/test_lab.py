@@ -79,6 +79,12 @@ def test_second_run_changes_nothing_while_a_pod_holds_a_gpu(lab: Lab) -> None:
     assert 0 < commands["gpu2"] <= 12, commands
 
 
+def test_nothing_is_wrong_with_a_site_that_nobody_touched(lab: Lab) -> None:
+    for command in ("diagnose", "drift"):
+        result = lab.command(["gpuboot", command, "inventories/lab.py"])
+        assert result.code == 0, result.details
+
+
 def test_a_lost_gpu_is_named_with_node_link_and_remedy(lab: Lab) -> None:
     assert lab.lab("fault", "--name", lab.name, "gpu1", "set", "1", "lost", "1").code == 0
     try:

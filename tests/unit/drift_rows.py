@@ -207,6 +207,14 @@ ACCESS_ROWS = (
         ("ClusterRoleBinding system:discovery", "ClusterRole cluster-admin"),
     ),
     Row(
+        "who the cluster trusts, to be changed by every pod",
+        lambda: widened(
+            "system:cluster-trust-bundle-discovery",
+            {"resources": ["clustertrustbundles"], "verbs": ["get", "update"]},
+        ),
+        ("ClusterRole system:cluster-trust-bundle-discovery", "get, update clustertrustbundles"),
+    ),
+    Row(
         "Secrets in a role that everybody has",
         lambda: widened(
             "system:discovery",

@@ -19,6 +19,8 @@ from tests.unit.drift_rows import ROWS
 from tests.unit.drift_rows_objects import OBJECT_ROWS, measured
 from tests.unit.test_preflight import CLEAN
 
+TRUST = "system:cluster-trust-bundle-discovery"
+
 
 @pytest.mark.parametrize("row", [*ROWS, *OBJECT_ROWS], ids=str)
 def test_a_change_is_named(row: Row) -> None:
@@ -56,6 +58,10 @@ def test_what_nobody_has_touched_is_not_named() -> None:
         Row("a proxy's drop-in", lambda: drift_plants.boot(), ()),
         Row("a team's own rights", lambda: drift_plants.binding(
             "ml", "edit", "Group", "ml-team", "ml"), ()),
+        Row("rights that 1.37 gives every pod", lambda: drift_plants.binding(
+            TRUST, TRUST, "Group", "system:serviceaccounts"), ()),
+        Row("the role of these", lambda: drift_plants.widened(
+            TRUST, {"resources": ["clustertrustbundles"], "verbs": ["get", "list", "watch"]}), ()),
         Row("another module on the deny list", lambda: drift_plants.modules(
             lines=("/etc/modprobe.d/a.conf:1:blacklist floppy",)), ()),
         Row("a comment in a manifest", lambda: drift_plants.manifest(
