@@ -94,6 +94,10 @@ class Recorder(BaseStateCallback):
     def host_connect_error(self, state: State, host: Host, error: Any) -> None:  # type: ignore[override]
         self.unreachable[host.name] = str(error)
 
+    def host_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
+        """A host that was away, as during a reboot, is back."""
+        self.unreachable.pop(host.name, None)
+
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         time_notes.prepared()
         phase, name = title(state, op_hash)

@@ -36,6 +36,30 @@ base()
 drivers()
 """
 
+# a reboot: the machine refuses connections, and then takes one, unless it is not to come back
+REBOOT = """
+from pyinfra.api.exceptions import ConnectError
+from pyinfra.context import host, state
+from pyinfra.operations import python
+from deploys.run.report import watch
+from gpuboot.config.settings import parse_settings
+
+watch(state, parse_settings({"cluster": {"name": "t"}}))
+
+def refuse():
+    raise ConnectError("connection refused")
+
+def reboot():
+    host.disconnect()
+    connect, host.connector.connect = host.connector.connect, refuse
+    host.connect(show_errors=False)
+    host.connector.connect = connect
+    if LAST:
+        host.connect()
+
+python.call(name="Reboot", function=reboot)
+"""
+
 
 LOCAL = "hosts = ['@local']\n"
 # two servers that do not exist; on one of them the driver's command fails
@@ -100,6 +124,21 @@ def test_a_run_that_ends_well(tmp_path: Path) -> None:
     assert record["versions"]["kubernetes"]["version"]
     assert 0 < sum(phase["seconds"] for phase in record["phases"]) <= record["seconds"]
     assert record["schema"] == 2
+
+
+@pytest.mark.parametrize(
+    ("comes_back", "errors"),
+    [("True", []), ("False", [{"operation": "Connect", "message": "connection refused"}])],
+)
+def test_a_host_that_was_away_is_no_failure_once_it_is_back(
+    tmp_path: Path, comes_back: str, errors: list[dict[str, str]]
+) -> None:
+    result = pyinfra(tmp_path, comes_back, "-y", deploy=REBOOT)
+    record = notes(tmp_path)
+    assert record is not None
+    assert record["hosts"]["@local"]["errors"] == errors
+    assert record["exit"] == (1 if errors else 0), result.stderr
+    assert ("failed on" in result.stderr) == bool(errors)
 
 
 def test_times_and_commands_of_each_operation_and_host(tmp_path: Path) -> None:
