@@ -141,7 +141,7 @@ TABLE = (
         find=coredns_not_ready,
         remedy="scale it up where it is at 0; else read what its pods say",
         command="kubectl -n kube-system scale deployment/coredns --replicas=2; "
-        "kubectl -n kube-system logs -l k8s-app=kube-dns --tail=20",
+        "kubectl -n kube-system logs -l k8s-app=kube-dns --tail=20 --ignore-errors",
         explains=("operator-crash-loop", "pod-crash-loop", "prometheus-target-down"),
     ),
     Cause(
@@ -151,8 +151,8 @@ TABLE = (
         remedy='set cluster.kubelet = {"resolvConf": FILE}, FILE being one of these that names no '
         "server on the node, and run deploys/site.py; then start CoreDNS anew (kubectl -n "
         "kube-system rollout restart deployment/coredns)",
-        command="grep -sH ^nameserver /run/systemd/resolve/resolv.conf "
-        "/run/NetworkManager/no-stub-resolv.conf /etc/resolv.conf",
+        command="sudo find /etc /run -maxdepth 3 -name '*resolv.conf' "
+        "-exec grep -H ^nameserver {{}} +",
         on="node",
         explains=("coredns-not-ready", "pod-crash-loop"),
     ),
