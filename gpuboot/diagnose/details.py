@@ -79,6 +79,7 @@ class Details:
     + server_address: where it is, by the host's names; unresolved: its name, if that is not found;
       both only where it did not answer
     + no_manifest: parts of the control plane without a manifest
+    + etcd: what the member of this host answered about its health; "" where there is none
     """
 
     now: float = 0.0
@@ -114,12 +115,13 @@ class Details:
     server_address: str = ""
     unresolved: str = ""
     no_manifest: tuple[str, ...] = ()
+    etcd: str = ""
 
 
 # field -> its key in what the script prints
 _TEXTS = (
     *("module_file", "module_signer", "secure_boot", "kubelet_cgroup"),
-    *("resolv_file", "server", "api", "server_address", "unresolved"),
+    *("resolv_file", "server", "api", "server_address", "unresolved", "etcd"),
 )
 _LISTS = {
     **{name: name for name in ("mok", "mok_waiting", "containerd_error")},

@@ -5,11 +5,26 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from gpuboot.cluster.kubeadm import CRICTL
 from tests.e2e.diagnose_faults import Fault, Step, kubectl, on, steps
 from tests.e2e.diagnose_webhook import allow_pods, deny_pods
 
 _PAUSE = "registry.k8s.io/pause:3.10"
 _MANIFEST = "/etc/kubernetes/manifests/kube-scheduler.yaml"
+_ETCD = "/etc/kubernetes/manifests/etcd.yaml"
+_FULL = f"""\
+sed -i 's/^    - etcd$/&\\n    - --quota-backend-bytes=1000000/' {_ETCD}
+timeout 120 sh -c 'until curl -s 127.0.0.1:2381/health | grep -q NOSPACE; do sleep 1; done'
+"""
+_ROOM = f"""\
+sed -i '/--quota-backend-bytes/d' {_ETCD}
+timeout 120 sh -c 'until curl -s 127.0.0.1:2381/metrics |
+  grep -q "^etcd_server_quota_backend_bytes 2[.]1"; do sleep 1; done
+pki=/etc/kubernetes/pki/etcd
+until {CRICTL} exec "$({CRICTL} ps -q --state running --name "^etcd$")" etcdctl \
+  --cacert=$pki/ca.crt --cert=$pki/server.crt --key=$pki/server.key alarm disarm
+do sleep 1; done'
+"""
 _FINALIZERS = {"metadata": {"finalizers": ["example.com/hold"]}}
 _BINDING = {
     "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -166,6 +181,7 @@ ABSENCE_FAULTS = (
         on("cp1", f"cp -p {_MANIFEST} /root/ && rm {_MANIFEST}"),
         on("cp1", f"cp -p /root/{_MANIFEST.rpartition('/')[2]} {_MANIFEST}"),
     ),
+    Fault(("etcd-no-space",), on("cp1", _FULL), on("cp1", _ROOM)),
     Fault(
         ("api-extension-unavailable", "namespace-terminating"),
         steps(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -52,6 +53,11 @@ STUCK: dict[str, Any] = {
 
 def _missing(*objects: tuple[str, str, str], **fields: tuple[str, ...]) -> Facts:
     return site(at=cluster(missing=Missing(objects, **fields)))
+
+
+def alarm(reason: str) -> str:
+    """etcd's answer to the question for its health, as etcdhttp/health.go writes it."""
+    return json.dumps({"health": "false", "reason": reason}, separators=(",", ":"))
 
 
 def going(**meta: object) -> Facts:
@@ -117,6 +123,19 @@ CASES = (
         _missing(releases=("gpu-operator/gpu-operator",)),
         site(),
         "Helm release gpu-operator/gpu-operator: there is none",
+    ),
+    Case(
+        "etcd-no-space",
+        site(cp=control("etcd\t" + alarm("ALARM NOSPACE"))),
+        site(cp=control('etcd\t{"health":"true","reason":""}')),
+        "ALARM NOSPACE",
+    ),
+    Case(
+        "etcd-corrupt",
+        site(cp=control("etcd\t" + alarm("ALARM CORRUPT"))),
+        # an alarm of neither kind, and no answer at all
+        site(cp=control("etcd\t" + alarm("ALARM UNKNOWN"))),
+        "ALARM CORRUPT",
     ),
     Case(
         "static-pod-missing",

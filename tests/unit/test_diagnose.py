@@ -95,6 +95,7 @@ NOT_IN_THE_LAB = {
         ("definition-missing", "release-missing"),
         "only a run of the product undoes it",
     ),
+    "etcd-corrupt": "the lab's etcd has one member",
     "pending-claim": "the lab has no DRA driver",
     "gate-closed": "the gate is off there; tests/e2e/test_gate.py closes nodes",
     "pending-nodes": "a cluster without nodes has no pods that a site would miss",

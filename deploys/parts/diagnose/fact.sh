@@ -131,4 +131,7 @@ if [ -n "$server" ] && has curl; then
     done
   fi
 fi
+# --- etcd's own port for metrics and health, as kubeadm's manifest and ours have it
+[ -e /etc/kubernetes/manifests/etcd.yaml ] && has curl && put etcd "$(curl -q -sS --noproxy '*' \
+  --max-time 5 http://127.0.0.1:2381/health 2>&1 | tr '\n\t' '  ' | cut -c 1-300)"
 put end ok
