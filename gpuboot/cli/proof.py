@@ -1,4 +1,4 @@
-"""`gpuboot verify` and `gpuboot report show`: a proof made, shown, compared, signed and checked."""
+"""`gpuboot verify` and `gpuboot report show`: a proof made, shown and compared."""
 
 from __future__ import annotations
 
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from gpuboot.verify.report.strips import Strips
 
 VERIFY = "deploys/verify.py"
-
-_Sign = Annotated[
-    str, typer.Option("--sign", metavar="KEY", help="Sign verify.json with this SSH key.")
-]
 
 
 class Level(StrEnum):
@@ -69,7 +65,6 @@ def verify(
     ] = False,
     test_alert: _TestAlert = None,
     json: runs.AsJson = False,
-    sign: _Sign = "",
     compare: Annotated[
         bool, typer.Option("--compare", help="Tell what changed since the last verification.")
     ] = False,
@@ -78,7 +73,7 @@ def verify(
     """Prove every GPU of a cluster, and change nothing.
 
     Exit code: 0 proven (with --level quick: answering), 1 failed, 2 not covered or could not tell,
-    or not signed, 3 a file could not be written.
+    3 a file could not be written.
     """
     from gpuboot.verify.report.model import POINTER
 
@@ -92,8 +87,6 @@ def verify(
     proof = _load(path)
     if compare:
         _compare(path.parent, proof)
-    if sign:
-        _sign(path, sign)
     if json:
         print(path.read_text(encoding="utf-8"), end="")
     raise typer.Exit(with_unwritten(proof.exit, result.code == NOT_WRITTEN))
@@ -115,24 +108,13 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A report: its folder or verify.json.")] = Path(
         "reports/latest"
     ),
-    sign: _Sign = "",
-    check: Annotated[
-        bool, typer.Option("--check", help="Check its signature, and write nothing.")
-    ] = False,
-    signers: Annotated[
-        Path | None,
-        typer.Option("--signers", help="Who may sign: ALLOWED SIGNERS of ssh-keygen(1)."),
-    ] = None,
 ) -> None:
     """Show a report again, and write its HTML and JUnit files again from its JSON files.
 
-    Exit code: the verdict's. With --check: 0 signed by one of the signers, 1 changed since, or
-    signed by nobody of them, 2 could not tell.
+    Exit code: the verdict's.
     """
     folder = folder if folder.is_dir() or not folder.exists() else folder.parent
     path = folder / "verify.json"
-    if check:
-        _check(path, signers)
     from gpuboot.verify.report.terminal import show
 
     proof = _load(path, "`gpuboot verify INVENTORY` makes one")
@@ -140,8 +122,6 @@ def report(
     is_written = ending.try_write(lambda: _write_again(proof, folder), folder)
     if is_written:
         typer.echo(f"report: {folder}/verify.html", err=True)
-    if sign:
-        _sign(path, sign)
     raise typer.Exit(with_unwritten(proof.exit, not is_written))
 
 
@@ -149,12 +129,8 @@ def _write_again(proof: Report, folder: Path) -> None:
     from gpuboot.verify.report.run import write_page
     from gpuboot.verify.report.writer import write
 
-    path = folder / "verify.json"
     write_page(folder)
-    before = path.read_bytes()
     write(proof, folder, _history(proof, folder))
-    if path.read_bytes() != before:
-        _unsigned(path)
 
 
 def _history(proof: Report, folder: Path) -> Strips | None:
@@ -189,35 +165,3 @@ def _compare(folder: Path, proof: Report) -> None:
     typer.echo(f"changed since {before.started} ({path.name}):", err=True)
     for line in lines:
         typer.echo(f"  {line}", err=True)
-
-
-def _sign(path: Path, key: str) -> None:
-    from gpuboot.verify.report.signature import SignatureError, sign
-
-    try:
-        typer.echo(f"signed: {sign(path, key)}", err=True)
-    except SignatureError as error:
-        runs.stop(f"{error}\n    remedy: name a private SSH key, or a public one that an agent has")
-
-
-def _check(path: Path, signers: Path | None) -> None:
-    """End the command with what the signature says."""
-    from gpuboot.verify.report.signature import SignatureError, check
-
-    try:
-        signature = check(path, signers)
-    except SignatureError as error:
-        runs.stop(f"{error}\n    remedy: `gpuboot report show FOLDER --sign KEY` signs a report")
-    typer.echo(f"{path}: {signature.text}")
-    if signature.verdict == "unlisted":
-        runs.stop("    remedy: name the file of those who may sign by --signers")
-    raise typer.Exit(0 if signature.verdict == "good" else 1)
-
-
-def _unsigned(path: Path) -> None:
-    """Take a signature away that is none of the file any more: a newer gpuboot wrote it again."""
-    from gpuboot.verify.report.signature import signature_of
-
-    if signature_of(path).exists():
-        signature_of(path).unlink()
-        typer.echo(f"{path} was written anew: its signature is removed", err=True)
