@@ -14,7 +14,6 @@ from gpuboot.config.exit_codes import FAILED, NOT_WRITTEN, with_unwritten
 if TYPE_CHECKING:
     # report.model is imported where a report is read: 0.55 of 0.75 s of CPU of `gpuboot --help`
     from gpuboot.verify.report.model import Report
-    from gpuboot.verify.report.strips import Strips
 
 VERIFY = "deploys/verify.py"
 
@@ -130,18 +129,7 @@ def _write_again(proof: Report, folder: Path) -> None:
     from gpuboot.verify.report.writer import write
 
     write_page(folder)
-    write(proof, folder, _history(proof, folder))
-
-
-def _history(proof: Report, folder: Path) -> Strips | None:
-    """What is noted beside the folder of a report; None where that cannot be read."""
-    from gpuboot.verify.history.files import HistoryError, strips_of
-
-    try:
-        return strips_of(proof, folder.resolve().parent / "history")
-    except (HistoryError, OSError) as error:
-        typer.echo(f"the page shows no history: {error}", err=True)
-        return None
+    write(proof, folder)
 
 
 def _load(path: Path, remedy: str = "") -> Report:

@@ -92,7 +92,7 @@ def test_in_the_history_quick_is_no_proof_and_ends_no_fault(tmp_path: Path) -> N
     assert kinds == {"first seen"}
     faulty_gpu = uuid("gpu1", 1)
     note(broken(), tmp_path)
-    assert faulty_gpu not in note(replace(quick(), started="2026-11-22T14:00:00Z"), tmp_path).new
+    assert faulty_gpu not in note(replace(quick(), started="2026-11-22T14:00:00Z"), tmp_path)
     state = read(tmp_path)[faulty_gpu].state
     assert state is not None
     assert state.kind == "failed"
