@@ -22,7 +22,6 @@ class Stretch:
     + label: name of the operation; "" before the operations
     + host: inventory name; "" where it is done on the control machine for all hosts
     + waits: when it only waited, and for what, in order
-    + parts: of the proof, with their seconds
     """
 
     stage: str
@@ -32,7 +31,6 @@ class Stretch:
     finished: float
     waits: tuple[tuple[float, float, str], ...] = ()
     changed: bool = False
-    parts: tuple[tuple[str, float], ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -76,7 +74,6 @@ def of_operations(run: Mapping[str, Any]) -> list[Stretch]:
             finished=_finish_time(times, run),
             waits=tuple(waits.get((number, host), ())),
             changed=host in item["changed"],
-            parts=tuple(item.get("parts", {}).items()),
         )
         for number, item in enumerate(run["operations"])
         for host, times in item["hosts"].items()
@@ -88,14 +85,11 @@ def length(intervals: Iterable[Interval]) -> float:
     return sum(finished - started for started, finished in union(intervals))
 
 
-def union(intervals: Iterable[Interval], gap: float = 0.0) -> list[Interval]:
-    """The same moments as intervals that do not overlap, in order.
-
-    + gap: shorter pauses than this, in seconds, are left out
-    """
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """The same moments as intervals that do not overlap, in order."""
     joined: list[Interval] = []
     for started, finished in sorted(intervals):
-        if joined and started - joined[-1][1] <= gap:
+        if joined and started <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(joined[-1][1], finished))
         else:
             joined.append((started, finished))
