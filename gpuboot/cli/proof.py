@@ -1,4 +1,4 @@
-"""`gpuboot verify` and `gpuboot report show`: a proof made, shown and compared."""
+"""`gpuboot verify` and `gpuboot report show`: a proof made and shown."""
 
 from __future__ import annotations
 
@@ -64,9 +64,6 @@ def verify(
     ] = False,
     test_alert: _TestAlert = None,
     json: runs.AsJson = False,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Tell what changed since the last verification.")
-    ] = False,
     data: runs.Data = None,
 ) -> None:
     """Prove every GPU of a cluster, and change nothing.
@@ -84,8 +81,6 @@ def verify(
         has_verdict = result.code in (FAILED, NOT_WRITTEN)
         raise typer.Exit(result.code if has_verdict else runs.COULD_NOT_TELL)
     proof = _load(path)
-    if compare:
-        _compare(path.parent, proof)
     if json:
         print(path.read_text(encoding="utf-8"), end="")
     raise typer.Exit(with_unwritten(proof.exit, result.code == NOT_WRITTEN))
@@ -139,17 +134,3 @@ def _load(path: Path, remedy: str = "") -> Report:
         return load(path)
     except ReportError as error:
         runs.stop(f"{error}\n    remedy: {remedy}" if remedy else str(error))
-
-
-def _compare(folder: Path, proof: Report) -> None:
-    from gpuboot.verify.report.comparison import differences, previous
-
-    previous_report = previous(folder)
-    if previous_report is None:
-        typer.echo(f"no earlier verification of {proof.cluster} to compare with", err=True)
-        return
-    path, before = previous_report
-    lines = differences(before, proof) or ["nothing"]
-    typer.echo(f"changed since {before.started} ({path.name}):", err=True)
-    for line in lines:
-        typer.echo(f"  {line}", err=True)
