@@ -34,14 +34,6 @@ class Period:
         """A moment for people."""
         return datetime.fromtimestamp(moment, self.zone).strftime("%Y-%m-%d %H:%M %Z")
 
-    def ends_of(self, day: str) -> tuple[int, int]:
-        """Beginning and end of a day, as far as the window reaches."""
-        first = date.fromisoformat(day)
-        return (
-            max(self.window.start, _midnight(first, self.zone)),
-            min(self.window.end, _midnight(first + timedelta(days=1), self.zone)),
-        )
-
 
 def time_zone(name: str) -> ZoneInfo:
     """The zone of a name such as Europe/Berlin. Raises `CostError`."""
