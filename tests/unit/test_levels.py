@@ -77,15 +77,6 @@ def test_every_form_of_the_report_says_that_nothing_was_computed(tmp_path: Path)
     assert (data["level"], data["nodes"], data["verdict"]) == ("quick", ["gpu1"], "answering")
 
 
-def test_a_report_of_an_older_gpuboot_is_of_the_standard_level(tmp_path: Path) -> None:
-    write(report(evidence()), tmp_path)
-    path = tmp_path / "verify.json"
-    data = json.loads(path.read_text())
-    del data["level"], data["nodes"]
-    path.write_text(json.dumps(data))
-    assert (load(path).level, load(path).nodes) == ("standard", ())
-
-
 def test_in_the_history_quick_is_no_proof_and_ends_no_fault(tmp_path: Path) -> None:
     kinds = {event.kind for events in changes(quick(), {}).values() for event in events}
     assert kinds == {"first seen"}
