@@ -19,28 +19,16 @@ class Stretch:
     """One operation on one host, or what came before the operations.
 
     + stage: the phase of an operation; else what is done before them, e.g. `read hosts`
-    + label: name of the operation; "" before the operations
     + host: inventory name; "" where it is done on the control machine for all hosts
-    + waits: when it only waited, and for what, in order
+    + waits: when it only waited, in order
     """
 
     stage: str
-    label: str = ""
     host: str = ""
     started: float
     finished: float
-    waits: tuple[tuple[float, float, str], ...] = ()
+    waits: tuple[Interval, ...] = ()
     changed: bool = False
-
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
-        return self.finished - self.started
-
-    @property
-    def waited(self) -> float:
-        """Seconds of it in which it only waited."""
-        return length((started, finished) for started, finished, _ in self.waits)
 
 
 def before_operations(run: Mapping[str, Any]) -> list[Stretch]:
@@ -51,7 +39,7 @@ def before_operations(run: Mapping[str, Any]) -> list[Stretch]:
             host=span["host"],
             started=span["begun"],
             finished=_finish_time(span, run),
-            waits=((span["begun"], _finish_time(span, run), span["name"]),) if span["wait"] else (),
+            waits=((span["begun"], _finish_time(span, run)),) if span["wait"] else (),
         )
         for span in run["spans"]
         if span["operation"] is None
@@ -60,15 +48,14 @@ def before_operations(run: Mapping[str, Any]) -> list[Stretch]:
 
 def of_operations(run: Mapping[str, Any]) -> list[Stretch]:
     """Each operation on each host that it ran on, in order."""
-    waits: dict[tuple[int, str], list[tuple[float, float, str]]] = {}
+    waits: dict[tuple[int, str], list[Interval]] = {}
     for span in run["spans"]:
         if span["wait"] and span["operation"] is not None:
-            wait = (span["begun"], _finish_time(span, run), span["name"])
+            wait = span["begun"], _finish_time(span, run)
             waits.setdefault((span["operation"], span["host"]), []).append(wait)
     return [
         Stretch(
             stage=item["phase"],
-            label=item["name"],
             host=host,
             started=times["begun"],
             finished=_finish_time(times, run),
