@@ -118,7 +118,7 @@ def days_fit(start: int, end: int, step: int, zone: tzinfo) -> Period:
         raise CostError(
             f"the answers were recorded in steps of {step} s, and a day, or the time that is asked "
             "for, begins or ends within one",
-            "another --time-zone, or other times",
+            "times that begin and end with a recorded step",
         )
     return Period(Window(start, end, step), zone)
 
