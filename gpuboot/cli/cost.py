@@ -23,25 +23,15 @@ class Format(StrEnum):
     """How a report is written."""
 
     table = "table"
-    markdown = "markdown"
     csv = "csv"
     json = "json"
-
-
-class Policy(StrEnum):
-    """Who bears GPUs that nobody held."""
-
-    none = "none"
-    even = "even"
-    allocated = "allocated"
-    quota = "quota"
 
 
 Site = Annotated[
     str,
     typer.Argument(
         metavar="INVENTORY",
-        help="pyinfra inventory, Prometheus' address, a file of --save, or CSV (docs/cost.md).",
+        help="pyinfra inventory, Prometheus' address, or a file of --save.",
     ),
 ]
 _TIMES = "A day, a day and time, or a span that ends at --until, such as 7d or 90m."
@@ -58,25 +48,6 @@ Price = Annotated[
     typer.Option("--price", help="MODEL=PRICE of a GPU hour; over the settings cost.gpu_hour."),
 ]
 Currency = Annotated[str | None, runs.rare_option("--currency", help="Over cost.currency.")]
-Energy = Annotated[
-    float | None,
-    runs.rare_option("--energy-price", min=0, help="Of a kWh; over cost.energy_kwh."),
-]
-Unallocated = Annotated[
-    Policy | None,
-    runs.rare_option("--unallocated", help="Who bears free GPUs; over the settings."),
-]
-Unavailable = Annotated[
-    Policy | None,
-    runs.rare_option("--unavailable", help="Who bears GPUs that could not be had; likewise."),
-]
-TeamFile = Annotated[
-    Path | None,
-    runs.rare_option("--teams", help="File of `namespace: team`; wins over labels."),
-]
-Zone = Annotated[
-    str | None, runs.rare_option("--time-zone", help="Of the days; over the settings.")
-]
 Save = Annotated[Path | None, typer.Option("--save", help="Keep Prometheus' answers here.")]
 
 
@@ -89,11 +60,6 @@ def cost(
     as_format: AsFormat = Format.table,
     price: Price = None,
     currency: Currency = None,
-    energy_price: Energy = None,
-    unallocated: Unallocated = None,
-    unavailable: Unavailable = None,
-    teams: TeamFile = None,
-    zone: Zone = None,
     save: Save = None,
     token_file: asking.TokenFile = None,
     ca_file: asking.CaFile = None,
@@ -106,8 +72,8 @@ def cost(
     shown with every report. Exit code: 0, or 2 where there is no report that adds up.
     """
     source = _Source(site, token_file, ca_file, data or [])
-    options = _Options(price or [], currency, energy_price, teams, unallocated, unavailable)
-    _run((since, until, month, zone or ""), source, options, (as_format, _keys(by)), save)
+    options = _Options(price or [], currency)
+    _run((since, until, month), source, options, (as_format, _keys(by)), save)
 
 
 @dataclass(frozen=True)
@@ -121,7 +87,7 @@ class _Source:
 
     @property
     def is_file(self) -> bool:
-        return Path(self.site).suffix in (".json", ".csv") and not asking.is_address(self.site)
+        return Path(self.site).suffix == ".json" and not asking.is_address(self.site)
 
 
 @dataclass(frozen=True)
@@ -130,14 +96,10 @@ class _Options:
 
     price: list[str]
     currency: str | None
-    energy_price: float | None
-    teams: Path | None
-    unallocated: Policy | None
-    unavailable: Policy | None
 
 
 def _run(
-    times: tuple[str, str, str, str],
+    times: tuple[str, str, str],
     source: _Source,
     options: _Options,
     formatting: tuple[Format, list[str]],
@@ -178,16 +140,14 @@ def _keys(by: list[str] | None) -> list[str]:
 
 def _recorded(path: Path) -> History:
     from gpuboot.usage.cost.errors import CostError
-    from gpuboot.usage.series import SeriesError, from_csv, from_json
+    from gpuboot.usage.series import SeriesError, from_json
 
     try:
-        text = path.read_text(encoding="utf-8")
-        return from_csv(text, 3600) if path.suffix == ".csv" else from_json(text)
+        return from_json(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise CostError(f"{path}: {error.strerror}", "a file that --save has written") from None
     except SeriesError as error:
-        raise CostError(f"{path}: {error}", "a file that --save has written, or CSV by the hour "
-                        "(docs/cost.md)") from None  # fmt: skip
+        raise CostError(f"{path}: {error}", "a file that --save has written") from None
 
 
 def _at_address(
@@ -206,26 +166,18 @@ def _save(history: History, path: Path) -> None:
 
 def _report(history: History, question: CostQuestion, options: _Options, source: _Source) -> Report:
     """The report of what was answered, with what the settings and the command line say of money."""
-    from gpuboot.usage.cost import prices, teams
+    from gpuboot.usage.cost import prices
     from gpuboot.usage.cost.period import check_kept
-    from gpuboot.usage.cost.policies import Shared
     from gpuboot.usage.cost.report import report
 
     of_settings: dict[str, Any] = history.metadata.get("cost", {})
     period = question.period_of(history)
     if not source.is_file:
         check_kept(period, history.metadata.get("retention", ""), question.now)
-    shared = Shared(
-        options.unallocated or of_settings.get("unallocated", "none"),
-        options.unavailable or of_settings.get("unavailable", "none"),
-    )
     price_list = prices.with_options(
-        prices.from_settings(of_settings), options.price, options.currency, options.energy_price
+        prices.from_settings(of_settings), options.price, options.currency
     )
-    mapping = teams.read_mapping(options.teams) if options.teams else {}
-    cost_report = report(
-        replace(history, window=period.window), period, price_list, shared, mapping
-    )
+    cost_report = report(replace(history, window=period.window), period, price_list)
     prices.check_models(options.price, (proof.model for proof in cost_report.proofs))
     return cost_report
 
@@ -240,7 +192,6 @@ def _format_report(cost_report: Report, as_format: Format, keys: list[str]) -> s
         )
     write = {
         Format.table: tables.text,
-        Format.markdown: tables.markdown,
         Format.csv: tables.comma_separated,
         Format.json: tables.as_json,
     }[as_format]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json as json_format
 import time
 from functools import partial
-from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -21,7 +19,6 @@ def drift(
     inventory: runs.Inventory,
     deploy: runs.Deploy = runs.SITE,
     json: runs.AsJson = False,
-    junit: Annotated[Path | None, typer.Option(help="File for JUnit XML, for CI systems.")] = None,
     metrics: runs.Metrics = None,
     data: runs.Data = None,
 ) -> None:
@@ -32,7 +29,6 @@ def drift(
     from gpuboot.cli import drift_report as of_plan
     from gpuboot.verify.report.writer import write_atomically
 
-    runs.require_folder(junit)
     runs.require_folder(metrics)
     options = runs.options(data)
     result = runs.pyinfra(inventory, deploy, options, answer=POINTER, capture_output=True, dry=True)
@@ -41,15 +37,10 @@ def drift(
     plan = json_format.loads(result.answer)
     drift_report = of_plan.from_plan(plan)
     print(result.answer if json else of_plan.text(drift_report), end="", flush=True)
-    files = [
-        (junit, of_plan.junit(drift_report)),
-        (metrics, of_plan.metrics(drift_report, time.time())),
-    ]
-    successes = [
-        ending.try_write(partial(write_atomically, path, content), path)
-        for path, content in files
-        if path
-    ]
     code = DRIFT if drift_report.differences else OK
     code = COULD_NOT_TELL if drift_report.is_unknown else code
-    raise typer.Exit(with_unwritten(code, not all(successes)))
+    if metrics:
+        content = of_plan.metrics(drift_report, time.time())
+        success = ending.try_write(partial(write_atomically, metrics, content), metrics)
+        code = with_unwritten(code, not success)
+    raise typer.Exit(code)

@@ -1,4 +1,4 @@
-"""Drift: where hosts and cluster differ from the settings, for people, CI systems and Prometheus.
+"""Drift: where hosts and cluster differ from the settings, for people and Prometheus.
 
 Read from a plan as `gpuboot plan` prints it: what a run would change is what has drifted, and what
 somebody has decided otherwise, which a run leaves.
@@ -6,7 +6,6 @@ somebody has decided otherwise, which a run leaves.
 
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,6 @@ from gpuboot.config import support
 from gpuboot.config.support import End
 from gpuboot.plan.model import Change, KeptItem
 from gpuboot.plan.terminal import change_lines, kept_lines
-from gpuboot.verify.report.junit import printable
 
 REMEDY = "`pyinfra INVENTORY deploys/site.py` puts it right; --dry shows what that costs"
 DECISION = "a run leaves this, since somebody has decided it; the line says how to undo that"
@@ -134,27 +132,6 @@ def text(drift: Drift) -> str:
             lines += [f"    {line}" for line in item.lines]
     remedies = dict.fromkeys(item.remedy for item in drift.differences)
     return "\n".join([*lines, *(f"remedy: {remedy}" for remedy in remedies)]) + "\n"
-
-
-def junit(drift: Drift) -> str:
-    """One suite for each host: a failed case for each operation that would change it."""
-    total = len(drift.differences)
-    root = ET.Element("testsuites", {"name": f"gpuboot drift {drift.cluster}"})
-    for host in drift.hosts:
-        differences = drift.of(host)
-        counts = {"tests": str(len(differences) or 1), "failures": str(len(differences))}
-        suite = ET.SubElement(root, "testsuite", {"name": host, **counts})
-        if not differences:
-            ET.SubElement(suite, "testcase", {"classname": host, "name": "as the settings say"})
-        for item in differences:
-            names = {"classname": f"{host}.{item.phase}", "name": item.operation}
-            case = ET.SubElement(suite, "testcase", names)
-            message = printable("; ".join(item.lines))
-            failure = ET.SubElement(case, "failure", {"message": message})
-            failure.text = printable("\n".join([*item.lines, f"remedy: {item.remedy}"]))
-    root.set("failures", str(total))
-    ET.indent(root)
-    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def metrics(drift: Drift, now: float) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
-import click
 import typer
 
 from gpuboot.cli import asking, runs
@@ -31,8 +29,6 @@ Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The pod's or 
 Window = Annotated[
     float, typer.Option("--window", min=5, max=360, help="Minutes up to now that are judged.")
 ]
-Watch = Annotated[bool, typer.Option("--watch", help="Ask again and again, until Ctrl-C.")]
-Every = Annotated[float, typer.Option("--every", min=5, help="With --watch: seconds in between.")]
 
 
 def profile(
@@ -43,8 +39,6 @@ def profile(
     token_file: asking.TokenFile = None,
     ca_file: asking.CaFile = None,
     window: Window = 15,
-    watch: Watch = False,
-    every: Every = 30,
     as_json: runs.AsJson = False,
     data: runs.Data = None,
 ) -> None:
@@ -53,28 +47,10 @@ def profile(
     Exit code: 0 the class of every GPU is known, 2 at least one is not.
     """
     from gpuboot.query.profile.answer import ProfileQuestion
-    from gpuboot.query.profile.text import is_known
+    from gpuboot.query.profile.text import is_known, text
 
     place = namespace if subject in (SubjectKind.pod, SubjectKind.job) else ""
     question = ProfileQuestion(subject.value, name, place, window * 60)
-    try:
-        while True:
-            answer = asking.answer_question(question, site, token_file, ca_file, data)
-            _show(answer, as_json, watch)
-            if not watch:
-                raise typer.Exit(0 if is_known(answer) else runs.COULD_NOT_TELL)
-            time.sleep(every)
-    except KeyboardInterrupt:
-        raise typer.Exit(0) from None
-
-
-def _show(answer: dict[str, Any], as_json: bool, watch: bool) -> None:
-    """With --watch and --json one answer is one line."""
-    from gpuboot.query.profile.text import text
-
-    if as_json:
-        print(json.dumps(answer, indent=None if watch else 1), flush=True)
-        return
-    if watch:
-        click.clear()
-    print(text(answer), flush=True)
+    answer = asking.answer_question(question, site, token_file, ca_file, data)
+    print(json.dumps(answer, indent=1) if as_json else text(answer), flush=True)
+    raise typer.Exit(0 if is_known(answer) else runs.COULD_NOT_TELL)

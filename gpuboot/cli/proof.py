@@ -1,4 +1,4 @@
-"""`gpuboot verify` and `gpuboot report show`: a proof made, shown, compared, signed and checked."""
+"""`gpuboot verify` and `gpuboot report show`: a proof made and shown."""
 
 from __future__ import annotations
 
@@ -14,13 +14,8 @@ from gpuboot.config.exit_codes import FAILED, NOT_WRITTEN, with_unwritten
 if TYPE_CHECKING:
     # report.model is imported where a report is read: 0.55 of 0.75 s of CPU of `gpuboot --help`
     from gpuboot.verify.report.model import Report
-    from gpuboot.verify.report.strips import Strips
 
 VERIFY = "deploys/verify.py"
-
-_Sign = Annotated[
-    str, typer.Option("--sign", metavar="KEY", help="Sign verify.json with this SSH key.")
-]
 
 
 class Level(StrEnum):
@@ -64,25 +59,18 @@ def verify(
     inventory: runs.Inventory,
     level: _Level = None,
     nodes: _Nodes = "",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the deep tests of the last report.")
-    ] = False,
     test_alert: _TestAlert = None,
     json: runs.AsJson = False,
-    sign: _Sign = "",
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Tell what changed since the last verification.")
-    ] = False,
     data: runs.Data = None,
 ) -> None:
     """Prove every GPU of a cluster, and change nothing.
 
     Exit code: 0 proven (with --level quick: answering), 1 failed, 2 not covered or could not tell,
-    or not signed, 3 a file could not be written.
+    3 a file could not be written.
     """
     from gpuboot.verify.report.model import POINTER
 
-    options = runs.options([*(data or []), *_host_data(level, nodes, resume, test_alert)])
+    options = runs.options([*(data or []), *_host_data(level, nodes, test_alert)])
     result = runs.pyinfra(inventory, VERIFY, options, answer=POINTER)
     path = Path(result.answer) / "verify.json"
     if not result.answer or not path.exists():
@@ -90,23 +78,16 @@ def verify(
         has_verdict = result.code in (FAILED, NOT_WRITTEN)
         raise typer.Exit(result.code if has_verdict else runs.COULD_NOT_TELL)
     proof = _load(path)
-    if compare:
-        _compare(path.parent, proof)
-    if sign:
-        _sign(path, sign)
     if json:
         print(path.read_text(encoding="utf-8"), end="")
     raise typer.Exit(with_unwritten(proof.exit, result.code == NOT_WRITTEN))
 
 
-def _host_data(
-    level: Level | None, nodes: str, resume: bool, test_alert: Severity | None
-) -> list[str]:
+def _host_data(level: Level | None, nodes: str, test_alert: Severity | None) -> list[str]:
     """What the options are for deploys/verify.py, as KEY=VALUE."""
     return [
         *([f"gpuboot_level={level.value}"] if level else []),
         *([f"gpuboot_nodes={nodes}"] if nodes else []),
-        *(["gpuboot_resume=yes"] if resume else []),
         *([f"gpuboot_test_alert={test_alert.value}"] if test_alert else []),
     ]
 
@@ -115,24 +96,13 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A report: its folder or verify.json.")] = Path(
         "reports/latest"
     ),
-    sign: _Sign = "",
-    check: Annotated[
-        bool, typer.Option("--check", help="Check its signature, and write nothing.")
-    ] = False,
-    signers: Annotated[
-        Path | None,
-        typer.Option("--signers", help="Who may sign: ALLOWED SIGNERS of ssh-keygen(1)."),
-    ] = None,
 ) -> None:
     """Show a report again, and write its HTML and JUnit files again from its JSON files.
 
-    Exit code: the verdict's. With --check: 0 signed by one of the signers, 1 changed since, or
-    signed by nobody of them, 2 could not tell.
+    Exit code: the verdict's.
     """
     folder = folder if folder.is_dir() or not folder.exists() else folder.parent
     path = folder / "verify.json"
-    if check:
-        _check(path, signers)
     from gpuboot.verify.report.terminal import show
 
     proof = _load(path, "`gpuboot verify INVENTORY` makes one")
@@ -140,8 +110,6 @@ def report(
     is_written = ending.try_write(lambda: _write_again(proof, folder), folder)
     if is_written:
         typer.echo(f"report: {folder}/verify.html", err=True)
-    if sign:
-        _sign(path, sign)
     raise typer.Exit(with_unwritten(proof.exit, not is_written))
 
 
@@ -149,23 +117,8 @@ def _write_again(proof: Report, folder: Path) -> None:
     from gpuboot.verify.report.run import write_page
     from gpuboot.verify.report.writer import write
 
-    path = folder / "verify.json"
     write_page(folder)
-    before = path.read_bytes()
-    write(proof, folder, _history(proof, folder))
-    if path.read_bytes() != before:
-        _unsigned(path)
-
-
-def _history(proof: Report, folder: Path) -> Strips | None:
-    """What is noted beside the folder of a report; None where that cannot be read."""
-    from gpuboot.verify.history.files import HistoryError, strips_of
-
-    try:
-        return strips_of(proof, folder.resolve().parent / "history")
-    except (HistoryError, OSError) as error:
-        typer.echo(f"the page shows no history: {error}", err=True)
-        return None
+    write(proof, folder)
 
 
 def _load(path: Path, remedy: str = "") -> Report:
@@ -175,49 +128,3 @@ def _load(path: Path, remedy: str = "") -> Report:
         return load(path)
     except ReportError as error:
         runs.stop(f"{error}\n    remedy: {remedy}" if remedy else str(error))
-
-
-def _compare(folder: Path, proof: Report) -> None:
-    from gpuboot.verify.report.comparison import differences, previous
-
-    previous_report = previous(folder)
-    if previous_report is None:
-        typer.echo(f"no earlier verification of {proof.cluster} to compare with", err=True)
-        return
-    path, before = previous_report
-    lines = differences(before, proof) or ["nothing"]
-    typer.echo(f"changed since {before.started} ({path.name}):", err=True)
-    for line in lines:
-        typer.echo(f"  {line}", err=True)
-
-
-def _sign(path: Path, key: str) -> None:
-    from gpuboot.verify.report.signature import SignatureError, sign
-
-    try:
-        typer.echo(f"signed: {sign(path, key)}", err=True)
-    except SignatureError as error:
-        runs.stop(f"{error}\n    remedy: name a private SSH key, or a public one that an agent has")
-
-
-def _check(path: Path, signers: Path | None) -> None:
-    """End the command with what the signature says."""
-    from gpuboot.verify.report.signature import SignatureError, check
-
-    try:
-        signature = check(path, signers)
-    except SignatureError as error:
-        runs.stop(f"{error}\n    remedy: `gpuboot report show FOLDER --sign KEY` signs a report")
-    typer.echo(f"{path}: {signature.text}")
-    if signature.verdict == "unlisted":
-        runs.stop("    remedy: name the file of those who may sign by --signers")
-    raise typer.Exit(0 if signature.verdict == "good" else 1)
-
-
-def _unsigned(path: Path) -> None:
-    """Take a signature away that is none of the file any more: a newer gpuboot wrote it again."""
-    from gpuboot.verify.report.signature import signature_of
-
-    if signature_of(path).exists():
-        signature_of(path).unlink()
-        typer.echo(f"{path} was written anew: its signature is removed", err=True)

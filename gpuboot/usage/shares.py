@@ -11,7 +11,7 @@ import re
 from gpuboot.hosts import mig_profiles
 
 _PROFILE = re.compile(r"(?:(\d+)c\.)?(\d+)g\.(\d+)gb")
-_RESOURCE = re.compile(r"^(?:requests\.)?nvidia[._]com[/_]mig[-_](.+?)(?:[._]shared)?$")
+_RESOURCE = re.compile(r"^nvidia[._]com[/_]mig[-_](.+?)(?:[._]shared)?$")
 _MEMORY_SLICES = 8
 _NAMED_SIZE = re.compile(r"\b(\d+)\s?GB?\b")
 # memory slices of the usual profile with so many compute slices, where the card is not known
@@ -21,7 +21,7 @@ _USUAL = {1: 1, 2: 2, 3: 4, 4: 4, 7: 8}
 def mig_profile(resource: str) -> str:
     """The MIG profile of a resource, such as `1g.10gb`; "" for whole GPUs.
 
-    + resource: as Kubernetes writes it, as a quota does, or as kube-state-metrics does
+    + resource: as Kubernetes writes it, or as kube-state-metrics does
     """
     match = _RESOURCE.match(resource)
     return match[1].replace("_", ".") if match else ""

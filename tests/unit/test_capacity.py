@@ -70,9 +70,6 @@ def test_the_need_is_the_formula() -> None:
     assert supply.need(34.0) == 40 + 2 + 8
     assert supply.need(34.1) == 41 + 2 + 8
     assert supply.need(0.0) == 10
-    assert supply.room == pytest.approx(54 * 0.85)
-    assert supply.need(supply.room) == 64
-    assert Supply(installed=4, gang=8).room == 0
 
 
 def test_quantiles_are_linear_between_neighbours() -> None:

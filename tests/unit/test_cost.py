@@ -1,10 +1,8 @@
-"""Reports of costs: hours, teams, money, who bears what nobody held, and what is no report."""
+"""Reports of costs: hours, teams, money, and what is no report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC
-from pathlib import Path
 
 import pytest
 
@@ -12,10 +10,9 @@ from gpuboot.usage.cost.errors import ConservationError, CostError
 from gpuboot.usage.cost.ledger import ledger
 from gpuboot.usage.cost.lines import Sums, grouped, total
 from gpuboot.usage.cost.period import Period
-from gpuboot.usage.cost.policies import Shared
 from gpuboot.usage.cost.prices import Prices, check_models, with_options
 from gpuboot.usage.cost.report import Report, check, report
-from gpuboot.usage.cost.teams import UNOWNED, read_mapping
+from gpuboot.usage.cost.teams import UNOWNED
 from gpuboot.usage.series import History, StepSeries
 from gpuboot.usage.shares import mig_profile, share
 from tests.unit.made_cluster import A100, GPU_RESOURCE, H100, MadeCluster, MadeNode, MadePod
@@ -41,12 +38,10 @@ def answers(
 def make_report(
     history: History | None = None,
     prices: Prices = PRICES,
-    shared: Shared | None = None,
-    mapping: Mapping[str, str] | None = None,
 ) -> Report:
     history = history or answers()
     period = Period(history.window, UTC)
-    return report(history, period, prices, shared or Shared(), mapping or {})
+    return report(history, period, prices)
 
 
 def hours(cost_report: Report, *by: str) -> dict[tuple[str, ...], float]:
@@ -70,11 +65,6 @@ def test_hours_are_held_hours_and_used_is_what_worked() -> None:
     assert f"{UNOWNED}: namespaces without label" in " ".join(cost_report.notes)
 
 
-def test_a_mapping_wins_over_labels() -> None:
-    cost_report = make_report(mapping={"web": "shop", "ml": "labs"})
-    assert {key.team for key in cost_report.lines if key.kind == "tenant"} == {"shop", "labs"}
-
-
 def test_a_namespace_that_changes_its_team() -> None:
     history = answers()
     first, *later = history.window.steps
@@ -88,39 +78,6 @@ def test_a_namespace_that_changes_its_team() -> None:
         == hours(cost_report, "team")["tenant", "b"]
         == 2.0
     )
-
-
-@pytest.mark.parametrize(
-    ("policy", "train", "serve"),
-    [("even", 4.5, 4.5), ("allocated", 9 * 4 / 7, 9 * 3 / 7), ("none", 0, 0)],
-)
-def test_who_bears_what_nobody_held(policy: str, train: float, serve: float) -> None:
-    cost_report = make_report(shared=Shared(unallocated=policy))
-    pods = grouped(cost_report.lines, ["pod"])
-    assert pods["tenant", "train"].shared_hours == pytest.approx(train)
-    assert pods["tenant", "serve"].shared_hours == pytest.approx(serve)
-    assert pods["tenant", "train"].total_cost == pytest.approx((4 + train) * 2.5)
-    assert total(cost_report.lines.values()).total_cost == pytest.approx(40)
-
-
-def test_by_quota_bears_also_who_held_nothing() -> None:
-    history = answers()
-    steps = dict.fromkeys(history.window.steps, 60.0)
-    quota = tuple(
-        StepSeries({"namespace": name, "resource": resource}, dict.fromkeys(steps, 60.0 * n))
-        for name, resource, n in (
-            ("ml", "requests.nvidia.com/gpu", 2),
-            ("lazy", "requests.nvidia.com/mig-3g.40gb", 2),
-        )
-    )
-    cost_report = make_report(
-        History(history.window, {**history.series, "quota": quota}), shared=Shared("quota")
-    )
-    spaces = grouped(cost_report.lines, ["namespace"])
-    assert spaces["tenant", "ml"].shared_hours == pytest.approx(6)
-    assert spaces["tenant", "lazy"].shared_hours == pytest.approx(3)
-    assert spaces["tenant", "web"].shared_hours == 0
-    assert spaces["unallocated", ""].shared_hours == pytest.approx(-9)
 
 
 def test_gaps_are_unknown_and_broken_or_closed_is_unavailable() -> None:
@@ -222,8 +179,8 @@ def test_a_report_that_does_not_add_up_is_none() -> None:
     with pytest.raises(ConservationError, match="does not add up"):
         check(cost_report, book)
     next(iter(cost_report.lines.values())).hours -= 0.001
-    cost_report.lines[next(iter(cost_report.lines))].add(Sums(shared_cost=0.01))
-    with pytest.raises(ConservationError, match="shared cost"):
+    cost_report.lines[next(iter(cost_report.lines))].add(Sums(gpu_cost=0.01))
+    with pytest.raises(ConservationError, match="cost of GPUs"):
         check(cost_report, book)
 
 
@@ -253,7 +210,6 @@ def test_shares_of_a_gpu(profile: str, model: str, part: float) -> None:
     [
         ("nvidia_com_gpu", ""), ("nvidia_com_gpu_shared", ""), ("nvidia.com/gpu", ""),
         ("nvidia_com_mig_1g_10gb", "1g.10gb"), ("nvidia_com_mig_1g_10gb_me", "1g.10gb.me"),
-        ("requests.nvidia.com/mig-3g.40gb", "3g.40gb"),
         ("nvidia_com_mig_1g_10gb_shared", "1g.10gb"),
     ],
 )  # fmt: skip
@@ -261,33 +217,13 @@ def test_profiles_of_resources(resource: str, profile: str) -> None:
     assert mig_profile(resource) == profile
 
 
-def test_files_of_teams(tmp_path: Path) -> None:
-    table = tmp_path / "teams.csv"
-    table.write_text("namespace,team\nml,research\nweb,\n")
-    assert read_mapping(table) == {"ml": "research"}
-    text = tmp_path / "teams.yaml"
-    text.write_text("ml: research\n")
-    assert read_mapping(text) == {"ml": "research"}
-    for wrong_text in ("- ml\n", "ml: 5\n", "ml: {\n"):
-        text.write_text(wrong_text)
-        with pytest.raises(CostError, match="remedy: a YAML or JSON file"):
-            read_mapping(text)
-    table.write_text("a,b\n")
-    with pytest.raises(CostError, match="no columns"):
-        read_mapping(table)
-    with pytest.raises(CostError, match="No such file"):
-        read_mapping(tmp_path / "none.yaml")
-
-
 def test_prices_of_the_command_line() -> None:
-    prices = with_options(PRICES, [f"{A100}=1.5", "*=1"], "USD", 0.3)
+    prices = with_options(PRICES, [f"{A100}=1.5", "*=1"], "USD")
     assert (prices.of(A100), prices.of(H100), prices.of("other")) == (1.5, 2.5, 1.0)
-    assert (prices.currency, prices.kwh) == ("USD", 0.3)
+    assert prices.currency == "USD"
     check_models([f"{A100}=1", "*=1"], [A100])
     with pytest.raises(CostError, match=f"no GPU of this model\n    remedy: one of: {A100}"):
         check_models([f"{H100}=1"], [A100])
     for wrong_price in ("3", "=3", "A=-1", "A=many", "A=inf"):
         with pytest.raises(CostError, match="is no price"):
-            with_options(PRICES, [wrong_price], None, None)
-    with pytest.raises(CostError, match="no policy 'fair'"):
-        Shared("fair")
+            with_options(PRICES, [wrong_price], None)

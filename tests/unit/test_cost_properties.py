@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from gpuboot.usage.cost.lines import Sums, grouped, total
 from gpuboot.usage.cost.period import Period, time_zone
-from gpuboot.usage.cost.policies import Shared
 from gpuboot.usage.cost.prices import Prices
 from gpuboot.usage.cost.report import Report, report
 from gpuboot.usage.series import History
@@ -42,8 +41,8 @@ fast_settings = settings(
 )  # fmt: skip
 
 
-def make_report(history: History, shared: Shared | None = None) -> Report:
-    return report(history, Period(history.window, UTC), PRICES, shared or Shared(), {})
+def make_report(history: History) -> Report:
+    return report(history, Period(history.window, UTC), PRICES)
 
 
 spans = st.tuples(st.integers(0, HOURS * 60), st.integers(0, 90)).map(
@@ -118,18 +117,16 @@ def _with_a_lost_card(layout: int, card_lost: range) -> MadeCluster:
 
 
 @fast_settings
-@example(_with_a_lost_card(0, range(1)), "even")
-@example(_with_a_lost_card(4, range(31, 121)), "even")
-@given(clusters(), st.sampled_from(["even", "allocated", "quota"]))
-def test_every_gpu_hour_is_somewhere_and_nowhere_twice(cluster: MadeCluster, policy: str) -> None:
+@example(_with_a_lost_card(0, range(1)))
+@example(_with_a_lost_card(4, range(31, 121)))
+@given(clusters())
+def test_every_gpu_hour_is_somewhere_and_nowhere_twice(cluster: MadeCluster) -> None:
     """One cluster is made for all of it: to make one takes longer than to report on it."""
-    history = cluster.history()
-    plain, shared = (make_report(history, Shared(name, name)) for name in ("none", policy))
-    adds_up(cluster, plain)
-    pods_pay_for_what_they_held(cluster, plain)
-    nothing_is_free_that_nobody_saw_free(cluster, plain)
-    energy_is_given_to_somebody_and_once(cluster, plain)
-    sharing_out_makes_nothing(plain, shared)
+    cost_report = make_report(cluster.history())
+    adds_up(cluster, cost_report)
+    pods_pay_for_what_they_held(cluster, cost_report)
+    nothing_is_free_that_nobody_saw_free(cluster, cost_report)
+    energy_is_given_to_somebody_and_once(cluster, cost_report)
 
 
 def adds_up(cluster: MadeCluster, cost_report: Report) -> None:
@@ -171,16 +168,6 @@ def energy_is_given_to_somebody_and_once(cluster: MadeCluster, cost_report: Repo
     assert total(cost_report.lines.values()).kwh == pytest.approx(measured, abs=1e-6)
 
 
-def sharing_out_makes_nothing(plain: Report, shared: Report) -> None:
-    before, after = total(plain.lines.values()), total(shared.lines.values())
-    assert after.shared_hours == pytest.approx(0, abs=1e-6)
-    assert after.total_cost == pytest.approx(before.total_cost, abs=1e-6)
-    for key, sums in shared.lines.items():
-        assert (
-            sums.shared_hours if key.kind == "tenant" else sums.hours + sums.shared_hours
-        ) > -1e-9
-
-
 @pytest.mark.parametrize(
     ("zone", "day", "hours"),
     [
@@ -200,7 +187,7 @@ def test_days_are_the_site_s_and_may_have_23_or_25_hours(
     pod = MadePod("ml", "train", "gpu1", GPU_RESOURCE, 1, range(72 * 60))
     cluster = MadeCluster((node,), (pod,), hours=72, start=start)
     history = cluster.history()
-    cost_report = report(history, Period(history.window, time_zone(zone)), PRICES, Shared(), {})
+    cost_report = report(history, Period(history.window, time_zone(zone)), PRICES)
     days = grouped(cost_report.lines, ["day"])
     assert days["tenant", f"{day:%Y-%m-%d}"].hours == pytest.approx(hours)
     assert cost_report.total_proof.installed == pytest.approx(144)

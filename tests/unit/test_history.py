@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from gpuboot.cli import app
 from gpuboot.verify.history.events import Event
-from gpuboot.verify.history.files import HistoryError, note, read, read_last, strips_of
+from gpuboot.verify.history.files import HistoryError, note, read, read_last
 from gpuboot.verify.report import Report
 from tests.unit.evidence import evidence, uuid
 from tests.unit.reports import broken, report
@@ -27,37 +27,29 @@ def kinds(events: dict[str, list[Event]], gpu: str) -> list[str]:
 
 
 def test_a_gpu_that_stays_well_has_its_first_lines_only(tmp_path: Path) -> None:
-    first = note(sound(), tmp_path).new
+    first = note(sound(), tmp_path)
     assert kinds(first, FIRST) == ["first seen", "proven"]
-    assert note(sound(22), tmp_path).new == {}
+    assert note(sound(22), tmp_path) == {}
     assert len((tmp_path / f"{FIRST}.jsonl").read_text().splitlines()) == 2
     last = read_last(tmp_path)["lab"]
     assert (last.at, last.verdict, last.gpus[FIRST]) == ("2026-11-22T14:00:00Z", "proven", "pass")
 
 
-def test_what_is_handed_on_is_what_the_files_say(tmp_path: Path) -> None:
-    faulty = replace(broken(), started="2026-11-22T14:00:00Z")
-    for observed in (sound(), faulty, sound(24)):
-        update = note(observed, tmp_path)
-        assert update.histories == read(tmp_path)
-        assert update.strips(observed) == strips_of(observed, tmp_path)
-
-
 def test_a_fault_is_noted_once_with_its_links_and_its_end(tmp_path: Path) -> None:
     note(sound(), tmp_path)
     faulty = replace(broken(), started="2026-11-22T14:00:00Z")
-    (event,) = note(faulty, tmp_path).new[SECOND]
+    (event,) = note(faulty, tmp_path)[SECOND]
     assert event.kind == "failed"
     assert "workload" in event.detail
-    assert SECOND not in note(replace(faulty, started="2026-11-23T14:00:00Z"), tmp_path).new
-    assert kinds(note(sound(24), tmp_path).new, SECOND) == ["proven"]
+    assert SECOND not in note(replace(faulty, started="2026-11-23T14:00:00Z"), tmp_path)
+    assert kinds(note(sound(24), tmp_path), SECOND) == ["proven"]
     assert read(tmp_path)[SECOND].count("failed") == 1
 
 
 def test_what_could_not_be_tried_is_neither_a_fault_nor_a_proof(tmp_path: Path) -> None:
     busy = sound()
     rows = tuple(replace(row, links={**row.links, "workload": "not_covered"}) for row in busy.gpus)
-    new_events = note(replace(busy, gpus=rows), tmp_path).new
+    new_events = note(replace(busy, gpus=rows), tmp_path)
     assert kinds(new_events, FIRST) == ["first seen"]
     assert read(tmp_path)[FIRST].state is None
 
@@ -66,17 +58,17 @@ def test_a_gpu_that_moved_was_lost_and_came_back(tmp_path: Path) -> None:
     note(sound(), tmp_path)
     first_report = sound(22)
     moved = replace(first_report.gpus[0], node="gpu2", pci="0000:99:00.0")
-    event, after = note(replace(first_report, gpus=(moved, *first_report.gpus[1:])), tmp_path).new[
+    event, after = note(replace(first_report, gpus=(moved, *first_report.gpus[1:])), tmp_path)[
         FIRST
     ]
     assert (event.kind, event.node) == ("moved", "gpu2")
     assert after.kind == "proven", "a proof in another slot says nothing about this one"
     assert event.detail == f"from gpu1, {first_report.gpus[0].pci}"
     without = replace(sound(23), gpus=first_report.gpus[1:])
-    assert kinds(note(without, tmp_path).new, FIRST) == ["gone"]
-    assert note(replace(without, started="2026-11-24T14:00:00Z"), tmp_path).new == {}
+    assert kinds(note(without, tmp_path), FIRST) == ["gone"]
+    assert note(replace(without, started="2026-11-24T14:00:00Z"), tmp_path) == {}
     back = replace(sound(25), gpus=(moved, *first_report.gpus[1:]))
-    assert kinds(note(back, tmp_path).new, FIRST) == ["back", "proven"]
+    assert kinds(note(back, tmp_path), FIRST) == ["back", "proven"]
 
 
 def test_a_replaced_gpu_is_named_by_its_slot(tmp_path: Path) -> None:
@@ -84,7 +76,7 @@ def test_a_replaced_gpu_is_named_by_its_slot(tmp_path: Path) -> None:
     first_report = sound(22)
     new_uuid = "GPU-00000000-0000-0000-0000-000000000001"
     new = replace(first_report.gpus[0], uuid=new_uuid)
-    new_events = note(replace(first_report, gpus=(new, *first_report.gpus[1:])), tmp_path).new
+    new_events = note(replace(first_report, gpus=(new, *first_report.gpus[1:])), tmp_path)
     assert new_events[new_uuid][0].detail == f"in the place of {FIRST}"
     assert kinds(new_events, FIRST) == ["gone"]
 
@@ -97,13 +89,13 @@ def test_gpus_of_a_node_that_nobody_read_are_not_called_gone(tmp_path: Path) -> 
         gpus=tuple(row for row in first_report.gpus if row.node != "gpu1"),
         findings=tuple(item for item in first_report.findings if item.node != "gpu1"),
     )
-    assert note(silent, tmp_path).new == {}
+    assert note(silent, tmp_path) == {}
 
 
 def test_gpus_of_another_cluster_are_left_alone(tmp_path: Path) -> None:
     note(replace(sound(), cluster="other"), tmp_path)
     rows = tuple(replace(row, uuid=f"{row.uuid[:-1]}f") for row in sound().gpus)
-    new_events = note(replace(sound(22), gpus=rows), tmp_path).new
+    new_events = note(replace(sound(22), gpus=rows), tmp_path)
     assert {event.kind for events in new_events.values() for event in events} == {
         "first seen",
         "proven",

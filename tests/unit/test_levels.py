@@ -18,7 +18,6 @@ from gpuboot.verify.findings import DEEP_LINKS, LINKS
 from gpuboot.verify.history.events import changes
 from gpuboot.verify.history.files import note, read, read_last
 from gpuboot.verify.report import Report, build, load, write
-from gpuboot.verify.report.comparison import previous
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
 from tests.unit.evidence import evidence, uuid
@@ -78,21 +77,12 @@ def test_every_form_of_the_report_says_that_nothing_was_computed(tmp_path: Path)
     assert (data["level"], data["nodes"], data["verdict"]) == ("quick", ["gpu1"], "answering")
 
 
-def test_a_report_of_an_older_gpuboot_is_of_the_standard_level(tmp_path: Path) -> None:
-    write(report(evidence()), tmp_path)
-    path = tmp_path / "verify.json"
-    data = json.loads(path.read_text())
-    del data["level"], data["nodes"]
-    path.write_text(json.dumps(data))
-    assert (load(path).level, load(path).nodes) == ("standard", ())
-
-
 def test_in_the_history_quick_is_no_proof_and_ends_no_fault(tmp_path: Path) -> None:
     kinds = {event.kind for events in changes(quick(), {}).values() for event in events}
     assert kinds == {"first seen"}
     faulty_gpu = uuid("gpu1", 1)
     note(broken(), tmp_path)
-    assert faulty_gpu not in note(replace(quick(), started="2026-11-22T14:00:00Z"), tmp_path).new
+    assert faulty_gpu not in note(replace(quick(), started="2026-11-22T14:00:00Z"), tmp_path)
     state = read(tmp_path)[faulty_gpu].state
     assert state is not None
     assert state.kind == "failed"
@@ -103,19 +93,6 @@ def test_some_nodes_are_not_the_newest_of_a_cluster(tmp_path: Path) -> None:
     note(report(evidence()), tmp_path)
     note(replace(quick(nodes=("gpu1",)), started="2026-11-23T14:00:00Z"), tmp_path)
     assert read_last(tmp_path)["lab"].at == "2026-11-21T14:00:00Z"
-
-
-def test_only_what_tried_the_same_is_compared(tmp_path: Path) -> None:
-    for day, daily_report in ((1, quick()), (2, report(evidence())), (3, quick(nodes=("gpu1",)))):
-        folder = tmp_path / f"2026112{day}T100000Z-lab"
-        folder.mkdir()
-        write(daily_report, folder)
-    newest = tmp_path / "20261124T100000Z-lab"
-    newest.mkdir()
-    write(quick(), newest)
-    previous_report = previous(newest)
-    assert previous_report is not None
-    assert previous_report[0].name.startswith("20261121")
 
 
 def test_nodes_are_chosen_by_both_of_their_names() -> None:

@@ -14,7 +14,6 @@ from gpuboot.cli import app, asking
 from gpuboot.config.settings import parse_settings
 from gpuboot.query.profile.answer import ProfileQuestion
 from gpuboot.query.profile.counters import collect
-from gpuboot.query.profile.roofline import peak, position
 from gpuboot.query.profile.text import is_known, text
 from gpuboot.query.questions import from_json
 from gpuboot.verify.prometheus import Prometheus
@@ -28,7 +27,6 @@ from tests.unit.profile_samples import (
     scraped,
     series,
 )
-from tests.unit.test_profile import means
 
 
 def test_means_of_five_minutes() -> None:
@@ -76,39 +74,18 @@ def test_holes_in_the_samples_are_no_class() -> None:
 def test_a_mig_instance_and_a_shared_gpu_are_told_as_such() -> None:
     instance = profile_single(scraped(GPU_I_ID="3", GPU_I_PROFILE="1g.10gb"))
     assert instance.name == "GPU-a/3"
-    assert instance.position is None
     assert any("MIG instance" in note for note in instance.notes)
     pods = [row for pod in ("a", "b") for row in scraped(namespace="ml", pod=pod)]
     assert any("shared by several pods" in note for note in profile_single(pods).notes)
 
 
-def test_the_roofline_of_a_known_model() -> None:
-    roofline = position(means(sm_clock=990, sm_clock_max=1980), H100)
-    assert roofline is not None
-    assert roofline.compute == pytest.approx(0.5 * (0.55 * 989 + 0.1 * 67))
-    assert roofline.memory == pytest.approx(0.4 * 3350)
-    assert roofline.ridge == pytest.approx(989000 / 3350)
-    assert str(roofline).endswith("(NVIDIA H100 data sheet, dense FP16)")
-    assert position(means(), "NVIDIA GeForce RTX 4090") is None
-    assert position(means(dram=None), H100) is None
-
-
 @pytest.mark.parametrize(
-    ("model", "sheet"),
-    [
-        ("NVIDIA H200", "NVIDIA H200"),
-        ("NVIDIA H200 NVL", "NVIDIA H200 NVL"),
-        ("NVIDIA A10", "NVIDIA A10"),
-        ("NVIDIA A10G", None),
-        ("NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB"),
-        ("NVIDIA L4", "NVIDIA L4"),
-        ("NVIDIA L40", None),
-        ("NVIDIA L40S", "NVIDIA L40S"),
-    ],
+    ("model", "name"), [(H100, "communication_bound"), ("NVIDIA H200 NVL", "balanced")]
 )
-def test_models_that_begin_alike(model: str, sheet: str | None) -> None:
-    peak_values = peak(model)
-    assert (peak_values.model if peak_values else None) == sheet
+def test_a_link_is_judged_by_what_the_model_s_carries(model: str, name: str) -> None:
+    """Of 450 GB/s the half; what a bridge of an NVL carries is not known."""
+    sends = {1200: {"tensor": 0.1, "nvlink_tx": 230e9}}
+    assert profile_single(scraped(phases=sends, modelName=model)).main_class.name == name
 
 
 class Fake:
@@ -153,7 +130,7 @@ def test_the_answer_for_a_pod() -> None:
     assert (gpu["class"], gpu["node"], gpu["pods"]) == ("compute_bound", "gpu1", ["ml/trainer-0"])
     assert is_known(answer)
     lines = text(answer)
-    for part in ("pod ml/trainer-0: 1 GPU, 15 minutes until", "bound by arithmetic", "roofline: up",
+    for part in ("pod ml/trainer-0: 1 GPU, 15 minutes until", "bound by arithmetic",
                  "SM active 0.85 >= 0.8  [NVIDIA", "what to try first"):  # fmt: skip
         assert part in lines
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from gpuboot.verify.evidence import Rule, Target
 from gpuboot.verify.findings import CLUSTER_LINKS, ROW_LINKS
-from gpuboot.verify.history.files import note
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
 from tests.unit.evidence import control_plane, evidence, host, metrics, workload_result
@@ -19,21 +17,6 @@ from tests.unit.test_checks_monitoring_objects import evaluate_objects
 
 WIDE = 1096.0  # pixels of a window on a desk
 BAD = workload_result("gpu1", 1, passed=False, error="Result verification failed at element 1!")
-
-
-def test_a_gpu_that_fails_for_the_first_time_is_none_to_which_nothing_happened(
-    tmp_path: Path,
-) -> None:
-    sound = evidence()
-    note(replace(report(sound), started="2026-11-20T14:00:00Z"), tmp_path)
-    other_results = tuple(item for item in sound.workload_results if item.uuids != BAD.uuids)
-    now = report(replace(sound, workload_results=(*other_results, BAD)))
-    page = html(now, note(now, tmp_path).strips(now)).split("<h2>History")[1]
-    eventful, uneventful = page.split("<details", 1)
-    assert "1 fault" in eventful
-    assert 'class="s-fail"' in eventful
-    assert "5 GPUs to which nothing happened" in uneventful
-    assert not re.search(r"\d faults?<", uneventful.split("</details>")[0])
 
 
 def test_each_link_of_the_cluster_shows_its_own_result() -> None:

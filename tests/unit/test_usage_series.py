@@ -256,7 +256,7 @@ def test_the_operation_leaves_answers_or_the_reason_for_none(
     path = tmp_path / "answer"
     question: Question = RangeQuestion({"up": "up"}, DAY)
     if way == "forgotten":
-        question = CostQuestion("2026-01-01", "2026-01-02", "", "", START)
+        question = CostQuestion("2026-01-01", "2026-01-02", "", START)
     assert list(operations.answered._inner(question, settings, "cp1", str(path))) == []
     if way == "answers":
         history = answered(path.read_text())

@@ -19,13 +19,12 @@ from gpuboot.verify.findings import Finding
 from gpuboot.verify.gate import outcomes
 from gpuboot.verify.history.events import changes
 from gpuboot.verify.report import Report, build, load, write
-from gpuboot.verify.report.comparison import differences
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
 from gpuboot.verify.report.model import GpuRow
 from gpuboot.verify.runner import VerificationResult
 from gpuboot.verify.stopped import stopped
-from tests.unit.evidence import evidence, uuid
+from tests.unit.evidence import evidence
 from tests.unit.reports import report, text
 
 STANDARD = parse_settings({"exporter": {"scrape_interval": "2s"}})
@@ -157,28 +156,6 @@ def test_a_row_cannot_be_made_that_is_proven_by_links_nobody_looked_at() -> None
     assert GpuRow(**plain, demanded=(), links={"pci": "pass"}).status == "not_covered"
     with pytest.raises(TypeError):
         GpuRow(**plain, links={"pci": "pass"})
-
-
-def test_an_old_report_whose_links_are_missing_is_not_read_as_proven(tmp_path: Path) -> None:
-    """Reports did not tell what was demanded; one with all links stays what it was."""
-    write(report(evidence()), tmp_path)
-    path = tmp_path / "verify.json"
-    data = json.loads(path.read_text())
-    for row in data["gpus"]:
-        del row["demanded"]
-    path.write_text(json.dumps(data))
-    assert load(path).totals["proven"] == 6
-    for row in data["gpus"]:
-        row["links"] = dict.fromkeys(("pci", "driver", "nvidia-smi", "runtime"), "pass")
-    path.write_text(json.dumps(data))
-    assert (load(path).totals["proven"], load(path).totals["not_covered"]) == (0, 6)
-
-
-def test_a_comparison_names_gpus_that_are_not_covered_any_more() -> None:
-    now = of(stopped(CONNECTION_REFUSED, only_hosts(), STANDARD))
-    lines = differences(report(evidence()), now)
-    assert "verdict: proven -> failed" in lines
-    assert any(uuid("gpu1", 0) in line and "not covered any more" in line for line in lines)
 
 
 def cause(result: VerificationResult) -> Finding:

@@ -35,10 +35,10 @@ from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.gate import of_node, outcomes
 from gpuboot.verify.history import files as history
+from gpuboot.verify.history.events import Event
 from gpuboot.verify.levels import ALL, Scope
 from gpuboot.verify.report import Report, build, write
 from gpuboot.verify.report.run_failures import with_run_failures
-from gpuboot.verify.report.strips import Strips
 from gpuboot.verify.report.terminal import show
 from gpuboot.verify.runner import VerificationResult, simulated
 from gpuboot.verify.stopped import stopped
@@ -106,9 +106,7 @@ def verify(
             )
             if settings.verify.level == "deep":
                 folder = report_folder(settings)
-                result = verify_deep.with_deep_tests(
-                    clients, result, settings, nodes, folder, scope.resume
-                )
+                result = verify_deep.with_deep_tests(clients, result, settings, nodes, folder)
     except ClusterError as error:
         result = stopped(error, _without_cluster(reading.get()), settings, result)
     if settings.gate.enabled:
@@ -218,27 +216,26 @@ def publish(
     show(report)
     with ending.writing(Path(settings.verify.reports)):
         folder = report_folder(settings)
-        write(report, folder, _note_history(report, settings))
+        _note_history(report, settings)
+        write(report, folder)
         print(f"report: {folder}/verify.html", file=sys.stderr, flush=True)
     run_record.proved(host, report.durations)
     return report
 
 
-def _note_history(report: Report, settings: Settings) -> Strips | None:
+def _note_history(report: Report, settings: Settings) -> None:
     """Add it to the history of its GPUs. A history that cannot be kept changes no verdict."""
-    place, history_update = history.folder(settings.verify), None
+    place = history.folder(settings.verify)
+    new_events: dict[str, list[Event]] = {}
     try:
         with ending.writing(place):
-            history_update = history.note(report, place)
+            new_events = history.note(report, place)
     except history.HistoryError as error:
         logger.warning(f"the history of the GPUs is not kept: {error}")
-    if history_update is None:
-        return None
-    for uuid, events in history_update.new.items():
+    for uuid, events in new_events.items():
         for event in events:
             if event.kind in ("moved", "gone", "back"):
                 say(f"{uuid} {event.kind} {event.detail} ({event.node}, {event.pci})")
-    return history_update.strips(report)
 
 
 def _without_cluster(site: Site) -> Evidence:

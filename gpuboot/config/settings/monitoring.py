@@ -148,9 +148,6 @@ _MODEL = Form(
 )
 
 
-SharedBy = Literal["none", "even", "allocated", "quota"]
-
-
 class Cost(Model):
     """What a GPU hour costs; without prices dashboards show hours only."""
 
@@ -165,13 +162,6 @@ class Cost(Model):
     )
     pue: float = Field(
         1.0, ge=1, le=5, description="What the data centre takes for each kWh of a GPU."
-    )
-    unallocated: SharedBy = Field(
-        "none",
-        description="Who bears GPUs that nobody held: `none` is the platform (docs/cost.md).",
-    )
-    unavailable: SharedBy = Field(
-        "none", description="Who bears GPUs that were broken, closed or unknown, likewise."
     )
     time_zone: str = Field("UTC", description="Whose midnights divide days, e.g. Europe/Berlin.")
 

@@ -48,8 +48,6 @@ def _gpu(gpu: Mapping[str, Any]) -> Iterator[str]:
     yield f"  of the window: {shares}{'; no class held for most of it' * gpu['mixed']}"
     for item in gpu["evidence"]:
         yield f"    {item['text']}  [{item['source']}]"
-    if gpu["roofline"]:
-        yield f"    roofline: {gpu['roofline']['text']}"
     for note in gpu["notes"]:
         yield f"    note: {note}"
 

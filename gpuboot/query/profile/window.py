@@ -12,9 +12,19 @@ from gpuboot.query.latest_samples import Device, device_name
 from gpuboot.query.profile.advice import ADVICE
 from gpuboot.query.profile.classes import Class, Context, HostView, Name, classify
 from gpuboot.query.profile.counters import MEAN_S, Means, Samples
-from gpuboot.query.profile.roofline import Position, peak, position
 
 STEP_S = 60.0
+# model as nvidia-smi names it -> 10^9 bytes per second of all its NVLinks in one direction, by
+# NVIDIA's data sheets
+_NVLINK_GB = {
+    "NVIDIA B200": 900,
+    "NVIDIA H200": 450,
+    "NVIDIA H100 80GB HBM3": 450,
+    "NVIDIA A100-SXM4-80GB": 300,
+    "NVIDIA A100-SXM4-40GB": 300,
+    "Tesla V100-SXM2-32GB": 150,
+    "Tesla V100-SXM2-16GB": 150,
+}
 # a class that holds for less of the time is one of several
 _MAIN_SHARE = 0.5
 
@@ -53,7 +63,6 @@ class Profile:
     main_class: Class
     shares: Mapping[Name, float]
     means: Means
-    position: Position | None
     notes: tuple[str, ...]
 
     @property
@@ -82,9 +91,6 @@ class Profile:
             "evidence": [asdict(item) | {"text": str(item)} for item in self.main_class.evidence],
             "means": {name: round(value, 4) for name, value in sorted(self.means.values.items())},
             "samples": round(self.means.samples, 3),
-            "roofline": asdict(self.position) | {"text": str(self.position)}
-            if self.position
-            else None,
             "meaning": advice.meaning,
             "first": list(advice.first),
             "notes": list(self.notes),
@@ -101,10 +107,10 @@ def profile(
     """The profile of one device. + hosts: what each node's host tells, by the node's name"""
     labels = samples.labels
     model, node = labels.get("modelName", ""), labels.get("node", "")
-    model_peak = peak(model)
+    nvlink = _NVLINK_GB.get(model)
     context = Context(
         has_holder=bool(samples.holders),
-        nvlink_max=model_peak.nvlink * 1e9 if model_peak and model_peak.nvlink else None,
+        nvlink_max=nvlink * 1e9 if nvlink else None,
         host=hosts.get(node, HostView()),
     )
     moments = [samples.at(end, span.interval_s) for end in span.moments]
@@ -121,7 +127,6 @@ def profile(
         main_class=classes[newest],
         shares={entry: count / len(classes) for entry, count in counted.most_common()},
         means=moments[newest],
-        position=position(moments[newest], model) if not device[1] else None,
         notes=(*classes[newest].notes, *_notes(samples, device)),
     )
 

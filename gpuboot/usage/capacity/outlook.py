@@ -44,12 +44,6 @@ class Supply:
         exact = peak / self.target - 1e-7
         return max(0, math.ceil(exact)) + math.ceil(self.unavailable) + self.gang
 
-    @property
-    def room(self) -> float:
-        """The demand (P95) that what is installed can bear."""
-        free = (self.installed or 0) - math.ceil(self.unavailable) - self.gang
-        return max(0.0, free * self.target)
-
 
 @dataclass(frozen=True)
 class Band:

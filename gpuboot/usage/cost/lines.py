@@ -36,8 +36,6 @@ class Sums:
     + hours: allocated; of a tenant: used + idle + unmeasured
     + sm: in which SMs worked, a part of what is used
     + unpriced: hours of models without a price; they cost nothing here
-    + shared_hours, shared_cost: of GPUs that nobody held, by the policies; these lose what others
-      get, so that the sum over a report is 0
     """
 
     hours: float = 0.0
@@ -49,8 +47,6 @@ class Sums:
     gpu_cost: float = 0.0
     energy_cost: float = 0.0
     unpriced: float = 0.0
-    shared_hours: float = 0.0
-    shared_cost: float = 0.0
 
     @property
     def efficiency(self) -> float | None:
@@ -60,7 +56,7 @@ class Sums:
 
     @property
     def total_cost(self) -> float:
-        return self.gpu_cost + self.energy_cost + self.shared_cost
+        return self.gpu_cost + self.energy_cost
 
     def add(self, addend: Sums) -> None:
         for name in _NAMES:

@@ -34,14 +34,6 @@ class Period:
         """A moment for people."""
         return datetime.fromtimestamp(moment, self.zone).strftime("%Y-%m-%d %H:%M %Z")
 
-    def ends_of(self, day: str) -> tuple[int, int]:
-        """Beginning and end of a day, as far as the window reaches."""
-        first = date.fromisoformat(day)
-        return (
-            max(self.window.start, _midnight(first, self.zone)),
-            min(self.window.end, _midnight(first + timedelta(days=1), self.zone)),
-        )
-
 
 def time_zone(name: str) -> ZoneInfo:
     """The zone of a name such as Europe/Berlin. Raises `CostError`."""
@@ -126,7 +118,7 @@ def days_fit(start: int, end: int, step: int, zone: tzinfo) -> Period:
         raise CostError(
             f"the answers were recorded in steps of {step} s, and a day, or the time that is asked "
             "for, begins or ends within one",
-            "another --time-zone, or other times",
+            "times that begin and end with a recorded step",
         )
     return Period(Window(start, end, step), zone)
 

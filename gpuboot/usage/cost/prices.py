@@ -43,9 +43,7 @@ def from_settings(cost: Mapping[str, Any]) -> Prices:
     )
 
 
-def with_options(
-    prices: Prices, options: Sequence[str], currency: str | None, kwh: float | None
-) -> Prices:
+def with_options(prices: Prices, options: Sequence[str], currency: str | None) -> Prices:
     """Prices of the command line over those of the settings.
 
     + options: MODEL=PRICE
@@ -57,7 +55,6 @@ def with_options(
         prices,
         currency=currency or prices.currency,
         gpu_hour={**prices.gpu_hour, **models},
-        kwh=prices.kwh if kwh is None else kwh,
     )
 
 

@@ -52,8 +52,6 @@ EACH_MINUTE = {
     "power_pod": held_power("namespace, pod, node"),
     "power_node": "node:gpu_power:sum",
     "teams": 'max by (namespace, label_team) (kube_namespace_labels{label_team!=""})',
-    "quota": "max by (namespace, resource) (kube_resourcequota"
-    '{resource=~"requests.nvidia.com/.+",type="hard"})',
 }
 
 

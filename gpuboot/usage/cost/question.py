@@ -22,14 +22,12 @@ _PIECE_S = 86400  # what one request asks for
 class CostQuestion:
     """Times as `gpuboot.usage.cost.period.period` takes them.
 
-    + zone: of the days; "": the settings'
     + now: unix seconds
     """
 
     since: str
     until: str
     month: str
-    zone: str
     now: int
 
     topic: Literal["cost"] = "cost"
@@ -49,7 +47,7 @@ class CostQuestion:
 
     def period(self, cost: Mapping[str, Any]) -> Period:
         """The time that is meant. + cost: the settings `cost`. Raises `CostError`."""
-        zone = time_zone(self.zone or cost.get("time_zone", DEFAULT_ZONE))
+        zone = time_zone(cost.get("time_zone", DEFAULT_ZONE))
         return period(self.since, self.until, self.month, zone, self.now)
 
     def period_of(self, history: History) -> Period:
@@ -61,7 +59,7 @@ class CostQuestion:
         if self.since or self.until or self.month:
             period = self.period(cost)
         else:
-            period = Period(recorded, time_zone(self.zone or cost.get("time_zone", DEFAULT_ZONE)))
+            period = Period(recorded, time_zone(cost.get("time_zone", DEFAULT_ZONE)))
         window = period.window
         if not (recorded.start <= window.start and window.end <= recorded.end):
             full_period = Period(recorded, period.zone)

@@ -9,7 +9,6 @@ from gpuboot.usage.cost.errors import ConservationError, CostError
 from gpuboot.usage.cost.ledger import REASONS, TENANT, UNALLOCATED, UNAVAILABLE, Ledger, ledger
 from gpuboot.usage.cost.lines import Lines, Sums, grouped, lines, total
 from gpuboot.usage.cost.period import Period
-from gpuboot.usage.cost.policies import Shared, quotas, share_out, team_on
 from gpuboot.usage.cost.prices import Prices
 from gpuboot.usage.cost.teams import UNOWNED, Teams
 from gpuboot.usage.series import History
@@ -54,7 +53,6 @@ class Report:
     cluster: str
     period: Period
     prices: Prices
-    shared: Shared
     lines: Lines
     proofs: tuple[Proof, ...]
     reasons: Mapping[str, float]
@@ -71,12 +69,8 @@ class Report:
         return Proof("all", *sums)
 
 
-def report(
-    history: History, period: Period, prices: Prices, shared: Shared, mapping: Mapping[str, str]
-) -> Report:
+def report(history: History, period: Period, prices: Prices) -> Report:
     """The report of what `gpuboot.usage.cost.queries` gave.
-
-    + mapping: namespace -> team, over the namespaces' labels
 
     Raises `CostError` where there is nothing to report or sources contradict each other, and
     `ConservationError` where the hours do not add up.
@@ -89,14 +83,11 @@ def report(
             "metrics",
         )
     contradictions = _contradictions(gpu_ledger)
-    teams = Teams(history, mapping)
-    plain = lines(gpu_ledger, period, teams, prices)
-    charged = share_out(plain, shared, quotas(history, period), team_on(teams, period))
+    charged = lines(gpu_ledger, period, Teams(history), prices)
     result = Report(
         str(history.metadata.get("cluster", "")),
         period,
         prices,
-        shared,
         charged,
         _proofs(charged, gpu_ledger),
         _reasons(charged),
@@ -123,8 +114,6 @@ def check(result: Report, gpu_ledger: Ledger) -> None:
             tenant_totals.used + tenant_totals.idle + tenant_totals.unmeasured,
             tenant_totals.hours,
         ),
-        ("shared hours", totals.shared_hours, 0.0),
-        ("shared cost", totals.shared_cost, 0.0),
         ("cost of GPUs", totals.gpu_cost, paid),
         ("kWh", totals.kwh, gpu_ledger.kwh),
         ("least line", min(0.0, *(sums.hours for sums in result.lines.values())), 0.0),
@@ -203,5 +192,5 @@ def _notes(charged: Lines, prices: Prices) -> list[str]:
     if unknown:
         notes.append(f"{unknown:.2f} GPU hours are unknown (no samples): unavailable, and not free")
     if any(key.team == UNOWNED for key in charged):
-        notes.append(f"{UNOWNED}: namespaces without label `team` and not in the mapping file")
+        notes.append(f"{UNOWNED}: namespaces without label `team`")
     return notes

@@ -1,4 +1,4 @@
-"""A report as a table for people: on a terminal, as Markdown, as CSV, and as JSON."""
+"""A report as a table for a terminal, as CSV, and as JSON."""
 
 from __future__ import annotations
 
@@ -27,11 +27,9 @@ _COLUMNS = (
     ("energy_kwh", "kWh", "kwh", 2),
     ("gpu_cost", "GPU cost", "gpu_cost", 2),
     ("energy_cost", "energy cost", "energy_cost", 2),
-    ("shared_gpu_hours", "shared h", "shared_hours", 2),
-    ("shared_cost", "shared cost", "shared_cost", 2),
     ("total_cost", "total", "total_cost", 2),
 )
-_MONEY = {"gpu_cost", "energy_cost", "shared_cost", "total_cost"}
+_MONEY = {"gpu_cost", "energy_cost", "total_cost"}
 _OF_TENANTS = {"used", "sm", "idle", "unmeasured", "efficiency"}
 
 
@@ -40,16 +38,6 @@ def text(report: Report, by: Sequence[str]) -> str:
     rows = list(_cells(report, by))
     table = table_lines(rows, numbers=range(len(_headings(by)), len(rows[0])))
     return "\n".join([*_head(report), "", *table, "", *proof(report), *_notes(report, by)])
-
-
-def markdown(report: Report, by: Sequence[str]) -> str:
-    """The same as Markdown."""
-    first, *rows = list(_cells(report, by))
-    names = len(_headings(by))
-    rule = ["---" if place < names else "---:" for place in range(len(first))]
-    table = [f"| {' | '.join(_escaped(row))} |" for row in (first, rule, *rows)]
-    facts = [f"- {line.strip()}" for line in (*_head(report), *proof(report), *_notes(report, by))]
-    return "\n".join(["# GPU cost", "", *table, "", *facts])
 
 
 def comma_separated(report: Report, by: Sequence[str]) -> str:
@@ -74,8 +62,6 @@ def as_json(report: Report, by: Sequence[str]) -> str:
         "prices": dict(report.prices.gpu_hour),
         "energy_price_kwh": report.prices.kwh,
         "pue": report.prices.pue,
-        "unallocated_policy": report.shared.unallocated,
-        "unavailable_policy": report.shared.unavailable,
         "rows": _rows(report, by),
         "total": _values(report, total(report.lines.values())),
         "reasons": dict(report.reasons),
@@ -120,10 +106,6 @@ def _head(report: Report) -> Iterator[str]:
         yield f"price of a GPU hour in {prices.currency}: {price_list}"
     if prices.kwh is not None:
         yield f"price of a kWh: {prices.kwh:g} {prices.currency}, with PUE {prices.pue:g}"
-    yield (
-        f"shared out: unallocated {report.shared.unallocated}, "
-        f"unavailable {report.shared.unavailable}"
-    )
 
 
 def notes(report: Report, by: Sequence[str]) -> Iterator[str]:
@@ -147,8 +129,6 @@ def _columns(report: Report) -> list[tuple[str, str, str, int]]:
         hidden.add("sm_active_gpu_hours")
     if report.prices.kwh is None:
         hidden.add("energy_cost")
-    if (report.shared.unallocated, report.shared.unavailable) == ("none", "none"):
-        hidden |= {"shared_gpu_hours", "shared_cost"}
     if not any(sums.unmeasured for sums in report.lines.values()):
         hidden.add("unmeasured_gpu_hours")
     return [column for column in _COLUMNS if column[0] not in hidden]
@@ -231,7 +211,3 @@ def _proof_json(model_proof: Proof) -> dict[str, Any]:
         "installed_gpu_hours": model_proof.installed,
         "difference": model_proof.difference,
     }
-
-
-def _escaped(row: Sequence[str]) -> list[str]:
-    return [cell.replace("|", "\\|") for cell in row]

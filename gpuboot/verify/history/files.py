@@ -7,8 +7,7 @@ them in git: two branches that verified different clusters merge without a confl
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from gpuboot.config.settings import Verify
@@ -21,9 +20,7 @@ from gpuboot.verify.history.events import (
     last_verification,
     to_json,
 )
-from gpuboot.verify.history.strip import strips
 from gpuboot.verify.report.model import Report
-from gpuboot.verify.report.strips import Strips
 from gpuboot.verify.report.writer import write_json
 
 
@@ -36,27 +33,14 @@ def folder(verify: Verify) -> Path:
     return Path(verify.reports) / "history"
 
 
-@dataclass(frozen=True)
-class HistoryUpdate:
-    """A history after a verification was added. new: what that added, by GPU UUID"""
-
-    new: dict[str, list[Event]]
-    histories: dict[str, History]
-
-    def strips(self, report: Report) -> Strips:
-        """What the page of this verification shows of it."""
-        return strips(self.histories, report.cluster, report.started)
-
-
-def note(report: Report, folder: Path) -> HistoryUpdate:
-    """Add a verification to the history.
+def note(report: Report, folder: Path) -> dict[str, list[Event]]:
+    """Add a verification to the history; what that added, by GPU UUID.
 
     + folder: made when it is not there
 
     Raises `HistoryError`, and OSError.
     """
-    before = read(folder)
-    new_events = changes(report, before)
+    new_events = changes(report, read(folder))
     folder.mkdir(parents=True, exist_ok=True)
     for uuid, events in new_events.items():
         with (folder / f"{uuid}.jsonl").open("a", encoding="utf-8") as file:
@@ -64,19 +48,7 @@ def note(report: Report, folder: Path) -> HistoryUpdate:
     if not report.nodes:  # else it is the newest of some nodes, and not of the cluster
         last = asdict(last_verification(report))
         write_json(folder / f"{report.cluster}.json", last)
-    return HistoryUpdate(
-        new_events, before | {uuid: _longer(before, uuid, new_events[uuid]) for uuid in new_events}
-    )
-
-
-def _longer(before: Mapping[str, History], uuid: str, new: Sequence[Event]) -> History:
-    earlier = before[uuid].events if uuid in before else ()
-    return History(uuid, _in_order([*earlier, *new]))
-
-
-def strips_of(report: Report, folder: Path) -> Strips:
-    """What the page of a report shows of its cluster's history. Raises `HistoryError`."""
-    return strips(read(folder), report.cluster, report.started)
+    return new_events
 
 
 def read(folder: Path) -> dict[str, History]:
@@ -110,8 +82,4 @@ def _events(path: Path) -> tuple[Event, ...]:
             events.append(from_json(json.loads(line)))
         except (ValueError, KeyError, TypeError):
             raise HistoryError(f"{path}, line {number}: not an event: {line[:80]}") from None
-    return _in_order(events)
-
-
-def _in_order(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(sorted(events, key=lambda event: event.at))

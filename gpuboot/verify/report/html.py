@@ -9,7 +9,6 @@ from gpuboot.verify.firing_alerts import FiringAlert
 from gpuboot.verify.report.cases import Case, cases
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
 from gpuboot.verify.report.page import page
-from gpuboot.verify.report.strips import Strips
 
 MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
 WORDS = {"pass": "pass", "fail": "fail", "not_covered": "not covered", "unknown": "unknown"}
@@ -38,11 +37,8 @@ RUNBOOKS = {
 }
 
 
-def html(report: Report, history: Strips | None = None) -> str:
-    """The page: what is wrong first, alerts, then the GPUs, the chain, versions and durations.
-
-    + history: what happened to its GPUs before
-    """
+def html(report: Report) -> str:
+    """The page: what is wrong first, alerts, then the GPUs, the chain, versions and durations."""
     links = [link for link in ROW_LINKS if any(link in row.links for row in report.gpus)]
     alerts_by_gpu = {row.uuid: report.firing(row.node, row.uuid) for row in report.gpus if row.uuid}
     rows = sorted(report.gpus, key=lambda row: GRAVITY.index(row.status))
@@ -66,7 +62,6 @@ def html(report: Report, history: Strips | None = None) -> str:
         runbook=_runbook(report),
         marks=MARKS,
         words=WORDS,
-        history=history,
         headline=HEADLINES[report.verdict],
         banner=BANNERS[report.verdict],
     )

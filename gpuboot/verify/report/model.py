@@ -29,12 +29,8 @@ SCHEMA = 1
 POINTER = "GPUBOOT_REPORT_POINTER"
 # for people, with the texts in which something says that it is simulated
 SIMULATED = "SIMULATED: no real GPU is behind this. It says so itself: {}"
-_DERIVED = {"status", "alerts", "instances"}  # of a GPU's row in verify.json
+_DERIVED = {"status", "alerts", "instances"}  # of a row in verify.json
 NOT_COVERED: Status = "not_covered"
-# what every level but `quick` demands of a GPU in a cluster or of a Docker host, whatever the
-# settings: of reports that do not tell what was demanded
-_ALWAYS = ("pci", "driver", "nvidia-smi", "runtime", "exporter")
-_ALWAYS_COMPUTED = ("workload",)
 
 
 class ReportError(ValueError):
@@ -228,23 +224,21 @@ def load(path: Path) -> Report:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["schema"] != SCHEMA:
             raise ReportError(f"{path}: schema {data['schema']}, this gpuboot reads {SCHEMA}")
-        rows = tuple(_read_row(row, data.get("level", "standard")) for row in data["gpus"])
         return Report(
             cluster=data["cluster"],
             started=data["started"],
             seconds=data["seconds"],
             findings=tuple(from_json(item) for item in data["findings"]),
-            gpus=rows,
+            gpus=tuple(map(_read_row, data["gpus"])),
             simulated=tuple(data["simulated"]),
             versions=data["versions"],
             durations=data["durations"],
-            # reports of earlier versions do not have them
             alerts=None
-            if (alerts := data.get("alerts")) is None
+            if (alerts := data["alerts"]) is None
             else tuple(FiringAlert(**alert) for alert in alerts),
-            runbooks=data.get("runbooks", ""),
-            level=data.get("level", "standard"),
-            nodes=tuple(data.get("nodes", ())),
+            runbooks=data["runbooks"],
+            level=data["level"],
+            nodes=tuple(data["nodes"]),
         )
     except FileNotFoundError:
         raise ReportError(f"{path}: there is no such report") from None
@@ -254,14 +248,13 @@ def load(path: Path) -> Report:
         raise ReportError(f"{path}: not a report of gpuboot: {error!r}") from None
 
 
-def _read_row(row: Mapping[str, Any], level: Level) -> GpuRow:
-    """A row of the file; one written before there were `instances` or `demanded` has none."""
-    links = _ALWAYS if level == "quick" else _ALWAYS + _ALWAYS_COMPUTED
+def _read_row(row: Mapping[str, Any]) -> GpuRow:
+    """A row of the file."""
+    instances = tuple(InstanceRow(**_chain(item)) for item in row["instances"])
+    return GpuRow(**_chain(row), instances=instances)
+
+
+def _chain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a chain, without what follows from others."""
     plain = {key: value for key, value in row.items() if key not in _DERIVED}
-    plain["demanded"] = tuple(row.get("demanded", links))
-    instances = []
-    for item in row.get("instances", ()):
-        values = {key: value for key, value in item.items() if key != "status"}
-        values["demanded"] = tuple(item.get("demanded", links))
-        instances.append(InstanceRow(**values))
-    return GpuRow(**plain, instances=tuple(instances))
+    return {**plain, "demanded": tuple(row["demanded"])}

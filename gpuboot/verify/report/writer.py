@@ -11,7 +11,6 @@ from typing import Any
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
 from gpuboot.verify.report.model import Report
-from gpuboot.verify.report.strips import Strips
 
 LATEST = "latest"
 
@@ -58,14 +57,11 @@ def point(folder: Path) -> None:
         raise
 
 
-def write(report: Report, folder: Path, history: Strips | None = None) -> None:
-    """Write verify.json, verify.xml and verify.html. Raises OSError.
-
-    + history: for the page: what happened to the report's GPUs before
-    """
+def write(report: Report, folder: Path) -> None:
+    """Write verify.json, verify.xml and verify.html. Raises OSError."""
     write_json(folder / "verify.json", report.to_json())
     write_atomically(folder / "verify.xml", junit(report))
-    write_atomically(folder / "verify.html", html(report, history))
+    write_atomically(folder / "verify.html", html(report))
 
 
 def write_json(path: Path, data: Any) -> None:
