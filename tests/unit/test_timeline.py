@@ -1,14 +1,17 @@
-"""Where the time of a run went: shares, and the page."""
+"""Where the time of a run went: shares, the longest chain, and the page."""
 
 from __future__ import annotations
 
 import json
+import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpuboot.verify.report.run import last_lines, run_html, write_page
+from gpuboot.verify.report.timeline.chain import BETWEEN, longest_chain, longest_links
 from gpuboot.verify.report.timeline.stretches import length, union
 from gpuboot.verify.report.timeline.table import phases_json, rows
 from gpuboot.verify.report.timeline.terminal import lines
@@ -17,6 +20,7 @@ from tests.unit.made_runs import FIRST, RECORDED, operation, run, site, span
 
 def test_intervals_that_meet_are_one() -> None:
     assert union([(3, 4), (0, 1), (0.5, 2)]) == [(0, 2), (3, 4)]
+    assert union([(0, 1), (1.5, 2)], gap=0.5) == [(0, 2)]
     assert length([(0, 1), (0.5, 2), (3, 3.5)]) == 2.5
 
 
@@ -35,9 +39,10 @@ def test_rows_of_a_recorded_run_add_up_to_it() -> None:
 
 
 def test_a_recorded_first_run_tells_what_it_waited_for() -> None:
+    longest = longest_links(FIRST, 1)[0]
+    assert (longest.stage, longest.host) == ("Rollout", "cp1")
+    assert longest.waited == pytest.approx(46.4, abs=0.1)
     by_name = {row.name: row for row in rows(FIRST)}
-    assert by_name["Rollout"].slowest == "cp1"
-    assert by_name["Rollout"].waited == pytest.approx(46.4, abs=0.1)
     assert sum(row.changes for row in by_name.values()) == 72
     assert sum(row.seconds for row in by_name.values()) == pytest.approx(FIRST["seconds"], rel=0.02)
 
@@ -62,12 +67,72 @@ def test_commands_to_another_host_than_the_operation_s_are_told() -> None:
     assert row.slowest == "gpu1"
 
 
+def gapless(chain: Any, seconds: float) -> bool:
+    ends = [0.0, *(item.finished for item in chain)]
+    begins = [*(item.started for item in chain), seconds]
+    return all(abs(a - b) <= 0.0011 for a, b in zip(ends, begins, strict=True))
+
+
+@pytest.mark.parametrize("recorded", [RECORDED, FIRST, site(1), site(3), site(40)])
+def test_the_longest_chain_is_the_whole_run(recorded: Any) -> None:
+    chain = longest_chain(recorded)
+    assert gapless(chain, recorded["seconds"])
+    assert sum(item.seconds for item in chain) == pytest.approx(recorded["seconds"], abs=0.2)
+
+
+def test_the_longest_chain_goes_by_the_slowest_host_of_each_operation() -> None:
+    chain = longest_chain(site(3))
+    links = {item.stage: item.host for item in chain if item.host}
+    assert links["Drivers"] == "node3"
+    assert links["Helm"] == "node1"
+    hostless_stages = {item.stage for item in chain if not item.host}
+    assert hostless_stages == {"start-up", "connect", "prepare", "read hosts", BETWEEN}
+
+
+def test_what_the_control_machine_does_has_its_own_name() -> None:
+    spans = [span("start-up", 0.0, 0.5), span("prepare", 0.5, 3.0), span("compare", 1.0, 2.5)]
+    spans += [span("compare", 1.1, 1.6, "a"), span("your answer", 2.7, 2.9, wait=True)]
+    run_record = run([operation("Base", "Install", {"a": (3.0, 4.0)})], spans)
+    chain = longest_chain(run_record)
+    assert [(item.stage, item.host, round(item.seconds, 1)) for item in chain] == [
+        ("start-up", "", 0.5), ("prepare", "", 0.5), ("compare", "", 0.1), ("compare", "a", 0.5),
+        ("compare", "", 0.9), ("prepare", "", 0.2), ("your answer", "", 0.2), ("prepare", "", 0.1),
+        ("Base", "a", 1.0), (BETWEEN, "", 0.1),
+    ]  # fmt: skip
+    assert chain[6].waited == pytest.approx(0.2)
+
+
+def test_hosts_that_take_turns_are_all_in_the_chain() -> None:
+    turns = {"a": (1.0, 2.0), "b": (2.0, 4.0), "c": (4.0, 5.0)}
+    serial = run([operation("Drivers", "Reboot", turns)], [span("start-up", 0.0, 1.0)])
+    assert [item.host for item in longest_chain(serial)] == ["", "a", "b", "c", ""]
+    longest = longest_links(serial, 2)
+    assert [(item.host, item.seconds) for item in longest] == [("b", 2.0), ("", 1.0)]
+
+
+def test_the_longest_chain_ends_whatever_was_noted() -> None:
+    """Moments are rounded to milliseconds: steps of one or two must not go round in circles."""
+    dice = random.Random(1)
+    for _ in range(200):
+        operations, moment = [], 0.1
+        for _ in range(20):
+            times = {}
+            for host in "abc":
+                started = round(moment + dice.choice((0, 0.001, 0.002)), 3)
+                times[host] = started, round(started + dice.choice((0, 0.001, 0.002, 0.003)), 3)
+            operations.append(operation("Base", "Install", times))
+            moment = max(end for _, end in times.values())
+        run_record = run(operations, [span("start-up", 0.0, 0.1)])
+        chain = longest_chain(run_record)
+        assert sum(item.seconds for item in chain) == pytest.approx(run_record["seconds"], abs=0.1)
+
+
 def test_a_run_that_was_killed_ends_when_it_was_written() -> None:
     killed = run(
         [operation("Base", "Install", {"a": (1.0, 2.0)})], [span("start-up", 0.0, 1.0)], seconds=9.0
     )
     killed["operations"][0]["ended"] = killed["operations"][0]["hosts"]["a"]["ended"] = None
-    assert rows(killed)[-1].hosts["a"].seconds == 8.0
+    assert longest_chain(killed)[-1].finished == 9.0
     assert "Base" in run_html(killed, False)
 
 
@@ -78,12 +143,20 @@ def test_names_cannot_break_the_page() -> None:
     assert "<script>" not in run_html(evil, False)
 
 
-def test_the_page_has_a_table_and_no_other_file() -> None:
+def test_the_page_has_table_lanes_and_no_other_file() -> None:
     page = run_html(RECORDED, True)
     assert "Where the time went" in page
+    assert page.count('<div class="lane">') == len(RECORDED["hosts"]) + 2
+    assert "What the run waited for longest" in page
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     assert not re.search(r"src=|https?://|@import", page)
+
+
+def test_the_parts_of_the_proof_are_told_where_it_took_long() -> None:
+    run_record = site(3)
+    run_record["operations"][7]["parts"] = {"workload": 3.1, "metrics": 0.4}
+    assert "workload 3.1 s, metrics 0.4 s" in run_html(run_record, True)
 
 
 def test_a_page_is_written_again_from_its_file(tmp_path: Path) -> None:

@@ -19,16 +19,30 @@ class Stretch:
     """One operation on one host, or what came before the operations.
 
     + stage: the phase of an operation; else what is done before them, e.g. `read hosts`
+    + label: name of the operation; "" before the operations
     + host: inventory name; "" where it is done on the control machine for all hosts
-    + waits: when it only waited, in order
+    + waits: when it only waited, and for what, in order
+    + parts: of the proof, with their seconds
     """
 
     stage: str
+    label: str = ""
     host: str = ""
     started: float
     finished: float
-    waits: tuple[Interval, ...] = ()
+    waits: tuple[tuple[float, float, str], ...] = ()
     changed: bool = False
+    parts: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.finished - self.started
+
+    @property
+    def waited(self) -> float:
+        """Seconds of it in which it only waited."""
+        return length((started, finished) for started, finished, _ in self.waits)
 
 
 def before_operations(run: Mapping[str, Any]) -> list[Stretch]:
@@ -39,7 +53,7 @@ def before_operations(run: Mapping[str, Any]) -> list[Stretch]:
             host=span["host"],
             started=span["begun"],
             finished=_finish_time(span, run),
-            waits=((span["begun"], _finish_time(span, run)),) if span["wait"] else (),
+            waits=((span["begun"], _finish_time(span, run), span["name"]),) if span["wait"] else (),
         )
         for span in run["spans"]
         if span["operation"] is None
@@ -48,19 +62,21 @@ def before_operations(run: Mapping[str, Any]) -> list[Stretch]:
 
 def of_operations(run: Mapping[str, Any]) -> list[Stretch]:
     """Each operation on each host that it ran on, in order."""
-    waits: dict[tuple[int, str], list[Interval]] = {}
+    waits: dict[tuple[int, str], list[tuple[float, float, str]]] = {}
     for span in run["spans"]:
         if span["wait"] and span["operation"] is not None:
-            wait = span["begun"], _finish_time(span, run)
+            wait = (span["begun"], _finish_time(span, run), span["name"])
             waits.setdefault((span["operation"], span["host"]), []).append(wait)
     return [
         Stretch(
             stage=item["phase"],
+            label=item["name"],
             host=host,
             started=times["begun"],
             finished=_finish_time(times, run),
             waits=tuple(waits.get((number, host), ())),
             changed=host in item["changed"],
+            parts=tuple(item.get("parts", {}).items()),
         )
         for number, item in enumerate(run["operations"])
         for host, times in item["hosts"].items()
@@ -72,11 +88,14 @@ def length(intervals: Iterable[Interval]) -> float:
     return sum(finished - started for started, finished in union(intervals))
 
 
-def union(intervals: Iterable[Interval]) -> list[Interval]:
-    """The same moments as intervals that do not overlap, in order."""
+def union(intervals: Iterable[Interval], gap: float = 0.0) -> list[Interval]:
+    """The same moments as intervals that do not overlap, in order.
+
+    + gap: shorter pauses than this, in seconds, are left out
+    """
     joined: list[Interval] = []
     for started, finished in sorted(intervals):
-        if joined and started <= joined[-1][1]:
+        if joined and started - joined[-1][1] <= gap:
             joined[-1] = (joined[-1][0], max(joined[-1][1], finished))
         else:
             joined.append((started, finished))

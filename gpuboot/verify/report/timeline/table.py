@@ -103,7 +103,7 @@ def _stages(stretches: list[Stretch], run: Mapping[str, Any]) -> list[Row]:
             within = [item for item in stretches if item.stage != name and item.started >= started]
             seconds -= length((item.started, min(item.finished, finished)) for item in within)
         commands = _commands_by_host(span for span in run["spans"] if _is_stage(span, name))
-        waited = length(wait for item in stage_stretches for wait in item.waits)
+        waited = length((a, b) for item in stage_stretches for a, b, _ in item.waits)
         row = Row(
             name=name, seconds=seconds, waited=waited, hosts=_shares(stage_stretches, commands)
         )
@@ -124,7 +124,7 @@ def _phases(stretches: list[Stretch], run: Mapping[str, Any]) -> list[Row]:
         Row(
             name=name,
             seconds=sum(item["seconds"] for item in phase_operations),
-            waited=length(wait for item in by_phase.get(name, ()) for wait in item.waits),
+            waited=length((a, b) for item in by_phase.get(name, ()) for a, b, _ in item.waits),
             operations=len(phase_operations),
             hosts=_shares(by_phase.get(name, ()), _commands_by_host(phase_operations)),
         )
@@ -155,7 +155,7 @@ def _shares(stretches: Iterable[Stretch], commands: Mapping[str, int]) -> dict[s
     return {
         host: Share(
             seconds=length((item.started, item.finished) for item in host_operations),
-            waited=length(wait for item in host_operations for wait in item.waits),
+            waited=length((a, b) for item in host_operations for a, b, _ in item.waits),
             commands=commands.get(host, 0),
             changes=sum(item.changed for item in host_operations),
         )
