@@ -2,7 +2,8 @@
 
 The last phase of deploys/site.py and deploys/standalone.py, and a deploy of its own that touches
 nothing else. Alone it takes `--data gpuboot_level=quick|standard|deep` in the place of
-`verify.level`, `--data gpuboot_nodes=NAME,...` for some of the nodes, and
+`verify.level`, `--data gpuboot_nodes=NAME,...` for some of the nodes,
+`--data gpuboot_resume=yes` to go on with deep tests that were ended, and
 `--data gpuboot_test_alert=critical|warning|info` to send a test alert to a receiver.
 """
 
@@ -67,7 +68,7 @@ def verify(always: bool = False) -> None:
 
 def _requested_scope(nodes: Sequence[Node]) -> levels.Scope:
     """What `--data` asks for. Raises `DeployError`."""
-    names = ("level", "nodes", "test_alert")
+    names = ("level", "nodes", "resume", "test_alert")
     values = {name: str(host.data.get(f"gpuboot_{name}") or "") for name in names}
     try:
         scope = levels.scope(**values)

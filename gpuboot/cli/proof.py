@@ -59,6 +59,9 @@ def verify(
     inventory: runs.Inventory,
     level: _Level = None,
     nodes: _Nodes = "",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the deep tests of the last report.")
+    ] = False,
     test_alert: _TestAlert = None,
     json: runs.AsJson = False,
     data: runs.Data = None,
@@ -70,7 +73,7 @@ def verify(
     """
     from gpuboot.verify.report.model import POINTER
 
-    options = runs.options([*(data or []), *_host_data(level, nodes, test_alert)])
+    options = runs.options([*(data or []), *_host_data(level, nodes, resume, test_alert)])
     result = runs.pyinfra(inventory, VERIFY, options, answer=POINTER)
     path = Path(result.answer) / "verify.json"
     if not result.answer or not path.exists():
@@ -83,11 +86,14 @@ def verify(
     raise typer.Exit(with_unwritten(proof.exit, result.code == NOT_WRITTEN))
 
 
-def _host_data(level: Level | None, nodes: str, test_alert: Severity | None) -> list[str]:
+def _host_data(
+    level: Level | None, nodes: str, resume: bool, test_alert: Severity | None
+) -> list[str]:
     """What the options are for deploys/verify.py, as KEY=VALUE."""
     return [
         *([f"gpuboot_level={level.value}"] if level else []),
         *([f"gpuboot_nodes={nodes}"] if nodes else []),
+        *(["gpuboot_resume=yes"] if resume else []),
         *([f"gpuboot_test_alert={test_alert.value}"] if test_alert else []),
     ]
 

@@ -50,11 +50,13 @@ class Scope:
 
     + level: None: that of the settings
     + nodes: names, of the cluster or the inventory; none: all
+    + resume: go on with deep tests that an earlier verification began
     + test_alert: severity of a test alert to send; None: none
     """
 
     level: Level | None = None
     nodes: tuple[str, ...] = ()
+    resume: bool = False
     test_alert: Severity | None = None
 
     def selected(self, nodes: Sequence[Node]) -> list[Node]:
@@ -84,11 +86,12 @@ class Scope:
 ALL = Scope()
 
 
-def scope(level: str, nodes: str, test_alert: str = "") -> Scope:
+def scope(level: str, nodes: str, resume: str = "", test_alert: str = "") -> Scope:
     """What the words of a command line ask for. Raises ValueError for another level or severity.
 
     + level: "": that of the settings
     + nodes: names with commas between; "": all
+    + resume: any word: go on with deep tests
     + test_alert: severity of a test alert; "": none is sent
     """
     matched_level = next((item for item in LEVELS if item == level), None)
@@ -98,4 +101,4 @@ def scope(level: str, nodes: str, test_alert: str = "") -> Scope:
     severity = next((item for item in SEVERITIES if item == test_alert), None)
     if test_alert and severity is None:
         raise ValueError(f"no severity {test_alert}: it is one of {', '.join(SEVERITIES)}")
-    return Scope(matched_level, names, severity)
+    return Scope(matched_level, names, bool(resume), severity)

@@ -100,7 +100,7 @@ def test_a_slow_link_wrong_values_and_memory_errors_are_named(site: Lab) -> None
     assert ("load", order[1]) in failed
 
 
-def test_a_hang_ends_and_the_next_run_tries_it_again(site: Lab) -> None:
+def test_a_hang_ends_and_a_resumed_run_tries_it_again(site: Lab) -> None:
     fault(site, "set", "all", "util", "90")
     hang = deep(timeout_s=60, nccl_command="GPUSIM_HANG=1 all_reduce_perf")
     result, report = verified(site, "--level", "deep", "--nodes", NODE, **hang)
@@ -109,8 +109,11 @@ def test_a_hang_ends_and_the_next_run_tries_it_again(site: Lab) -> None:
     assert collective["status"] == "fail"
     assert "hangs: no answer within" in collective["detail"]
     assert statuses(report, "diag") == ["pass", "pass"]
-    second, report = verified(site, "--level", "deep", "--nodes", NODE, **deep())
-    assert second.code == 0, second.details
+    resumed, report = verified(site, "--level", "deep", "--nodes", NODE, "--resume", **deep())
+    assert resumed.code == 0, resumed.details
+    third, _ = verified(site, "--level", "deep", "--nodes", NODE, "--resume", **deep())
+    assert third.code == 0, third.details
+    assert "tested before, not again" in third.text
 
 
 def test_what_a_killed_one_leaves_is_removed(site: Lab) -> None:
@@ -189,10 +192,12 @@ def test_two_nodes_work_together_and_are_judged_by_the_site_s_limit(site: Lab) -
     assert {status for status, _ in results_by_node(report).values()} == {"pass"}
     assert "GB/s by Socket" in results_by_node(report)["gpu1"][1]
     assert pods(site) == ""
-    # without a limit nobody knows what is enough
-    second, report = verified(site, "--level", "deep", **between(least_gbps=None))
-    assert second.code == 2, second.details
+    # nothing is tried again, and without a limit nobody knows what is enough
+    resumed, report = verified(site, "--level", "deep", "--resume", **between(least_gbps=None))
+    assert resumed.code == 2, resumed.details
     assert {status for status, _ in results_by_node(report).values()} == {"unknown"}
+    assert resumed.text.count("tested before, not again") == 2
+    assert "internode answered" not in resumed.text
 
 
 def test_a_slow_network_of_a_node_fails_both_of_a_pair(site: Lab) -> None:
@@ -209,13 +214,14 @@ def test_a_slow_network_of_a_node_fails_both_of_a_pair(site: Lab) -> None:
     assert results_by_node(report)["gpu1"][1].endswith("; it is either node, or what lies between")
 
 
-def test_a_hang_between_nodes_ends_and_the_next_run_tries_it_again(site: Lab) -> None:
+def test_a_hang_between_nodes_ends_and_a_resumed_run_tries_that_alone(site: Lab) -> None:
     hang = between(command="env GPUSIM_HANG=1 all_reduce_perf", timeout_s=60)
     result, report = verified(site, "--level", "deep", **hang)
     assert result.code == 1, result.details
     assert {status for status, _ in results_by_node(report).values()} == {"fail"}
     assert "it hangs: no answer within" in results_by_node(report)["gpu1"][1]
-    second, report = verified(site, "--level", "deep", **between())
-    assert second.code == 0, second.details
-    assert "gpu1 and gpu2: internode answered" in second.text
+    resumed, report = verified(site, "--level", "deep", "--resume", **between())
+    assert resumed.code == 0, resumed.details
+    assert resumed.text.count("tested before, not again") == 2
+    assert "gpu1 and gpu2: internode answered" in resumed.text
     assert pods(site) == ""

@@ -35,6 +35,7 @@ def answered(first: str, second: str, output: str = "", **fields: Any) -> PairAn
     )
     return PairAnswer(
         nodes=(first, second),
+        uuids=(),
         hosts={
             f"internode-{first}-0": first, f"internode-{second}-0": second,
             ADDRESSES[second]: second,

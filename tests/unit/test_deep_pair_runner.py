@@ -78,11 +78,13 @@ def test_two_nodes_at_work_for_each_pair(parallel: int, at_once: int) -> None:
     deep = {"parallel": parallel, "internode": {"image": "mine/nccl-tests:1"}}
     settings = parse_settings({"verify": {"deep": deep}})
     pair_rounds = rounds(plans(6))
+    uuids = {f"n{i}": [f"GPU-{i}"] for i in range(6)}
     runner = PairRunner(
         cast(Session, session),
         settings,
         lambda line: None,
         saved_answers.append,
+        uuids,
         float("inf"),
     )
     answers = runner.run(pair_rounds)
@@ -92,6 +94,7 @@ def test_two_nodes_at_work_for_each_pair(parallel: int, at_once: int) -> None:
         pair.nodes for pairs in pair_rounds for pair in pairs
     }
     assert {answer.answer.exit for answer in answers} == {0}
+    assert answers[0].uuids == ("GPU-0", "GPU-1")
     assert session.running == {}
     assert session.changes.count("+internode-ssh") == 1
     last_of_first = max(

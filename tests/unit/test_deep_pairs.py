@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.serialization import (
 from gpuboot.cluster.api import Cluster
 from gpuboot.cluster.objects import Node
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.verify.deep import internode, pairs, runner
-from gpuboot.verify.deep.answers import EXIT, DeepAnswers, PairAnswer
+from gpuboot.verify.deep import files, internode, pairs, runner
+from gpuboot.verify.deep.answers import EXIT, Answer, DeepAnswers, PairAnswer
 from gpuboot.verify.deep.plan import CONTAINER, START_S, Plan
 from tests.unit import deep_outputs as printed
 from tests.unit.evidence import SIZES
@@ -83,6 +83,7 @@ class PairCluster(DeepCluster):
 def answers_of(
     cluster: PairCluster,
     configured: Settings | None = None,
+    previous: DeepAnswers | None = None,
     saved_answers: list[Any] | None = None,
     messages: list[str] | None = None,
 ) -> DeepAnswers:
@@ -93,6 +94,7 @@ def answers_of(
         ([] if messages is None else messages).append,
         lambda name: "",
         ([] if saved_answers is None else saved_answers).append,
+        previous or DeepAnswers(),
     )
 
 
@@ -227,6 +229,23 @@ def test_without_an_image_or_a_free_node_it_says_why() -> None:
 
 def test_one_node_has_no_other() -> None:
     assert internode.evaluate(HOSTS[:1], DeepAnswers(), None) == []
+
+
+def test_what_was_found_before_is_not_tried_again(tmp_path: Path) -> None:
+    first = answers_of(PairCluster())
+    files.save_all(first, tmp_path)
+    previous = files.read(tmp_path)
+    assert previous == first
+    second_cluster = PairCluster()
+    assert answers_of(second_cluster, previous=previous) == first
+    assert second_cluster.created == []
+    replaced_answers = {PAIR: replace(first.pairs[PAIR], uuids=("GPU-old",))}
+    hung = {PAIR: replace(first.pairs[PAIR], answer=Answer(ended="hung"))}
+    for changed in (replaced_answers, hung):
+        retried = PairCluster()
+        answers_of(retried, previous=DeepAnswers(nodes=previous.nodes, pairs=changed))
+        assert len(retried.between()) == 2
+        assert len(retried.created) == 2
 
 
 def plans(count: int) -> list[Plan]:

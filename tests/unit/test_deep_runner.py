@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.verify.deep import plan, runner
-from gpuboot.verify.deep.answers import EXIT, NodeAnswers, PairAnswer
+from gpuboot.verify.deep import files, plan, runner
+from gpuboot.verify.deep.answers import EXIT, Answer, DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.deep.verdicts import evaluate
 from gpuboot.verify.devices import Host
 from tests.unit import deep_outputs as printed
@@ -82,6 +83,7 @@ def answers_of(
     cluster: FakeCluster,
     configured: Settings | None = None,
     hosts: Sequence[Host] = HOSTS,
+    previous: DeepAnswers | None = None,
     saved_answers: list[NodeAnswers | PairAnswer] | None = None,
     messages: list[str] | None = None,
 ) -> Mapping[str, NodeAnswers]:
@@ -89,7 +91,7 @@ def answers_of(
     results: list[NodeAnswers | PairAnswer] = [] if saved_answers is None else saved_answers
     return runner.run_tests(
         cast(Cluster, cluster), hosts, configured or settings(), lines.append,
-        lambda name: "", results.append,
+        lambda name: "", results.append, previous or DeepAnswers(),
     ).nodes  # fmt: skip
 
 
@@ -216,6 +218,23 @@ def test_without_an_image_nccl_is_left_out_and_said() -> None:
     assert statuses(answers_by_node["gpu1"])["collective"] == {"not_covered"}
 
 
+def test_what_was_found_before_is_not_tried_again(tmp_path: Path) -> None:
+    first = answers_of(DeepCluster(unpullable={("gpu2", "diag")}))
+    for node_answers in first.values():
+        files.save(node_answers, tmp_path)
+    cluster = DeepCluster()
+    second_answers = answers_of(cluster, previous=files.read(tmp_path))
+    assert {node for node, _ in cluster.order} == {"gpu2"}, "its diagnosis never started"
+    assert second_answers["gpu1"] == first["gpu1"]
+
+
+def test_other_gpus_than_before_are_tested_again() -> None:
+    old = replace(answers_of(DeepCluster())["gpu1"], uuids=("GPU-old",))
+    cluster = DeepCluster()
+    answers_of(cluster, previous=DeepAnswers(nodes={"gpu1": old}))
+    assert "gpu1" in {node for node, _ in cluster.order}
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -237,6 +256,27 @@ def test_another_verification_is_waited_for_and_then_not_disturbed() -> None:
     answers_by_node = answers_of(cluster)
     assert cluster.order == []
     assert "another verification" in answers_by_node["gpu1"].skipped
+
+
+def test_files_that_are_none_are_named(tmp_path: Path) -> None:
+    assert files.read(tmp_path) == DeepAnswers()
+    folder = tmp_path / files.FOLDER
+    folder.mkdir()
+    (folder / "gpu1.json").write_text('{"node": "gpu1", "steps": {"diag": {}}}')
+    with pytest.raises(files.KeptError, match=r"gpu1\.json"):
+        files.read(tmp_path)
+
+
+def test_the_newest_report_of_the_cluster_with_answers_is_gone_on_with(tmp_path: Path) -> None:
+    names = ("20261121T100000Z-lab", "20261122T100000Z-lab", "20261123T100000Z-lab")
+    for name in names:
+        (tmp_path / name).mkdir()
+    current_folder = tmp_path / names[2]
+    assert files.newest(current_folder, "lab") is None
+    files.save(
+        NodeAnswers(node="gpu1", steps={"diag": Answer(ended="answered")}), tmp_path / names[0]
+    )
+    assert files.newest(current_folder, "lab") == (tmp_path / names[0]).resolve()
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,9 @@ def runner_arguments(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the runner is given; each node's diagnosis hangs."""
     arguments: dict[str, Any] = {}
 
-    def run_tests(
-        cluster: Any, hosts: Any, settings: Any, say: Any, sample: Any, save: Any
-    ) -> DeepAnswers:
-        arguments.update(sample=sample)
+    def run_tests(cluster: Any, hosts: Any, settings: Any, say: Any, sample: Any, save: Any,
+                  previous: Any) -> DeepAnswers:  # fmt: skip
+        arguments.update(kept=previous, sample=sample)
         return DeepAnswers(
             nodes={host.node: NodeAnswers(node=host.node, steps=cast(Any, HUNG)) for host in hosts}
         )
@@ -42,12 +41,12 @@ def runner_arguments(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return arguments
 
 
-def added(folder: Path) -> VerificationResult:
+def added(folder: Path, resume: bool = False) -> VerificationResult:
     observed = evidence()
     findings = tuple(chain.evaluate(observed, parse_settings({})))
     before = VerificationResult(observed, findings, chain.required_links(observed, SETTINGS))
     cluster = cast(Cluster, None)
-    return verify_deep.with_deep_tests(cluster, before, SETTINGS, NODES, folder)
+    return verify_deep.with_deep_tests(cluster, before, SETTINGS, NODES, folder, resume)
 
 
 def test_its_findings_are_part_of_the_chain_and_its_answers_of_the_report(
@@ -64,8 +63,26 @@ def test_its_findings_are_part_of_the_chain_and_its_answers_of_the_report(
         if finding.node == "gpu1" and finding.link in DEEP_LINKS
     ]
     assert set(links) == set(DEEP_LINKS)
-    assert {path.stem for path in (tmp_path / files.FOLDER).iterdir()} == {"gpu1", "gpu2"}
+    assert set(files.read(tmp_path).nodes) == {"gpu1", "gpu2"}
     assert "deep" in result.evidence.durations
+    assert runner_arguments["kept"] == DeepAnswers()
+
+
+def test_a_resumed_one_takes_what_the_newest_report_has(
+    runner_arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    old, new_folder = tmp_path / "20261121T100000Z-lab", tmp_path / "20261122T100000Z-lab"
+    old.mkdir()
+    new_folder.mkdir()
+    added(new_folder, resume=True)
+    assert runner_arguments["kept"] == DeepAnswers()
+    saved_answers = NodeAnswers(node="gpu1", steps=cast(Any, HUNG))
+    files.save(saved_answers, old)
+    added(new_folder, resume=True)
+    assert runner_arguments["kept"] == DeepAnswers(nodes={"gpu1": saved_answers})
+    (old / files.FOLDER / "gpu1.json").write_text("{")
+    added(new_folder, resume=True)
+    assert runner_arguments["kept"] == DeepAnswers(), "what cannot be read is tested again"
 
 
 def test_a_host_that_does_not_answer_under_load_says_nothing(

@@ -106,7 +106,9 @@ def verify(
             )
             if settings.verify.level == "deep":
                 folder = report_folder(settings)
-                result = verify_deep.with_deep_tests(clients, result, settings, nodes, folder)
+                result = verify_deep.with_deep_tests(
+                    clients, result, settings, nodes, folder, scope.resume
+                )
     except ClusterError as error:
         result = stopped(error, _without_cluster(reading.get()), settings, result)
     if settings.gate.enabled:

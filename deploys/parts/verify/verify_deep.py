@@ -29,11 +29,13 @@ def with_deep_tests(
     settings: Settings,
     nodes: Sequence[Node],
     folder: Path,
+    resume: bool,
 ) -> VerificationResult:
     """Test the nodes of a verification that no pod uses, and add what that says.
 
     + nodes: all of the inventory
     + folder: of the report
+    + resume: take over what the newest report with such tests has of a node
 
     Raises `ClusterError`.
     """
@@ -46,9 +48,10 @@ def with_deep_tests(
         say,
         lambda name: _sample(by_name[name]),
         lambda answers: _save(answers, folder),
+        _earlier_answers(folder, settings.cluster.name) if resume else DeepAnswers(),
     )
     with ending.writing(folder.parent):
-        files.save_all(deep_answers, folder)  # also nodes that were not tested
+        files.save_all(deep_answers, folder)  # also what an earlier run found
     added = _findings(evidence.hosts, deep_answers, settings)
     durations = {**evidence.durations, "deep": round(time.monotonic() - monotonic_start, 3)}
     return replace(
@@ -83,3 +86,16 @@ def _sample(host: str) -> str:
     except PyinfraError as error:
         logger.warning(f"{host}: nvidia-smi under load: {error}")
         return ""
+
+
+def _earlier_answers(folder: Path, cluster: str) -> DeepAnswers:
+    earlier = files.newest(folder, cluster)
+    if earlier is None:
+        say("deep: there is no earlier report with such tests")
+        return DeepAnswers()
+    say(f"deep: going on with {earlier.name}")
+    try:
+        return files.read(earlier)
+    except files.KeptError as error:
+        logger.warning(f"{error}; all nodes are tested")
+        return DeepAnswers()

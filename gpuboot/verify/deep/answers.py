@@ -67,11 +67,13 @@ class NodeAnswers:
 class PairAnswer:
     """NCCL between two nodes.
 
+    + uuids: of the GPUs of both
     + hosts: what the output calls a node -> its name: host names and addresses
     + gpus: how many each has
     """
 
     nodes: tuple[str, str]
+    uuids: tuple[str, ...]
     hosts: Mapping[str, str]
     gpus: Mapping[str, int]
     answer: Answer
@@ -82,7 +84,20 @@ class PairAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class DeepAnswers:
-    """All that a run found. Pairs by both of their names."""
+    """All that a run found, or an earlier one kept. Pairs by both of their names."""
 
     nodes: Mapping[str, NodeAnswers] = field(default_factory=dict)
     pairs: Mapping[tuple[str, str], PairAnswer] = field(default_factory=dict)
+
+
+def node_from_json(data: Mapping[str, Any]) -> NodeAnswers:
+    """The inverse of `NodeAnswers.to_json`. Raises KeyError or TypeError for anything else."""
+    steps = {name: Answer(**item) for name, item in data["steps"].items()}
+    return NodeAnswers(**{**data, "steps": steps, "uuids": tuple(data["uuids"])})
+
+
+def pair_from_json(data: Mapping[str, Any]) -> PairAnswer:
+    """The inverse of `PairAnswer.to_json`. Raises KeyError, TypeError or ValueError."""
+    first, second = data["nodes"]
+    overrides = {"nodes": (first, second), "uuids": tuple(data["uuids"])}
+    return PairAnswer(**{**data, **overrides, "answer": Answer(**data["answer"])})

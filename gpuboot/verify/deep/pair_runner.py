@@ -36,7 +36,8 @@ class _Trial:
 
 
 class PairRunner:
-    """+ save: keeps what was found of a pair
+    """+ uuids: node -> those of its GPUs
+    + save: keeps what was found of a pair
     + until: monotonic seconds; no pair begins later, and those at work end
     """
 
@@ -46,6 +47,7 @@ class PairRunner:
         settings: Settings,
         progress: Progress,
         save: Callable[[PairAnswer], None],
+        uuids: Mapping[str, Sequence[str]],
         until: float,
     ) -> None:
         self._session = session
@@ -53,6 +55,7 @@ class PairRunner:
         self._pair_s = pair_s(settings)
         self._progress = progress
         self._save = save
+        self._uuids = uuids
         self._until = until
         self._answers: list[PairAnswer] = []
         self._keys_made = False
@@ -152,6 +155,7 @@ class PairRunner:
         hosts |= {address: pair.second.name} if address else {}
         pair_answer = PairAnswer(
             nodes=pair.nodes,
+            uuids=tuple(uuid for node in pair.nodes for uuid in self._uuids[node]),
             hosts=hosts,
             gpus={pair.first.name: pair.first.gpus, pair.second.name: pair.second.gpus},
             answer=answer,

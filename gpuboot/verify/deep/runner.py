@@ -13,6 +13,7 @@ from gpuboot.cluster.pods import Pod, read_holders
 from gpuboot.config.settings import Settings
 from gpuboot.verify.deep import pairs as pairs_of
 from gpuboot.verify.deep import plan as plans_of
+from gpuboot.verify.deep import resume
 from gpuboot.verify.deep.answers import (
     EXIT,
     Answer,
@@ -23,6 +24,7 @@ from gpuboot.verify.deep.answers import (
 )
 from gpuboot.verify.deep.answers import finished_answer as ended_with
 from gpuboot.verify.deep.pair_runner import PairRunner
+from gpuboot.verify.deep.pairs import Pair
 from gpuboot.verify.deep.plan import CONTAINER, START_S, Plan
 from gpuboot.verify.devices import Host
 from gpuboot.verify.pod_results import listed_devices, pod_issue
@@ -63,11 +65,13 @@ def run_tests(
     progress: Progress,
     sample: Sampler,
     save: Save,
+    earlier: DeepAnswers,
 ) -> DeepAnswers:
     """Test every node that no pod uses, then pairs of them. Nothing of others is evicted.
 
     + sample: asks nvidia-smi on a node, while its tests run
     + save: keeps what was found on a node or between two, once its tests have ended
+    + earlier: what an earlier run kept; it is not tried again where it still holds
 
     Removes what it made however it ends; a next verification removes what a killed one left.
     Raises `ClusterError`.
@@ -81,13 +85,17 @@ def run_tests(
             plans = _plans(cluster, hosts, settings)  # without what a killed one had left
             if blocked:
                 plans = [replace(item, node=None, skipped=blocked) for item in plans]
-            nodes = {answer.node: answer for answer in runner.run(plans)}
+            still = resume.holding(earlier, hosts, settings)
+            for answer in still.nodes.values():
+                progress(f"deep: {answer.node}: tested before, not again")
+            tested = runner.run([item for item in plans if item.name not in still.nodes])
+            nodes = {answer.node: answer for answer in [*still.nodes.values(), *tested]}
             fit = [item for item in plans if item.node and not nodes[item.name].hangs]
-            pairs = PairRunner(session, settings, progress, save, until)
-            has_image = settings.verify.deep.internode.image is not None
-            rounds = pairs_of.rounds(fit) if has_image else []
-            pair_answers = {answer.nodes: answer for answer in pairs.run(rounds)}
-            return DeepAnswers(nodes=nodes, pairs=pair_answers)
+            uuids = {host.node: sorted(host.uuids) for host in hosts}
+            pairs = PairRunner(session, settings, progress, save, uuids, until)
+            pending = _pending_pairs(fit, still, settings)
+            pair_answers = {answer.nodes: answer for answer in pairs.run(pending)}
+            return DeepAnswers(nodes=nodes, pairs={**still.pairs, **pair_answers})
         finally:
             session.close()
 
@@ -95,6 +103,14 @@ def run_tests(
 def _plans(cluster: Cluster, hosts: Sequence[Host], settings: Settings) -> list[Plan]:
     """What can be done on each node, as the cluster is now."""
     return plans_of.plans(hosts, read_nodes(cluster), read_holders(cluster), settings)
+
+
+def _pending_pairs(fit: Sequence[Plan], still: DeepAnswers, settings: Settings) -> list[list[Pair]]:
+    """The pairs to try, round by round."""
+    if settings.verify.deep.internode.image is None:
+        return []
+    rounds = pairs_of.rounds(fit)
+    return [[pair for pair in pairs if pair.nodes not in still.pairs] for pairs in rounds]
 
 
 class _Runner:
