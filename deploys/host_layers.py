@@ -13,6 +13,7 @@ from deploys.phases.dcgm import dcgm
 from deploys.phases.drivers import drivers
 from deploys.phases.kubernetes import packages_and_config
 from deploys.phases.node_upgrades import node_upgrades
+from deploys.phases.packages import packages
 from deploys.phases.preflight import preflight
 from deploys.phases.runtime import runtime
 from deploys.run.context import begin, current
@@ -31,6 +32,7 @@ watch(state, begin()[0])
 
 preflight(deploy=__file__)
 base()
+packages()
 node_upgrades(kubelets=False)
 drivers()
 dcgm()

@@ -11,7 +11,6 @@ from deploys.phases.base import base
 from deploys.phases.control_plane_upgrade import control_plane_upgrade
 from deploys.phases.dcgm import dcgm, dcgm_upgrade
 from deploys.phases.dcgm_exporter import dcgm_exporter
-from deploys.phases.downloads import downloads
 from deploys.phases.drivers import drivers
 from deploys.phases.gate import gate
 from deploys.phases.gpu_operator import gpu_operator, gpu_sharing
@@ -21,6 +20,7 @@ from deploys.phases.logs import logs
 from deploys.phases.metrics import metrics
 from deploys.phases.monitoring import custom_resources, monitoring
 from deploys.phases.node_upgrades import node_upgrades
+from deploys.phases.packages import packages
 from deploys.phases.preflight import preflight
 from deploys.phases.rollout import rollout
 from deploys.phases.runtime import runtime
@@ -35,7 +35,7 @@ watch(state, begin()[0])
 
 preflight(deploy=__file__)
 base()
-downloads()
+packages()
 control_plane_upgrade()
 node_upgrades()
 drivers()

@@ -8,29 +8,45 @@ plan; what is recorded while it executes goes into run.json.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from pyinfra.api.host import Host
 from pyinfra.context import host
 
 from deploys.engine import answers
-from gpuboot.plan import Decision, Item
+from gpuboot.plan import Change, Decision, Item
 
 # inventory name and operation -> what it recorded
 Records = dict[tuple[str, str], list[Item]]
 
 planned: Records = defaultdict(list)
 executed: Records = defaultdict(list)
+# inventory name -> change as text -> the first operation that is planned to make it
+_owners: dict[str, dict[str, str]] = defaultdict(dict)
 
 
 def record(*items: Item) -> None:
     """Note what the operation that runs now changes on the current host, or costs it."""
-    if items and answers.comparing():
+    if not items:
+        return
+    if answers.comparing():
         raise answers.WouldChange
-    recorded = (executed if host.state.is_executing else planned)[
-        host.name, host.current_op_hash or ""
-    ]
+    operation = host.name, host.current_op_hash or ""
+    recorded = (executed if host.state.is_executing else planned)[operation]
+    if not host.state.is_executing and _is_repeated(items, *operation):
+        return
     # an operation may be asked twice what it would change
     recorded += [item for item in items if item not in recorded]
+
+
+def _is_repeated(items: Sequence[Item], target: str, op_hash: str) -> bool:
+    """Whether earlier operations of a host are planned to make all of these changes.
+
+    The plan has them there; when the run comes to this operation, it finds them made.
+    """
+    texts = [str(item) for item in items if isinstance(item, Change)]
+    owners = {_owners[target].setdefault(text, op_hash) for text in texts}
+    return bool(owners) and op_hash not in owners
 
 
 def respect(*items: Decision) -> None:

@@ -1,4 +1,4 @@
-"""What every node needs before anything else: packages, kernel settings, names, time."""
+"""What every node needs before anything else: apt's settings, the kernel's, and names."""
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
@@ -53,8 +53,8 @@ def base() -> None:
         manager=context.platform.package_manager,
     )
     packages.installed(
-        name="Install prerequisites of Kubernetes",
-        versions=dict.fromkeys(package_names(context), ""),
+        name="Install what adds package repositories",
+        versions=dict.fromkeys(context.platform.package_names(prerequisites.FIRST), ""),
         manager=context.platform.package_manager,
     )
     kernel.applied(

@@ -15,6 +15,7 @@ from deploys.run.context import Context, current
 from gpuboot.cluster.backup import METRICS_FOLDER
 from gpuboot.hosts import dcgm as engines
 
+READERS = {"jq": ""}
 _NOTICED_S = 5  # beyond its interval, until an exporter has read again
 
 
@@ -30,7 +31,7 @@ def dcgm() -> None:
         _engine(context, "Run DCGM's host engine", upgrade=False)
         packages.installed(
             name="Install what reads DCGM's answers",
-            versions={"jq": ""},
+            versions=READERS,
             manager=context.platform.package_manager,
         )
         operations.checked(

@@ -37,12 +37,7 @@ def drivers() -> None:
         return
     version = parts.driver_version(context)
     if version:
-        if parts.nvswitches(context) == "nvlink5":
-            files.present(
-                name="Load InfiniBand modules at boot",
-                contents={"/etc/modules-load.d/gpuboot-nvlink.conf": NVLINK5},
-            )
-            kernel.applied(name="Load InfiniBand modules", features=fabric.MODULES, sysctls={})
+        prepared(context)
         _install(context, version)
         if not parts.upgraded_as_node(context):
             _load(context, version)
@@ -87,11 +82,33 @@ def _load(context: Context, version: str) -> None:
     )
 
 
-def _install(context: Context, version: str) -> None:
+def prepared(context: Context) -> None:
+    """What a host has before the driver's packages: their repository, and what they run beside."""
+    if parts.nvswitches(context) == "nvlink5":
+        files.present(
+            name="Load InfiniBand modules at boot",
+            contents={"/etc/modules-load.d/gpuboot-nvlink.conf": NVLINK5},
+        )
+        kernel.applied(name="Load InfiniBand modules", features=fabric.MODULES, sysctls={})
     add_repository(context, "cuda")
     files.present(
         name="Disable nouveau", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
     )
+
+
+def packages_beside_others(context: Context) -> dict[str, str]:
+    """The driver's packages where they may be installed together with those of other phases.
+
+    With dnf they stand alone: a module stream and a version lock choose them before.
+    """
+    version = parts.driver_version(context)
+    if not version or context.platform.package_manager == "dnf":
+        return {}
+    pinning = {driver_packages.pinning_package(version): ""}
+    return {**pinning, **parts.driver(context), **companion_packages(context)}
+
+
+def _install(context: Context, version: str) -> None:
     if parts.upgraded_as_node(context):
         return
     if context.platform.package_manager == "dnf":

@@ -1,5 +1,7 @@
 """Packages that hosts need of their distribution, and those of the container toolkit."""
 
+# what adds package repositories and loads kernel modules, so it comes before everything else
+FIRST = ("ca-certificates", "curl", "gnupg", "kmod")
 KUBERNETES = (
     "ca-certificates",
     "conntrack",

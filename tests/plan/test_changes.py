@@ -237,7 +237,7 @@ def test_after_a_failure_on_the_leader_the_last_screen_is_the_verdict(tmp_path: 
     assert verdict[0].startswith("failed on @fake/cp1: Base | ")
     assert verdict[1:3] == ["    cause:   it broke", "    remedy:  put it right"]
     assert verdict[3].startswith(
-        "not tried on @fake/cp1: the rest of Base, Downloads, Control plane upgrade, Node upgrades"
+        "not tried on @fake/cp1: the rest of Base, Packages, Control plane upgrade, Node upgrades"
     )
     assert verdict[4].startswith("changed by this run before it ended: @fake/gpu1 (")
     assert verdict[5] == (

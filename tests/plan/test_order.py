@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.plan.test_changes import call
 from tests.plan.test_plan import plan
+
+BARE = {"preflight": {"max_clock_skew_s": 1e12}}
 
 
 @pytest.fixture(scope="module")
@@ -16,13 +19,30 @@ def names() -> list[str]:
     return [step["name"].partition(" (")[0] for step in steps]
 
 
-def test_downloads_go_on_while_drivers_are_installed(names: list[str]) -> None:
-    download_index = names.index("Downloads | Start downloads of packages")
-    assert download_index < next(
-        number for number, name in enumerate(names) if "Install NVIDIA" in name
-    )
+def test_pulls_go_on_while_nodes_are_made(names: list[str]) -> None:
     pulled = names.index("Kubernetes | Start pulling images")
-    assert pulled < next(number for number, name in enumerate(names) if "Install kubelet" in name)
+    assert names.index("Runtime | Start containerd") < pulled
+    assert pulled < names.index("Kubernetes | Initialize the control plane")
+
+
+def test_a_bare_host_gets_its_packages_in_one_transaction() -> None:
+    """After what adds repositories, which images of servers have already."""
+    result = call(["gpuboot", "plan", "tests/plan/inventories/site.py"], BARE)
+    fields: dict[str, list[str]] = {}
+    titles = set()
+    for step in json.loads(result.stdout)["steps"]:
+        for item in (item for item in step["hosts"] if item["host"] == "@fake/gpu1"):
+            for change in item["changes"]:
+                if change["subject"].startswith("package "):
+                    titles.add(f"{step['phase']} | {step['operation']}")
+                    fields.setdefault(change["subject"], []).append(change["field"])
+    assert titles == {
+        "Base | Install what adds package repositories",
+        "Packages | Install all packages in one transaction",
+    }
+    assert set(map(tuple, fields.values())) == {("version",)}
+    names = {name.removeprefix("package ") for name in fields}
+    assert {"containerd.io", "curl", "kubelet", "nvidia-container-toolkit", "nvidia-open"} < names
 
 
 def test_charts_are_applied_before_anything_is_waited_for(names: list[str]) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PHASES = [
-    "Base", "Downloads", "Control plane upgrade", "Node upgrades", "Drivers", "DCGM", "Runtime",
+    "Base", "Packages", "Control plane upgrade", "Node upgrades", "Drivers", "DCGM", "Runtime",
     "Kubernetes", "Gate", "Helm", "Switched off", "Custom resources", "GPU Operator", "GPU sharing",
     "DCGM exporter", "Metrics", "Storage", "Monitoring", "Logs", "Teams", "Rollout",
     "DCGM upgrade", "Verify",

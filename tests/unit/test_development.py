@@ -111,6 +111,7 @@ def test_the_host_layers_are_phases_of_the_site() -> None:
     expected_layers = {
         "preflight",
         "base",
+        "packages",
         "node_upgrades",
         "drivers",
         "dcgm",

@@ -133,6 +133,27 @@ def test_packages_of_a_release_that_the_index_does_not_know(archive: Archive, um
 
 
 @needs_apt
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_what_pins_a_version_holds_for_what_is_installed_with_it(
+    archive: Archive, umask: int
+) -> None:
+    published(archive)
+    archive.offers("socat", "1.8-1")
+    assert archive.run(apt.READ_INDICES).returncode == 0
+    command = apt.install({**NEW, "socat": ""}).get_raw_value()
+    result = archive.run(command.replace(" install -y", " -s install -y"), umask)
+    assert result.returncode == 0, result.stdout + result.stderr
+    lines = [line.split() for line in result.stdout.splitlines() if line.startswith("Inst ")]
+    assert {line[1]: line[2] for line in lines} == {
+        "nvidia-driver-pinning-595.91.07": "(1",
+        "nvidia-firmware": "(595.91.07-1",
+        "nvidia-open": "(595.91.07-1",
+        "socat": "(1.8-1",
+    }
+    assert list(archive.host.path("run/gpuboot").iterdir()) == []
+
+
+@needs_apt
 def test_a_file_that_the_mirror_lacks_fails_as_well(archive: Archive) -> None:
     published(archive)
     archive.host.path("www/publisher/nvidia-firmware_595.91.07-1_amd64.deb").unlink()

@@ -11,6 +11,7 @@ from gpuboot.hosts.driver_packages import pinning_package
 # defines the shell function lay_pins
 LAY_PINS = script("packages/apt_pins.sh")
 _PINNED = "/run/gpuboot/pinned"
+_PREFERENCES = f"-o Dir::Etc::preferencesparts={_PINNED}/preferences"
 LOCK_TIMEOUT_S = 600
 # what it prints is matched: gpuboot.hosts.failures, gpuboot.hosts.transient
 _ENVIRONMENT = "LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
@@ -50,7 +51,13 @@ def read_index(file: str, name: str) -> str:
 
 
 def install(versions: Mapping[str, str]) -> StringCommand:
-    """Install packages at these versions, whether they are held or not."""
+    """Install packages at these versions, whether they are held or not.
+
+    What pins the driver's version holds for those that are installed together with it.
+    """
+    pinning = pins(versions)
+    if pinning and len(versions) > len(pinning):
+        return StringCommand(_pinned(pinning, f"{_INSTALL} {_PREFERENCES} {_join(versions)}"))
     return StringCommand(_INSTALL, *map(QuoteString, words(versions)))
 
 
@@ -59,7 +66,7 @@ def simulate(versions: Mapping[str, str], options: str) -> str:
 
     + options: of apt-get, e.g. for a private copy of the sources
     """
-    return f"apt-get {options} -s {_INSTALL_ARGUMENTS} --fix-broken {shlex.join(words(versions))}"
+    return f"apt-get {options} -s {_INSTALL_ARGUMENTS} --fix-broken {_join(versions)}"
 
 
 def download(versions: Mapping[str, str]) -> str:
@@ -67,17 +74,18 @@ def download(versions: Mapping[str, str]) -> str:
 
     What pins the driver's version holds as it will when it is installed before the driver.
     """
-    options = f"-o Dir::Etc::preferencesparts={_PINNED}/preferences"
-    pinning = " ".join(["lay_pins", _PINNED, *map(shlex.quote, pins(versions))])
-    download = f"{_INSTALL} {options} --download-only {shlex.join(words(versions))}"
-    return "\n".join(
-        [
-            f"(umask 022; export LC_ALL=C; options=; trap 'rm -rf {_PINNED}' EXIT",
-            f"{LAY_PINS}{pinning} || exit",
-            f'said=$({simulate(versions, options)} 2>&1) || {{ echo "$said"; exit 100; }}',
-            f"{download})",
-        ]
+    return _pinned(
+        pins(versions),
+        f'said=$({simulate(versions, _PREFERENCES)} 2>&1) || {{ echo "$said"; exit 100; }}',
+        f"{_INSTALL} {_PREFERENCES} --download-only {_join(versions)}",
     )
+
+
+def _pinned(pinning: Iterable[str], *lines: str) -> str:
+    """Shell commands with `_PREFERENCES` as if packages that pin versions were installed."""
+    begin = f"(umask 022; export LC_ALL=C; options=; trap 'rm -rf {_PINNED}' EXIT"
+    laid = " ".join(["lay_pins", _PINNED, *map(shlex.quote, pinning)])
+    return "\n".join([begin, f"{LAY_PINS}{laid} || exit", *lines]) + ")"
 
 
 def pins(versions: Iterable[str]) -> list[str]:
@@ -107,14 +115,17 @@ def words(versions: Mapping[str, str]) -> list[str]:
     return [f"{name}={version}" if version else name for name, version in versions.items()]
 
 
+def _join(versions: Mapping[str, str]) -> str:
+    return shlex.join(words(versions))
+
+
 def fetch(versions: Mapping[str, str]) -> str:
     """Shell commands that download packages into apt's cache, see `PackageManagerCommands`.
 
     `apt-get download` takes no lock and resolves nothing, so it may run beside an installation. apt
     has checked what it keeps; a file is in the cache as a whole or not at all.
     """
-    quoted = " ".join(shlex.quote(word) for word in words(versions))
-    return _FETCH.replace("WORDS", quoted)
+    return _FETCH.replace("WORDS", _join(versions))
 
 
 def release(names: Sequence[str]) -> None:

@@ -84,7 +84,7 @@ def fetched(versions: Mapping[str, str], manager: PackageManager) -> Commands:
 def installed(
     versions: Mapping[str, str],
     manager: PackageManager,
-    hold: bool = False,
+    hold: bool | Sequence[str] = False,
     available: Sequence[str] = (),
 ) -> Commands:
     """Ensure packages are installed at exactly these versions.
@@ -93,7 +93,7 @@ def installed(
 
     + versions: package name -> version, a pattern like `2.3.7-*`, or "" for any version
     + manager: the program that installs them
-    + hold: keep the program from changing them in any other way
+    + hold: keep the program from changing them in any other way; names: these of them alone
     + available: packages whose available versions to show when this fails; default: those that
       are to have a version
     """
@@ -103,7 +103,8 @@ def installed(
     state = read(_FACTS[manager], packages=names)
     missing = mismatched({name: versions[name] for name in names}, state.versions)
     # installing a held package at another version takes its hold away
-    unheld = [name for name in names if name in missing or name not in state.holds] if hold else []
+    held_names = hold if isinstance(hold, Sequence) else names if hold else ()
+    unheld = [name for name in held_names if name in missing or name not in state.holds]
     if not missing and not unheld:
         host.noop(f"packages are installed: {', '.join(names)}")
         return
