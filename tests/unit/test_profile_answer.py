@@ -84,7 +84,7 @@ def test_a_mig_instance_and_a_shared_gpu_are_told_as_such() -> None:
 )
 def test_a_link_is_judged_by_what_the_model_s_carries(model: str, name: str) -> None:
     """Of 450 GB/s the half; what a bridge of an NVL carries is not known."""
-    sends = {1200: {"tensor": 0.1, "nvlink_tx": 230e9}}
+    sends: dict[float, dict[str, float]] = {1200: {"tensor": 0.1, "nvlink_tx": 230e9}}
     assert profile_single(scraped(phases=sends, modelName=model)).main_class.name == name
 
 
