@@ -21,6 +21,8 @@ Records = dict[tuple[str, str], list[Item]]
 
 planned: Records = defaultdict(list)
 executed: Records = defaultdict(list)
+# inventory name and operation: earlier operations are planned to make all of its changes
+repeated: set[tuple[str, str]] = set()
 # inventory name -> change as text -> the first operation that is planned to make it
 _owners: dict[str, dict[str, str]] = defaultdict(dict)
 
@@ -32,9 +34,10 @@ def record(*items: Item) -> None:
     if answers.comparing():
         raise answers.WouldChange
     operation = host.name, host.current_op_hash or ""
-    recorded = (executed if host.state.is_executing else planned)[operation]
     if not host.state.is_executing and _is_repeated(items, *operation):
+        repeated.add(operation)
         return
+    recorded = (executed if host.state.is_executing else planned)[operation]
     # an operation may be asked twice what it would change
     recorded += [item for item in items if item not in recorded]
 

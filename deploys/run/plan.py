@@ -32,7 +32,7 @@ def build(state: State, settings: Settings) -> Plan:
             planned = changes.planned.get((host.name, op_hash), ())
             if host_decisions := [item for item in planned if isinstance(item, Decision)]:
                 decided[host.name] = host_decisions
-            is_repeated = planned == []  # earlier operations are planned to do all of it
+            is_repeated = not planned and (host.name, op_hash) in changes.repeated
             if data is not None and data.operation_meta._maybe_is_change and not is_repeated:
                 changing[host.name] = tuple(item for item in planned if item not in host_decisions)
                 if data.global_arguments["_if"]:
