@@ -37,7 +37,6 @@ def drivers() -> None:
         return
     version = parts.driver_version(context)
     if version:
-        prepared(context)
         _install(context, version)
         if not parts.upgraded_as_node(context):
             _load(context, version)
@@ -109,6 +108,7 @@ def packages_beside_others(context: Context) -> dict[str, str]:
 
 
 def _install(context: Context, version: str) -> None:
+    prepared(context)
     if parts.upgraded_as_node(context):
         return
     if context.platform.package_manager == "dnf":
