@@ -29,9 +29,6 @@ app = typer.Typer(
 PROBLEMS = FAILED
 
 Folder = Annotated[Path, typer.Argument(help="The mirror's folder.")]
-ExistingFolder = Annotated[
-    Path | None, typer.Option("--folder", help="Count what this mirror has as fetched.")
-]
 Checked = Annotated[
     str | None, typer.Argument(help="Whose versions the mirror must have, besides being whole.")
 ]
@@ -45,13 +42,8 @@ Url = Annotated[str, typer.Argument(help="Where hosts reach the mirror: https://
 
 
 @app.command()
-def plan(
-    inventory: runs.Inventory,
-    folder: ExistingFolder = None,
-    as_json: runs.AsJson = False,
-    data: runs.Data = None,
-) -> None:
-    """Tell what a mirror would hold, how large it is, and what has to be fetched.
+def plan(inventory: runs.Inventory, data: runs.Data = None) -> None:
+    """Tell what a mirror would hold, and how large it is.
 
     Reads the publishers' indices, the manifests of images, kubeadm and Helm. Changes nothing.
 
@@ -62,11 +54,9 @@ def plan(
     from gpuboot.mirror import fill
 
     site = _site(inventory, data)
-    with _report_errors(folder), tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as work:
-        client = fill.client_for(site)
-        mirror_plan = fill.plan(client, site, folder or Path(work), Path(work), _say)
-        present = _right(folder, mirror_plan)
-    print(_json(mirror_plan, present) if as_json else _text(mirror_plan, present))
+    with _report_errors(None), tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as work:
+        mirror_plan = fill.plan(fill.client_for(site), site, Path(work), _say)
+    print(_text(mirror_plan))
     raise typer.Exit(PROBLEMS if mirror_plan.problems else 0)
 
 
@@ -91,31 +81,25 @@ def fill_folder(inventory: runs.Inventory, folder: Folder, data: runs.Data = Non
 
 
 @app.command()
-def check(
-    folder: Folder, inventory: Checked = None, as_json: runs.AsJson = False, data: runs.Data = None
-) -> None:
+def check(folder: Folder, inventory: Checked = None, data: runs.Data = None) -> None:
     """Verify every file of a mirror by its digest, and its versions by an inventory's settings.
 
     Exit code: 0 all is right, 1 something is missing, altered or of another version.
     """
-    from dataclasses import asdict
-
     from gpuboot.config.problems import render
     from gpuboot.mirror import content, manifest
 
     mirror_manifest = _manifest(folder)
-    looked = {file.path: content.look(folder, file) for file in mirror_manifest.files}
     problems = manifest.differences(
-        mirror_manifest, {path: file_state for path, file_state in looked.items() if file_state}
+        {file.path: content.defect(folder, file) for file in mirror_manifest.files}
     )
     if inventory is not None:
         site = _site(inventory, data)
         mirror, lock = site.settings.mirror, site.lock.model_dump(mode="json")
-        needs = manifest.Needs(mirror.platforms, mirror.architectures, lock)
-        problems += manifest.wrong_versions(mirror_manifest, needs)
-    if as_json:
-        print(json.dumps([asdict(problem) for problem in problems], indent=1))
-    elif problems:
+        problems += manifest.wrong_versions(
+            mirror_manifest, mirror.platforms, mirror.architectures, lock
+        )
+    if problems:
         print(
             render(problems, f"{folder}, filled {mirror_manifest.made}").replace("[inventory] ", "")
         )
@@ -225,40 +209,15 @@ def _say(line: str) -> None:
     typer.echo(line, err=True)
 
 
-def _right(folder: Path | None, mirror_plan: Plan) -> set[str]:
-    from gpuboot.mirror.content import is_right
-
-    if folder is None:
-        return set()
-    return {item.file.path for item in mirror_plan.items if is_right(folder, item.file)}
-
-
-def _json(mirror_plan: Plan, present: set[str]) -> str:
-    from dataclasses import asdict
-
-    document = {
-        "files": [
-            {**asdict(item.file), "there": item.file.path in present} for item in mirror_plan.items
-        ],
-        "images": mirror_plan.images,
-        "notes": mirror_plan.notes,
-        "problems": [asdict(problem) for problem in mirror_plan.problems],
-    }
-    return json.dumps(document, indent=1)
-
-
-def _text(mirror_plan: Plan, present: set[str]) -> str:
+def _text(mirror_plan: Plan) -> str:
     from gpuboot.config.problems import render
     from gpuboot.mirror.manifest import parts, size_text
 
-    rows = parts((item.file for item in mirror_plan.items), present)
-    lines = [f"{'':<28}{'files':>8}{'size':>12}{'to fetch':>12}"]
-    for row in rows:
-        fetch = size_text(row.missing)
-        lines.append(f"{row.name:<28}{row.files:>8}{size_text(row.size):>12}{fetch:>12}")
-    size, missing = sum(row.size for row in rows), sum(row.missing for row in rows)
-    files = sum(row.files for row in rows)
-    lines.append(f"{'together':<28}{files:>8}{size_text(size):>12}{size_text(missing):>12}")
+    rows = parts(item.file for item in mirror_plan.items)
+    lines = [f"{'':<28}{'files':>8}{'size':>12}"]
+    lines += [f"{row.name:<28}{row.files:>8}{size_text(row.size):>12}" for row in rows]
+    files, size = sum(row.files for row in rows), sum(row.size for row in rows)
+    lines.append(f"{'together':<28}{files:>8}{size_text(size):>12}")
     lines += [f"note: {note}" for note in mirror_plan.notes]
     if mirror_plan.problems:
         lines.append(

@@ -1,38 +1,44 @@
 """The apt repositories of a mirror: what of the publishers' is needed, and indices of our own."""
 
+import hashlib
+import re
+import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
-from gpuboot.config.settings.mirror import Archive
+from gpuboot.config.settings.mirror import PlatformName
 from gpuboot.hosts import repositories
-from gpuboot.hosts.platforms import Platform
-from gpuboot.mirror import layout, release, signing, upstream_apt
+from gpuboot.mirror import layout, release, signing
 from gpuboot.mirror import requirements as wanted
+from gpuboot.mirror.apt import Apt, Package, RefusedError, Source
 from gpuboot.mirror.client import Client, FetchError
-from gpuboot.mirror.closure import Closure, closure
-from gpuboot.mirror.content import Item, Say, make_item
+from gpuboot.mirror.content import Item, Say, make_item, unique
 from gpuboot.mirror.layout import AptFolder
 from gpuboot.mirror.manifest import File
-from gpuboot.mirror.packages import BadIndexError, Index, Package, installed
-from gpuboot.mirror.requirements import Site
-from gpuboot.mirror.upstream_apt import Source
+from gpuboot.mirror.requirements import PackageRequest, Site
 
 _KEYRING = "/usr/share/keyrings/{}-archive-keyring.gpg"
 _ORIGIN = "gpuboot mirror"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_ARCHITECTURE = re.compile(r"(?m)^Architecture: (?!all$).*$")
+_MISSING_REMEDY = (
+    "name the suite or component that has it in mirror.archives, or correct the version in "
+    "settings.versions; what hosts have already is told by mirror.installed"
+)
 
 
 @dataclass(frozen=True)
 class PackageSelection:
-    """What one platform and architecture gets of one repository."""
+    """What one platform and architecture gets of one repository. + texts: paragraphs, by file"""
 
     folder: AptFolder
     architecture: str
-    packages: tuple[Package, ...]
+    texts: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -47,152 +53,192 @@ class AptContent:
 
 def contents(client: Client, site: Site, say: Say) -> AptContent:
     """Read the publishers' repositories and choose what hosts need. Raises `FetchError`."""
-    selections: list[PackageSelection] = []
-    items: list[Item] = []
-    problems: list[Problem] = []
-    notes: list[str] = []
+    parts: list[AptContent] = []
     mirror = site.settings.mirror
     for name in mirror.platforms:
-        platform = wanted.platform(name)
         for architecture in mirror.architectures:
-            reader = _Reader(client, site, platform, architecture)
-            say(f"apt: reading the repositories of {platform.name}, {architecture}")
-            packages = reader.read()
-            index = Index(packages, wanted.pins(site))
-            installed = _installed(mirror.installed.get(name))
-            package_closure = closure(
-                index, wanted.packages(site, platform, architecture), installed
-            )
-            selections += reader.split(package_closure)
-            try:
-                items += reader.items(package_closure)
-            except BadIndexError as error:
-                raise FetchError(str(error), "ask who runs that repository") from None
-            more_problems, more_notes = _describe_missing(
-                package_closure, bool(reader.archives), name, architecture
-            )
-            problems += more_problems
-            notes += more_notes
-    return AptContent(tuple(selections), tuple(items), tuple(problems), tuple(notes))
-
-
-def _describe_missing(
-    package_closure: Closure, with_archives: bool, platform: str, architecture: str
-) -> tuple[list[Problem], list[str]]:
-    """What it means that no repository has something."""
-    scope = f"{platform}, {architecture}"
-    problems: list[Problem] = []
-    notes: list[str] = []
-    required_missing = [entry for entry in package_closure.missing if not entry.optional]
-    for entry in package_closure.missing:
-        if entry.optional:
-            notes.append(
-                f"{scope}: no repository has {entry.requirement}, which only some hosts need"
-            )
-    if required_missing and not with_archives:
-        names = ", ".join(
-            sorted({entry.requirement for entry in required_missing if not entry.needed_by})
-        )
-        notes.append(
-            f"{scope}: without the distribution's own packages ({names} and what these and the "
-            "others need), since mirror.archives names no repository of them: the hosts need a "
-            "mirror of their distribution from elsewhere"
-        )
-        return problems, notes
-    needed_by: dict[str, list[str]] = {}
-    for entry in required_missing:
-        needed_by.setdefault(entry.requirement, []).append(entry.needed_by or "every host")
-    for package, by in sorted(needed_by.items()):
-        cause = f"{scope}: no repository has {package}, needed by {', '.join(sorted(set(by)))}"
-        problems.append(Problem("", cause, _MISSING_REMEDY))
-    return problems, notes
-
-
-_MISSING_REMEDY = (
-    "name the suite or component that has it in mirror.archives, or correct the version in "
-    "settings.versions; what hosts have already is told by mirror.installed"
-)
-
-
-def _installed(path: str | None) -> list[Package]:
-    if path is None:
-        return []
-    try:
-        return installed(Path(path).expanduser().read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        cause = f"mirror.installed: {error}"
-        raise FetchError(cause, "copy /var/lib/dpkg/status of a host there") from None
+            say(f"apt: reading the repositories of {name}, {architecture}")
+            with tempfile.TemporaryDirectory(prefix="gpuboot-apt-") as folder:
+                apt = Apt(Path(folder), architecture, mirror.sources.ca_bundle)
+                parts.append(_Reader(client, site, name, architecture).read(apt))
+    return AptContent(
+        tuple(selection for part in parts for selection in part.selections),
+        tuple(item for part in parts for item in part.items),
+        tuple(problem for part in parts for problem in part.problems),
+        tuple(note for part in parts for note in part.notes),
+    )
 
 
 class _Reader:
     """The repositories of one platform and architecture."""
 
-    def __init__(self, client: Client, site: Site, platform: Platform, architecture: str) -> None:
-        self._client, self._site, self._platform = client, site, platform
+    def __init__(self, client: Client, site: Site, name: PlatformName, architecture: str) -> None:
+        self._client, self._site = client, site
+        self._name, self._platform = name, wanted.platform(name)
         self._architecture = architecture
-        self._urls: dict[str, str] = {}
-        self._folders: dict[str, AptFolder] = {}
-        self.archives = [
-            (archive, suite)
-            for archive in site.settings.mirror.archives
-            for suite in archive.suites
-            if suite.partition("-")[0] == platform.codename
-        ]
+        self._folders: dict[Source, AptFolder] = {}
+        self._scope = f"{name}, {architecture}"
 
-    def read(self) -> list[Package]:
-        return [package for source in self._sources() for package in self._packages(source)]
+    def read(self, apt: Apt) -> AptContent:
+        requests = wanted.packages(self._site, self._platform, self._architecture)
+        self._folders = {**self._publishers(), **self._archives()}
+        apt.update(self._folders, wanted.pins(self._site, requests))
+        status = self._installed()
+        notes: list[str] = []
+        if set(self._folders.values()).isdisjoint([layout.distribution_folder(self._platform)]):
+            status += f"\n{_distribution(apt.unmet())}"
+            names = apt.names()
+            absent = [entry for entry in requests if entry.name not in names and not entry.pattern]
+            requests = [entry for entry in requests if entry not in absent]
+            notes.append(self._without_distribution(absent))
+        apt.set_installed(status)
+        packages, problems, more_notes = self._packages(apt, requests)
+        return AptContent(
+            tuple(self._selections(packages)),
+            tuple(unique(map(self._item, packages))),
+            tuple(problems),
+            (*notes, *more_notes),
+        )
 
-    def _packages(self, source: Source) -> list[Package]:
-        self._urls[source.name] = source.url
-        return upstream_apt.read(self._client, source, self._architecture)
+    def _packages(
+        self, apt: Apt, requests: Sequence[PackageRequest]
+    ) -> tuple[list[Package], list[Problem], list[str]]:
+        """What all hosts install at once, and each thing that only some of them do."""
+        problems: list[Problem] = []
+        notes: list[str] = []
+        packages: list[Package] = []
+        try:
+            packages += apt.packages([str(entry) for entry in requests if not entry.optional])
+        except RefusedError as error:
+            problems.append(Problem("", f"{self._scope}: {error}", _MISSING_REMEDY))
+        for request in requests:
+            if request.optional:
+                try:
+                    packages += apt.packages([str(request)])
+                except RefusedError as error:
+                    notes.append(f"{self._scope}: {error}; only some hosts need that")
+        return packages, problems, notes
 
-    def _sources(self) -> Iterator[Source]:
+    def _without_distribution(self, absent: Iterable[PackageRequest]) -> str:
+        names = ", ".join(sorted(entry.name for entry in absent))
+        return (
+            f"{self._scope}: without the distribution's own packages ({names} and what these and "
+            "the others need), since mirror.archives names no repository of them: the hosts need "
+            "a mirror of their distribution from elsewhere"
+        )
+
+    def _publishers(self) -> dict[Source, AptFolder]:
         minor, machine = self._site.lock.kubernetes.minor, wanted.machine(self._architecture)
-        from_there = sources(self._site.settings)
+        settings, folders = sources(self._site.settings), {}
         for name in wanted.repositories(self._site):
-            repository = repositories.repository(name, self._platform, machine, minor, from_there)
+            repository = repositories.repository(name, self._platform, machine, minor, settings)
             folder = layout.apt_folder(name, self._platform, machine, minor)
-            key = upstream_apt.key_of(
-                self._client, repository.key_url, repository.fingerprint, repository.key_sha256
-            )
-            self._folders[name] = folder
-            yield Source(name, repository.url.rstrip("/"), key, folder.suite, folder.component)
-        for archive, suite in self.archives:
-            yield from self._of_archive(archive, suite)
+            key = _key(self._client, repository)
+            source = Source(repository.url.rstrip("/"), key, folder.suite, folder.component)
+            folders[source] = folder
+        return folders
 
-    def _of_archive(self, archive: Archive, suite: str) -> Iterator[Source]:
-        ring = archive.keyring or _KEYRING.format(self._platform.id)
-        key = upstream_apt.keyring(ring)
-        for component in archive.components:
-            name = f"{archive.url} {suite} {component}"
-            self._folders[name] = layout.distribution_folder(self._platform)
-            yield Source(name, archive.url, key, suite, component)
-
-    def split(self, package_closure: Closure) -> list[PackageSelection]:
-        """What is chosen, by the mirror's repositories; also of those that nothing is chosen of."""
-        grouped: dict[AptFolder, list[Package]] = {
-            apt_folder: [] for apt_folder in self._folders.values()
+    def _archives(self) -> dict[Source, AptFolder]:
+        """The distribution's own, where the settings name them."""
+        folder = layout.distribution_folder(self._platform)
+        return {
+            Source(
+                archive.url.rstrip("/"),
+                _keyring(archive.keyring or _KEYRING.format(self._platform.id)),
+                suite,
+                " ".join(archive.components),
+            ): folder
+            for archive in self._site.settings.mirror.archives
+            for suite in archive.suites
+            if suite.partition("-")[0] == self._platform.codename
         }
-        for package in package_closure.packages:
-            grouped[self._folders[package.repository]].append(package)
-        return [
-            PackageSelection(folder, self._architecture, tuple(packages))
-            for folder, packages in grouped.items()
-        ]
 
-    def items(self, package_closure: Closure) -> list[Item]:
-        return [
-            Item(
-                File(
-                    f"{self._folders[package.repository].path}/{package.filename}",
-                    package.sha256,
-                    package.size,
-                    f"{self._urls[package.repository]}/{quote(package.filename)}",
-                    f"apt {self._folders[package.repository].name}",
-                )
+    def _installed(self) -> str:
+        """What hosts have, as dpkg's status has it; whatever their architecture."""
+        path = self._site.settings.mirror.installed.get(self._name)
+        if path is None:
+            return ""
+        try:
+            text = Path(path).expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            cause = f"mirror.installed: {error}"
+            raise FetchError(cause, "copy /var/lib/dpkg/status of a host there") from None
+        return _ARCHITECTURE.sub(f"Architecture: {self._architecture}", text)
+
+    def _selections(self, packages: Iterable[Package]) -> Iterator[PackageSelection]:
+        """By the mirror's repositories; also of those that nothing is chosen of."""
+        grouped: dict[AptFolder, dict[str, str]] = {folder: {} for folder in self._folders.values()}
+        for package in packages:
+            grouped[self._folders[package.source]][_filename(package)] = package.text
+        for folder, texts in grouped.items():
+            yield PackageSelection(folder, self._architecture, texts)
+
+    def _item(self, package: Package) -> Item:
+        fields, filename, folder = package.fields, _filename(package), self._folders[package.source]
+        digest = fields.get("SHA256", "").lower()
+        if not _SHA256.fullmatch(digest):
+            raise FetchError(f"{fields['Package']}: its index has no SHA256 of it", _INDEX_REMEDY)
+        return Item(
+            File(
+                f"{folder.path}/{filename}",
+                digest,
+                int(fields["Size"]),
+                f"{package.source.url}/{quote(filename)}",
+                f"apt {folder.name}",
             )
-            for package in package_closure.packages
-        ]
+        )
+
+
+_INDEX_REMEDY = "ask who runs that repository"
+
+
+def _filename(package: Package) -> str:
+    """Its file below the repository's folder. Raises `FetchError` for one above it."""
+    path = PurePosixPath(package.fields["Filename"])
+    if path.is_absolute() or ".." in path.parts:
+        name = package.fields["Package"]
+        raise FetchError(
+            f"{name}: its file would be {path}, outside of the repository", _INDEX_REMEDY
+        )
+    return path.as_posix()
+
+
+def _distribution(provides: Iterable[str]) -> str:
+    """One installed package that stands for all of a distribution."""
+    return (
+        "Package: distribution\nStatus: install ok installed\nVersion: 1\nArchitecture: all\n"
+        f"Maintainer: gpuboot\nDescription: what hosts have\nProvides: {', '.join(provides)}\n"
+    )
+
+
+def _key(client: Client, repository: repositories.Repository) -> bytes:
+    """A publisher's public key. Raises `FetchError` for another key than the one that is known."""
+    content = client.text(repository.key_url)
+    if repository.key_sha256:
+        expected = f"sha256 {repository.key_sha256}"
+        actual = {f"sha256 {hashlib.sha256(content).hexdigest()}"}
+    else:
+        expected, actual = repository.fingerprint, signing.fingerprints(content)
+    if expected not in actual:
+        raise FetchError(
+            f"the key at {repository.key_url} is another than the one that is known: {expected} "
+            f"wanted, {', '.join(sorted(actual)) or 'none'} found",
+            "do not trust it; where its publisher has a new key, a new gpuboot knows it; of a "
+            "mirror give its digest in mirror.sources.apt",
+        )
+    return content
+
+
+def _keyring(path: str) -> bytes:
+    """The distribution's public keys. Raises `FetchError`."""
+    try:
+        return Path(path).expanduser().read_bytes()
+    except OSError as error:
+        raise FetchError(
+            f"the distribution's key: {error}",
+            "install it (apt-get install debian-archive-keyring ubuntu-keyring), or name its file "
+            "in mirror.archives[].keyring",
+        ) from None
 
 
 def sources(settings: Settings) -> Settings:
@@ -228,16 +274,10 @@ def indices(selections: Sequence[PackageSelection], key: signing.Home) -> list[I
 
 def _index_texts(folder: AptFolder, parts: Sequence[PackageSelection]) -> dict[str, bytes]:
     """Index -> its text. One of a flat repository is for all platforms and architectures."""
-    grouped: dict[str, dict[str, Package]] = defaultdict(dict)
+    grouped: dict[str, dict[str, str]] = defaultdict(dict)
     for part in parts:
-        index = grouped[folder.index(part.architecture)]
-        index |= {package.filename: package for package in part.packages}
-    return {name: packages_text(packages.values()) for name, packages in grouped.items()}
-
-
-def packages_text(packages: Iterable[Package]) -> bytes:
-    """A `Packages` index of these, each as its publisher has it."""
-    return "\n".join(package.text for package in packages).encode()
+        grouped[folder.index(part.architecture)] |= part.texts
+    return {name: "\n".join(texts.values()).encode() for name, texts in grouped.items()}
 
 
 def release_text(

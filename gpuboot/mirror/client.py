@@ -32,11 +32,11 @@ Headers = Mapping[str, str]
 
 
 class FetchError(RuntimeError):
-    """Something was not fetched. + remedy: what a person can do; status: of HTTP, 0 for none"""
+    """Something was not fetched. + remedy: what a person can do"""
 
-    def __init__(self, cause: str, remedy: str, status: int = 0) -> None:
+    def __init__(self, cause: str, remedy: str) -> None:
         super().__init__(f"{cause}\n    remedy: {remedy}")
-        self.cause, self.remedy, self.status = cause, remedy, status
+        self.cause, self.remedy = cause, remedy
 
 
 @dataclass(frozen=True)
@@ -69,15 +69,6 @@ class Client:
         """What is at an address, whole. Raises `FetchError`."""
         return self._patiently(url, lambda: self._open(url, headers or {}).content)
 
-    def exists(self, url: str) -> bytes | None:
-        """As `text`; None where there is nothing: stores that list nothing say 403 to that."""
-        try:
-            return self.text(url)
-        except FetchError as error:
-            if error.status in (403, 404):
-                return None
-            raise
-
     def size(self, url: str) -> int | None:
         """How many bytes an address has, where its server says it."""
 
@@ -88,47 +79,43 @@ class Client:
 
         return self._patiently(url, request_size)
 
-    def download(
-        self, url: str, target: Path, sha256: str = "", size: int | None = None
-    ) -> tuple[str, int]:
+    def download(self, url: str, target: Path, sha256: str, size: int) -> None:
         """Put a file at `target`, verified; goes on with what an earlier download left.
 
-        + sha256, size: what it must have; "" and None where nobody knows
+        + sha256, size: what it must have
 
-        Returns its digest and size. Raises `FetchError`.
+        Raises `FetchError`.
         """
         part = target.with_name(f"{target.name}.part")
         target.parent.mkdir(parents=True, exist_ok=True)
-        if size is not None and part.exists() and part.stat().st_size > size:
+        if part.exists() and part.stat().st_size > size:
             part.unlink()
         resumed = part.exists()
         digest = self._patiently(url, lambda: self._receive(url, part, size))
-        if sha256 and digest != sha256 and resumed:
+        if digest != sha256 and resumed:
             # what was left of it may have been of another file
             part.unlink()
             digest = self._patiently(url, lambda: self._receive(url, part, size))
-        if sha256 and digest != sha256:
+        if digest != sha256:
             part.unlink()
             raise FetchError(
                 f"{url} is not the file that was asked for: sha256 {sha256} wanted, {digest} found",
                 "run it again; if it stays, ask its publisher, or correct the digest in "
                 "settings.versions",
             )
-        length = part.stat().st_size
         part.replace(target)
-        return digest, length
 
-    def _receive(self, url: str, part: Path, size: int | None) -> str:
+    def _receive(self, url: str, part: Path, size: int) -> str:
         """Fetch the rest of a file into `part`; its digest as a whole."""
         have = part.stat().st_size if part.exists() else 0
-        if size is None or have != size or not part.exists():
+        if have != size or not part.exists():
             self._append(url, part, have)
         with part.open("rb") as stream:
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
         length = part.stat().st_size
-        if size is not None and length < size:
+        if length < size:
             raise requests.ConnectionError(f"it ended after {length} of {size} bytes")
-        if size is not None and length > size:
+        if length > size:
             part.unlink()
             cause = f"{url} is longer than it should be: {length} bytes instead of {size}"
             raise FetchError(cause, "run it again; if it stays, ask its publisher")
@@ -187,7 +174,7 @@ class Client:
             raise _RetryError(f"{url}: 416 {answer.reason}", 0.0)
         if answer.status_code >= 400:
             cause = f"{url}: {answer.status_code} {answer.reason}"
-            raise FetchError(cause, _remedy(answer, host), answer.status_code)
+            raise FetchError(cause, _remedy(answer, host))
         return answer
 
     def _send(self, url: str, headers: Headers, authorization: str | None) -> requests.Response:

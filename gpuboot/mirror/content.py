@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuboot.mirror.client import Client
-from gpuboot.mirror.manifest import File, FileState
+from gpuboot.mirror.manifest import File
 
 Say = Callable[[str], None]
 
@@ -32,23 +32,25 @@ def unique(items: Iterable[Item]) -> list[Item]:
     return list({item.file.path: item for item in items}.values())
 
 
-def look(folder: Path, file: File) -> FileState | None:
-    """A file as it is; None where it is not. One of another size is not read."""
+def defect(folder: Path, file: File) -> str:
+    """What is wrong with a file; "" for nothing. One of another size is not read."""
     path = folder / file.path
     try:
         size = path.stat().st_size
-        if size != file.size:
-            return FileState(size, "")
-        with path.open("rb") as stream:
-            return FileState(size, hashlib.file_digest(stream, "sha256").hexdigest())
+        if size < file.size:
+            return f"is cut off: {size} of {file.size} bytes"
+        if size == file.size:
+            with path.open("rb") as stream:
+                if hashlib.file_digest(stream, "sha256").hexdigest() == file.sha256:
+                    return ""
+        return "was altered: its digest is another"
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        return "is missing"
 
 
 def is_right(folder: Path, file: File) -> bool:
     """Whether a file is there with the digest that it must have."""
-    file_state = look(folder, file)
-    return file_state is not None and file_state.sha256 == file.sha256
+    return not defect(folder, file)
 
 
 def put(client: Client, folder: Path, item: Item) -> bool:

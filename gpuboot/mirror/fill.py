@@ -31,6 +31,8 @@ from gpuboot.mirror.manifest import Manifest, size_text
 from gpuboot.mirror.requirements import Site
 
 _RESERVE = 256 << 20  # bytes that stay free on the folder's disk
+_PROGRAMS = ("apt-get", "apt-cache", "gpg", "gpg-connect-agent")
+_PROGRAMS_REMEDY = "install the packages apt and gnupg, as every Debian and Ubuntu has them"
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,12 @@ class Plan:
 
 
 def client_for(site: Site) -> Client:
-    """Raises `SettingsError` for a file with a registry's password that cannot be read."""
+    """Raises `SettingsError` for a file with a registry's password that cannot be read.
+
+    Raises `FetchError` where a program that a mirror takes is not installed.
+    """
+    if missing := [name for name in _PROGRAMS if shutil.which(name) is None]:
+        raise FetchError(f"this machine has no {', '.join(missing)}", _PROGRAMS_REMEDY)
     passwords, problems = secret_files.read(registries.files(site.settings))
     if problems:
         raise SettingsError(problems)
@@ -65,10 +72,8 @@ def client_for(site: Site) -> Client:
     return Client(site.settings.mirror.sources.ca_bundle, logins)
 
 
-def plan(client: Client, site: Site, folder: Path, work: Path, say: Say) -> Plan:
-    """Ask publishers what there is. What has to be read for it is fetched into `work`.
-
-    + folder: the mirror's; what is right there is read there. It may be `work` itself
+def plan(client: Client, site: Site, folder: Path, say: Say) -> Plan:
+    """Ask publishers what there is. What has to be read for it is fetched into `folder`.
 
     Raises `FetchError`.
     """
@@ -79,7 +84,7 @@ def plan(client: Client, site: Site, folder: Path, work: Path, say: Say) -> Plan
     if not site.docker and not apt.problems:
         archives, tarballs = _helm_and_charts(client, site)
         with _tools() as tools:
-            reading = _Reading(client, site, (folder, work), tools, say)
+            reading = _Reading(client, site, folder, tools, say)
             image_names += reading.of_kubeadm(apt.items)
             image_names += reading.of_charts(archives, tarballs)
     image_names = list(dict.fromkeys(image_names))
@@ -109,13 +114,11 @@ def _tools() -> Iterator[Path]:
 
 
 class _Reading:
-    """What kubeadm and Helm say that a site runs. + places: the mirror's folder, and our own"""
+    """What kubeadm and Helm say that a site runs. + folder: for what is read; tools: for both"""
 
-    def __init__(
-        self, client: Client, site: Site, places: tuple[Path, Path], tools: Path, say: Say
-    ) -> None:
-        self._client, self._site, self._tools, self._say = client, site, tools, say
-        self._folder, self._work = places
+    def __init__(self, client: Client, site: Site, folder: Path, tools: Path, say: Say) -> None:
+        self._client, self._site, self._say = client, site, say
+        self._folder, self._tools = folder, tools
 
     def of_kubeadm(self, items: Sequence[Item]) -> list[str]:
         architecture, version = image_content.own_architecture(), self._site.lock.kubernetes.version
@@ -140,11 +143,9 @@ class _Reading:
 
     def _local_path(self, item: Item) -> Path:
         """Where a file is, which is fetched if it has to be."""
-        if is_right(self._folder, item.file):
-            return self._folder / item.file.path
-        self._say(f"fetching {item.file.path} ({size_text(item.file.size)}), to read it")
-        put(self._client, self._work, item)
-        return self._work / item.file.path
+        self._say(f"reading {item.file.path} ({size_text(item.file.size)})")
+        put(self._client, self._folder, item)
+        return self._folder / item.file.path
 
 
 _MACHINE_REMEDY = "run this on a Linux machine of one of mirror.architectures"
@@ -160,7 +161,7 @@ def fill(client: Client, site: Site, folder: Path, say: Say) -> tuple[Plan, Mani
         raise signing.SigningError(_NO_KEY)
     with signing.site_key(Path(path).expanduser()) as key:
         folder.mkdir(parents=True, exist_ok=True)
-        mirror_plan = plan(client, site, folder, folder, say)
+        mirror_plan = plan(client, site, folder, say)
         if mirror_plan.problems:
             raise SettingsError(list(mirror_plan.problems))
         fetch(client, folder, mirror_plan.items, say)

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpuboot.config.problems import Problem
@@ -68,26 +68,12 @@ def from_json(text: str) -> Manifest:
         raise BadManifestError(f"{type(error).__name__}: {error}") from None
 
 
-@dataclass(frozen=True)
-class FileState:
-    """A file as it is. + sha256: "" for one that nobody read, since its size is wrong already"""
-
-    size: int
-    sha256: str
-
-
-def differences(manifest: Manifest, states: Mapping[str, FileState]) -> list[Problem]:
-    """What is missing or altered. + found: path -> file, of those that are there"""
+def differences(defects: Mapping[str, str]) -> list[Problem]:
+    """What is missing or altered. + defects: path -> what is wrong with its file, "" for nothing"""
     paths_by_cause: dict[str, list[str]] = defaultdict(list)
-    for file in sorted(manifest.files):
-        state = states.get(file.path)
-        if state is None:
-            paths_by_cause["is missing"].append(file.path)
-        elif state.size < file.size:
-            cut = f"is cut off: {state.size} of {file.size} bytes"
-            paths_by_cause[cut].append(file.path)
-        elif state.size > file.size or state.sha256 != file.sha256:
-            paths_by_cause["was altered: its digest is another"].append(file.path)
+    for path, cause in sorted(defects.items()):
+        if cause:
+            paths_by_cause[cause].append(path)
     return [
         problem
         for cause, paths in paths_by_cause.items()
@@ -103,27 +89,26 @@ def _file_problems(paths: list[str], cause: str) -> Iterator[Problem]:
         yield Problem("", summary, _REFILL_REMEDY)
 
 
-@dataclass(frozen=True)
-class Needs:
-    """What a site needs of a mirror. + versions: the lock, as nested dicts"""
-
-    platforms: tuple[str, ...]
-    architectures: tuple[str, ...]
-    versions: Mapping[str, Any] = field(default_factory=dict)
-
-
-def wrong_versions(manifest: Manifest, needs: Needs) -> list[Problem]:
-    """What the settings want and the mirror was not filled for."""
+def wrong_versions(
+    manifest: Manifest,
+    platforms: Iterable[str],
+    architectures: Iterable[str],
+    versions: Mapping[str, Any],
+) -> list[Problem]:
+    """What the settings want and the mirror was not filled for. + versions: the lock, as dicts"""
     remedy = "fill the mirror again with these settings, or set the version that it has"
-    has, wants = dict(_flat(manifest.versions)), dict(_flat(needs.versions))
+    has = dict(_flat(manifest.versions))
     problems = [
         Problem("", f"versions.{key}: the mirror has {has.get(key, 'none')}, wanted is {want}",
                 remedy)
-        for key, want in wants.items()
+        for key, want in _flat(versions)
         if want and has.get(key) != want
     ]  # fmt: skip
-    for name in ("platforms", "architectures"):
-        if missing := sorted(set(getattr(needs, name)) - set(getattr(manifest, name))):
+    for name, required, present in (
+        ("platforms", platforms, manifest.platforms),
+        ("architectures", architectures, manifest.architectures),
+    ):
+        if missing := sorted(set(required) - set(present)):
             cause = f"the mirror was not filled for {name}: {', '.join(missing)}"
             problems.append(Problem("", cause, "fill the mirror again with these settings"))
     return problems
@@ -139,29 +124,19 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]
 
 @dataclass(frozen=True)
 class Part:
-    """How much of one part there is to fetch."""
+    """How large one part is."""
 
     name: str
     files: int
     size: int
-    missing: int
 
 
-def parts(files: Iterable[File], present: Iterable[str]) -> list[Part]:
-    """How much each part is. What several images share counts once.
-
-    + present: paths of the files that need not be fetched again
-    """
-    have, grouped = set(present), defaultdict[str, list[File]](list)
-    for file in shared(files):
-        grouped[file[0].part].append(file[0])
-        if any(member.path in have for member in file):
-            have.add(file[0].path)
-    return [
-        Part(name, len(part_files), sum(member.size for member in part_files),
-             sum(member.size for member in part_files if member.path not in have))
-        for name, part_files in sorted(grouped.items())
-    ]  # fmt: skip
+def parts(files: Iterable[File]) -> list[Part]:
+    """How large each part is. What several images share counts once."""
+    grouped = defaultdict[str, list[int]](list)
+    for file, *_ in shared(files):
+        grouped[file.part].append(file.size)
+    return [Part(name, len(sizes), sum(sizes)) for name, sizes in sorted(grouped.items())]
 
 
 def total(files: Iterable[File]) -> int:

@@ -15,11 +15,25 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts import dcgm, driver_packages, fabric, platforms, prerequisites
 from gpuboot.hosts.driver_packages import Flavour
 from gpuboot.hosts.platforms import Platform
-from gpuboot.mirror.closure import PackageRequest
-from gpuboot.mirror.packages import Pin
 
 # the distribution's metapackages with the headers of each new kernel
 _HEADERS = {"debian": ("linux-headers-{}",), "ubuntu": ("linux-headers-generic",)}
+
+
+@dataclass(frozen=True)
+class PackageRequest:
+    """A package that hosts install.
+
+    + pattern: of its version, e.g. `1.36.6-*`; "" for any
+    + optional: some hosts need it, and not every repository has it
+    """
+
+    name: str
+    pattern: str = ""
+    optional: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.pattern}" if self.pattern else self.name
 
 
 @dataclass(frozen=True)
@@ -134,9 +148,14 @@ def _driver(site: Site, platform: Platform) -> Iterator[PackageRequest]:
         yield from (PackageRequest(name, optional=True) for name in fabric.packages("nvlink5"))
 
 
-def pins(site: Site) -> tuple[Pin, ...]:
-    """What NVIDIA's pinning package does on a host: all of a driver is of one version."""
-    return (Pin("cuda", f"{site.lock.driver.version}-*"),)
+def pins(site: Site, requests: Sequence[PackageRequest]) -> dict[str, str]:
+    """Package -> pattern of the version that is preferred to newer ones.
+
+    The last does what NVIDIA's pinning package does on a host: all of a driver is of one version.
+    apt takes a version for patterns of names, but not for `*`.
+    """
+    versions = {request.name: request.pattern for request in requests if request.pattern}
+    return {**versions, "?*": f"{site.lock.driver.version}-*"}
 
 
 def images(site: Site) -> list[str]:

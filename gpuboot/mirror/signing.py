@@ -1,9 +1,8 @@
-"""OpenPGP by GnuPG: what signs a mirror's apt repositories, and what tells a publisher's signature.
+"""OpenPGP by GnuPG: what signs a mirror's apt repositories, and what tells a publisher's key.
 
 No secret is on a command line: the key goes in by standard input.
 """
 
-import base64
 import contextlib
 import os
 import re
@@ -150,44 +149,3 @@ def fingerprints(key: bytes) -> set[str]:
         elif fields[0] == "fpr" and primary:
             primary_fingerprints.add(fields[9])
     return primary_fingerprints
-
-
-def verified(signed: bytes, key: bytes, detached: bytes | None = None) -> bytes:
-    """The text that a key has signed.
-
-    + signed: with its signature in it, or the plain text where that is `detached`
-    + key: public key file, armoured or binary
-
-    Raises `SigningError` when the signature is not of this key.
-    """
-    with tempfile.TemporaryDirectory(prefix="gpg-") as name:
-        folder = Path(name)
-        ring, text, out = folder / "ring.gpg", folder / "signed", folder / "text"
-        ring.write_bytes(_binary(key))
-        text.write_bytes(signed)
-        files = ["--output", str(out), str(text)]
-        if detached is not None:
-            (folder / "signature").write_bytes(detached)
-            files = [str(folder / "signature"), str(text)]
-        command = ["gpgv", "--homedir", name, "--keyring", str(ring), *files]
-        result = subprocess.run(command, capture_output=True, check=False)
-        if result.returncode != 0:
-            error_lines = result.stderr.decode(errors="replace").strip().splitlines()
-            raise SigningError(error_lines[-1] if error_lines else "gpgv failed")
-        return signed if detached is not None else out.read_bytes()
-
-
-def _binary(key: bytes) -> bytes:
-    """A public key file without its armour (RFC 9580, 6.2), which gpgv does not read."""
-    text = key.decode("ascii", "replace").strip()
-    if not text.startswith("-----BEGIN"):
-        return key
-    blocks = []
-    for block in text.split("-----BEGIN")[1:]:
-        lines = block.partition("-----END")[0].splitlines()[1:]
-        body = lines[lines.index("") + 1 :] if "" in lines else lines
-        blocks.append("".join(line for line in body if not line.startswith("=")))
-    try:
-        return b"".join(base64.b64decode(block, validate=True) for block in blocks)
-    except ValueError:
-        raise SigningError("the public key's file is not one") from None

@@ -12,6 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
+from debian.deb822 import Release
 
 from gpuboot.mirror import release
 from lab import state
@@ -203,8 +204,9 @@ def test_a_release_can_be_withheld_and_published(lab: state.Lab) -> None:
     assert (index.parent / "InRelease").stat().st_mtime < now
     assert release_date(index.parent) < date
     assert package not in release_versions(index)
-    index_entry = release.parse((index.parent / "Release").read_text()).files["Packages"]
-    assert index_entry.sha256 == hashlib.sha256(index.read_bytes()).hexdigest()
+    [index_entry] = Release((index.parent / "Release").read_text())["SHA256"]
+    assert index_entry["name"] == "Packages"
+    assert index_entry["sha256"] == hashlib.sha256(index.read_bytes()).hexdigest()
     docroots.restore(lab)
     assert snapshot(lab.docroot) == original
 

@@ -30,7 +30,7 @@ class Fake:
         for end, text in self.answers.items():
             if url.endswith(end):
                 return text.encode()
-        raise FetchError(f"{url}: no route", "ask somebody", 0)
+        raise FetchError(f"{url}: no route", "ask somebody")
 
     def module_versions(self, modules: Sequence[str]) -> Mapping[str, list[str]]:
         return {name: self.modules[name] for name in modules if name in self.modules}

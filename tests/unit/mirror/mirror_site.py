@@ -113,6 +113,5 @@ def filled(site: Site, folder: Path) -> manifest.Manifest:
 
 
 def causes(mirror_manifest: manifest.Manifest, folder: Path) -> list[str]:
-    looked = {file.path: content.look(folder, file) for file in mirror_manifest.files}
-    present = {path: entry for path, entry in looked.items() if entry}
-    return [problem.cause for problem in manifest.differences(mirror_manifest, present)]
+    defects = {file.path: content.defect(folder, file) for file in mirror_manifest.files}
+    return [problem.cause for problem in manifest.differences(defects)]

@@ -39,17 +39,15 @@ def client(waits: list[float]) -> Client:
     return Client(sleep=waits.append)
 
 
-def fetch(
-    client: Client, upstream: Upstream, target: Path, sha256: str = SHA256
-) -> tuple[str, int]:
-    return client.download(f"{upstream.url}/file", target, sha256, len(CONTENT))
+def fetch(client: Client, upstream: Upstream, target: Path, sha256: str = SHA256) -> None:
+    client.download(f"{upstream.url}/file", target, sha256, len(CONTENT))
 
 
 def test_a_file_whose_connection_ends_goes_on_where_it_was(
     client: Client, upstream: Upstream, tmp_path: Path, waits: list[float]
 ) -> None:
     upstream.faults["/file"] = Fault(times=1, cut=3 * PIECE + 99)
-    assert fetch(client, upstream, tmp_path / "file") == (SHA256, len(CONTENT))
+    fetch(client, upstream, tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == CONTENT
     assert upstream.requests == [("/file", ""), ("/file", f"bytes={3 * PIECE}-")]
     assert waits == [1.0]
@@ -129,11 +127,9 @@ def test_who_is_not_there_is_told_by_name(client: Client) -> None:
 
 
 def test_what_is_not_there_is_asked_for_once(client: Client, upstream: Upstream) -> None:
-    with pytest.raises(FetchError, match=r"404 .*\n +remedy: correct the version") as error:
+    with pytest.raises(FetchError, match=r"404 .*\n +remedy: correct the version"):
         client.text(f"{upstream.url}/none")
-    assert error.value.status == 404
-    assert client.exists(f"{upstream.url}/none") is None
-    assert len(upstream.requests) == 2
+    assert len(upstream.requests) == 1
 
 
 def test_a_registry_gives_a_token_which_is_asked_for_once(

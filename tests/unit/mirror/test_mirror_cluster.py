@@ -200,14 +200,17 @@ def test_a_clusters_mirror_has_helm_charts_and_their_images(
     assert checksum == digest(tarball).removeprefix("sha256:") + "\n"
 
 
-def test_a_plan_says_what_it_takes_and_leaves_nothing(cluster: Site, tmp_path: Path) -> None:
-    folder, work = tmp_path / "mirror", tmp_path / "work"
-    plan = fill.plan(client(), cluster, folder, work, lambda line: None)
-    assert not folder.exists()
+def test_a_plan_reads_kubeadm_helm_and_charts_alone(cluster: Site, tmp_path: Path) -> None:
+    plan = fill.plan(client(), cluster, tmp_path / "work", lambda line: None)
     assert plan.problems == ()
-    rows = manifest.parts((item.file for item in plan.items), set())
+    read = sorted(path.name for path in (tmp_path / "work").rglob("*") if path.is_file())
+    assert read == [
+        "gpu-operator-v26.7.0.tgz",
+        "helm-v4.3.1-linux-amd64.tar.gz",
+        "kubeadm_1.37.2-1.1_amd64.deb",
+    ]
+    rows = manifest.parts(item.file for item in plan.items)
     assert {row.name: row.files for row in rows}["charts"] == 1
-    assert all(row.missing == row.size for row in rows)
 
 
 def test_a_chart_of_another_version_is_told(

@@ -14,9 +14,8 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import platforms, repositories
 from gpuboot.mirror import images, layout
 from gpuboot.mirror import requirements as wanted
-from gpuboot.mirror.closure import PackageRequest
 from gpuboot.mirror.images import BadImageError, Reference
-from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.requirements import PackageRequest, Site
 from gpuboot.site.load import load
 from tests.unit.mirror.mirror_upstream import digest
 

@@ -7,19 +7,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuboot.mirror import apt_content, content, fill, manifest, signing
+from gpuboot.mirror.apt import Apt, Source
 from gpuboot.mirror.apt_content import PackageSelection
-from gpuboot.mirror.client import Client
+from gpuboot.mirror.client import Client, FetchError
 from gpuboot.mirror.layout import AptFolder
-from gpuboot.mirror.packages import parse
 from gpuboot.mirror.requirements import Site
-from gpuboot.mirror.signing import Home, SigningError
+from gpuboot.mirror.signing import Home
 from tests.unit.mirror.mirror_site import (
     DISTRIBUTION,
     DRIVER,
@@ -76,7 +75,7 @@ def test_a_flat_index_has_the_packages_of_all_architectures(
     folder = AptFolder("kubernetes", "apt/kubernetes", "apt/kubernetes/key")
     texts = [paragraph("kubelet"), paragraph("kubelet").replace("amd64", "arm64")]
     selections = [
-        PackageSelection(folder, architecture, tuple(parse("r", text)))
+        PackageSelection(folder, architecture, {f"kubelet_{architecture}.deb": text})
         for architecture, text in zip(("amd64", "arm64", "amd64"), [*texts, texts[0]], strict=True)
     ]
     with signing.site_key(keys[1]) as key:
@@ -101,18 +100,24 @@ def test_the_manifest_says_where_everything_came_from(
     assert mirror_manifest.versions["containerd"] == {"version": "2.3.7"}
 
 
+def read_by_apt(work: Path, repository: Path, key: bytes) -> None:
+    apt = Apt(work, "amd64", None)
+    apt.update([Source(f"file:{repository}", key, "bookworm", "stable")], {})
+    assert "docker-ce" in apt.names()
+
+
 def test_indices_are_signed_by_the_sites_key(
     site: Site, keys: tuple[Home, Path], tmp_path: Path
 ) -> None:
     filled(site, tmp_path / "mirror")
-    suite = tmp_path / "mirror/apt/docker/linux/debian/dists/bookworm"
-    key = (tmp_path / "mirror/apt/docker/linux/debian/gpg").read_bytes()
-    text = signing.verified((suite / "InRelease").read_bytes(), key)
+    folder = tmp_path / "mirror/apt/docker/linux/debian"
+    suite, key = folder / "dists/bookworm", (folder / "gpg").read_bytes()
     plain = (suite / "Release").read_bytes()
-    assert text == plain
-    assert signing.verified(plain, key, (suite / "Release.gpg").read_bytes()) == plain
-    with pytest.raises(SigningError):
-        signing.verified((suite / "InRelease").read_bytes(), keys[0].public())
+    for name in ("InRelease", "Release.gpg"):
+        read_by_apt(tmp_path / f"site-{name}", folder, key)
+        with pytest.raises(FetchError, match="is not signed"):
+            read_by_apt(tmp_path / f"publisher-{name}", folder, keys[0].public())
+        (suite / name).unlink()
     packages = (suite / "stable/binary-amd64/Packages").read_text()
     assert "99.0" not in packages
     assert digest(packages.encode()).removeprefix("sha256:") in plain.decode()
@@ -178,7 +183,7 @@ def test_a_whole_mirror_is_not_fetched_again_and_what_is_not_right_is(
 def test_an_interruption_at_any_file_costs_that_file_alone(
     site: Site, upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = fill.plan(client(), site, tmp_path, tmp_path, lambda line: None)
+    plan = fill.plan(client(), site, tmp_path, lambda line: None)
     bulk = {item.file.sha256 for item in plan.items if item.content is None}
     folder, fetched, download = tmp_path / "mirror", 0, Client.download
     folder.mkdir()
@@ -215,7 +220,7 @@ def test_without_archives_the_distributions_packages_are_named_as_what_is_not_th
     site = made_site(upstream, keys, tmp_path, archives=[])
     result, mirror_manifest = fill.fill(client(), site, tmp_path / "mirror", lambda line: None)
     assert (
-        "without the distribution's own packages (ca-certificates, chrony, curl" in result.notes[-1]
+        "without the distribution's own packages (ca-certificates, chrony, curl" in result.notes[0]
     )
     assert not [file for file in mirror_manifest.files if file.path.startswith("apt/debian")]
 
@@ -224,7 +229,9 @@ def test_what_hosts_have_installed_is_left_out(
     upstream: Upstream, keys: tuple[Home, Path], tmp_path: Path
 ) -> None:
     status = tmp_path / "status"
-    status.write_text("Package: libc6\nStatus: install ok installed\nVersion: 2.36\n")
+    status.write_text(
+        "Package: libc6\nStatus: install ok installed\nVersion: 2.36\nArchitecture: amd64\n"
+    )
     site = made_site(upstream, keys, tmp_path, installed={"debian12": str(status)})
     paths = [file.path for file in filled(site, tmp_path / "mirror").files]
     assert "apt/debian/pool/curl_1.0_amd64.deb" in paths
@@ -234,14 +241,12 @@ def test_what_hosts_have_installed_is_left_out(
 def test_a_mirror_of_another_version_is_told(site: Site, tmp_path: Path) -> None:
     mirror_manifest = filled(site, tmp_path / "mirror")
     versions = site.lock.model_dump(mode="json")
-    needs = manifest.Needs(("debian12",), ("amd64",), versions)
-    assert manifest.wrong_versions(mirror_manifest, needs) == []
-    newer_site = replace(
-        needs,
-        platforms=("debian12", "ubuntu24.04"),
-        versions={**versions, "kubernetes": {**versions["kubernetes"], "version": "1.36.7"}},
+    assert manifest.wrong_versions(mirror_manifest, ["debian12"], ["amd64"], versions) == []
+    newer = {**versions, "kubernetes": {**versions["kubernetes"], "version": "1.36.7"}}
+    problems = manifest.wrong_versions(
+        mirror_manifest, ["debian12", "ubuntu24.04"], ["amd64"], newer
     )
-    assert [problem.cause for problem in manifest.wrong_versions(mirror_manifest, newer_site)] == [
+    assert [problem.cause for problem in problems] == [
         f"versions.kubernetes.version: the mirror has {site.lock.kubernetes.version}, wanted is "
         "1.36.7",
         "the mirror was not filled for platforms: ubuntu24.04",
