@@ -3,8 +3,7 @@
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -83,8 +82,8 @@ def plan(client: Client, site: Site, folder: Path, say: Say) -> Plan:
     image_names = wanted.images(site)
     if not site.docker and not apt.problems:
         archives, tarballs = _helm_and_charts(client, site)
-        with _tools() as tools:
-            reading = _Reading(client, site, folder, tools, say)
+        with tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as tools:
+            reading = _Reading(client, site, folder, Path(tools), say)
             image_names += reading.of_kubeadm(apt.items)
             image_names += reading.of_charts(archives, tarballs)
     image_names = list(dict.fromkeys(image_names))
@@ -105,12 +104,6 @@ def _helm_and_charts(client: Client, site: Site) -> tuple[dict[str, Item], list[
         for item in chart_content.helm(client, site, architecture)
     ]
     return archives, tarballs
-
-
-@contextmanager
-def _tools() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as name:
-        yield Path(name)
 
 
 class _Reading:
