@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
+from pyinfra.connectors.ssh import SSHConnector
 
 from deploys.engine import privilege
 from deploys.engine.current_host import current_host
@@ -28,6 +29,14 @@ def reach(host: Host) -> bool:
         except PyinfraError as error:
             note_unreachable(host.name, error)
     return bool(host.connected)
+
+
+def is_lost(host: Host) -> bool:
+    """Whether a host's SSH connection has ended; those of other connectors cannot."""
+    if not isinstance(host.connector, SSHConnector) or host.connector.client is None:
+        return False
+    transport = host.connector.client.get_transport()
+    return transport is None or not transport.is_active()
 
 
 def unreachable_problem(host: str) -> Problem:
