@@ -29,11 +29,11 @@ def failed(transport: Any, stderr: str = "", is_complete: bool = True) -> State:
     return cast(State, SimpleNamespace(inventory=inventory, ops=Operations()))
 
 
-ENDED = SimpleNamespace(is_active=lambda: False)
-ACTIVE = SimpleNamespace(is_active=lambda: True)
+DEAD_TRANSPORT = SimpleNamespace(is_active=lambda: False)
+LIVE_TRANSPORT = SimpleNamespace(is_active=lambda: True)
 
 
-@pytest.mark.parametrize("transport", [None, ENDED])
+@pytest.mark.parametrize("transport", [None, DEAD_TRANSPORT])
 @pytest.mark.parametrize("is_complete", [True, False])
 def test_a_lost_connection_is_the_cause_where_nothing_was_printed(
     transport: Any, is_complete: bool
@@ -46,7 +46,7 @@ def test_a_lost_connection_is_the_cause_where_nothing_was_printed(
 
 
 def test_what_was_printed_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert message(failed(ENDED, stderr="no space"), "gpu1", "op") == "no space"
-    assert message(failed(ACTIVE), "gpu1", "op") == ""
+    assert message(failed(DEAD_TRANSPORT, stderr="no space"), "gpu1", "op") == "no space"
+    assert message(failed(LIVE_TRANSPORT), "gpu1", "op") == ""
     monkeypatch.setitem(commands.messages, ("gpu1", "op"), "ours")
-    assert message(failed(ENDED, stderr="no space"), "gpu1", "op") == "ours"
+    assert message(failed(DEAD_TRANSPORT, stderr="no space"), "gpu1", "op") == "ours"
