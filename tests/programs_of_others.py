@@ -101,7 +101,7 @@ OF_HOSTS: dict[str, str] = {
     "dmesg": "--level=",
     "dnf install": "-y",
     "du": "-xh --max-depth=",
-    "find": "-H -maxdepth= -name= -path= -size= -exec -n=",
+    "find": "-path= -size= -exec -n=",
     "findmnt": "-no=",
     "firewall-cmd": "--permanent --zone= --add-source= --add-port= --reload",
     "getent hosts": "",
