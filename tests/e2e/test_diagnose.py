@@ -69,6 +69,7 @@ NOT_TYPED = {
     "driver-mismatch": "drains the node and reboots it",
     "gpu-failed": "reboots the machine",
     "gpus-lost-in-containers": "there is no device of NVIDIA's kernel module",
+    "driver-not-loaded": "reads the kernel's log, which is the computer's and has no such line",
     "certificates-expired": "starts the control plane anew",
     "control-plane-taint": "takes the taints of all nodes away",
     "component-missing": "runs the product",

@@ -151,8 +151,8 @@ TABLE = (
         remedy='set cluster.kubelet = {"resolvConf": FILE}, FILE being one of these that names no '
         "server on the node, and run deploys/site.py; then start CoreDNS anew (kubectl -n "
         "kube-system rollout restart deployment/coredns)",
-        command="grep -sH ^nameserver /run/systemd/resolve/resolv.conf "
-        "/run/NetworkManager/no-stub-resolv.conf /etc/resolv.conf | sort",
+        command="grep -H ^nameserver $(ls /run/systemd/resolve/resolv.conf "
+        "/run/NetworkManager/no-stub-resolv.conf /etc/resolv.conf 2>/dev/null)",
         on="node",
         explains=("coredns-not-ready", "pod-crash-loop"),
     ),
