@@ -55,7 +55,7 @@ def plan(inventory: runs.Inventory, data: runs.Data = None) -> None:
 
     site = _site(inventory, data)
     with _report_errors(None), tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as work:
-        mirror_plan = fill.plan(fill.client_for(site), site, Path(work), _say)
+        mirror_plan = fill.plan(fill.client_for(site), site, Path(work), _print_progress)
     print(_text(mirror_plan))
     raise typer.Exit(PROBLEMS if mirror_plan.problems else 0)
 
@@ -70,7 +70,9 @@ def fill_folder(inventory: runs.Inventory, folder: Folder, data: runs.Data = Non
 
     site = _site(inventory, data)
     with _report_errors(folder):
-        mirror_plan, mirror_manifest = fill.fill(fill.client_for(site), site, folder, _say)
+        mirror_plan, mirror_manifest = fill.fill(
+            fill.client_for(site), site, folder, _print_progress
+        )
     for note in mirror_plan.notes:
         print(f"note: {note}")
     size = manifest.size_text(manifest.total(mirror_manifest.files))
@@ -205,7 +207,7 @@ def _report_errors(folder: Path | None) -> Iterator[None]:
         runs.stop(f"{error}\n    remedy: correct that, and run the same command again")
 
 
-def _say(line: str) -> None:
+def _print_progress(line: str) -> None:
     typer.echo(line, err=True)
 
 

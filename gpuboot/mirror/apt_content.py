@@ -17,7 +17,7 @@ from gpuboot.mirror import layout, release, signing
 from gpuboot.mirror import requirements as wanted
 from gpuboot.mirror.apt import Apt, Package, RefusedError, Source
 from gpuboot.mirror.client import Client, FetchError
-from gpuboot.mirror.content import Item, Say, make_item, unique
+from gpuboot.mirror.content import Item, Progress, make_item, unique
 from gpuboot.mirror.layout import AptFolder
 from gpuboot.mirror.manifest import File
 from gpuboot.mirror.requirements import PackageRequest, Site
@@ -51,13 +51,13 @@ class AptContent:
     notes: tuple[str, ...]
 
 
-def contents(client: Client, site: Site, say: Say) -> AptContent:
+def contents(client: Client, site: Site, progress: Progress) -> AptContent:
     """Read the publishers' repositories and choose what hosts need. Raises `FetchError`."""
     parts: list[AptContent] = []
     mirror = site.settings.mirror
     for name in mirror.platforms:
         for architecture in mirror.architectures:
-            say(f"apt: reading the repositories of {name}, {architecture}")
+            progress(f"apt: reading the repositories of {name}, {architecture}")
             with tempfile.TemporaryDirectory(prefix="gpuboot-apt-") as folder:
                 apt = Apt(Path(folder), architecture, mirror.sources.ca_bundle)
                 parts.append(_Reader(client, site, name, architecture).read(apt))

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuboot.mirror.client import Client
 from gpuboot.mirror.manifest import File
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from gpuboot.mirror import (
 )
 from gpuboot.mirror.apt_content import AptContent
 from gpuboot.mirror.client import Client, FetchError, Login
-from gpuboot.mirror.content import Item, Say, is_right, link, put, unique, write
+from gpuboot.mirror.content import Item, Progress, is_right, link, put, unique, write
 from gpuboot.mirror.manifest import Manifest, size_text
 from gpuboot.mirror.requirements import Site
 
@@ -71,23 +71,23 @@ def client_for(site: Site) -> Client:
     return Client(site.settings.mirror.sources.ca_bundle, logins)
 
 
-def plan(client: Client, site: Site, folder: Path, say: Say) -> Plan:
+def plan(client: Client, site: Site, folder: Path, progress: Progress) -> Plan:
     """Ask publishers what there is. What has to be read for it is fetched into `folder`.
 
     Raises `FetchError`.
     """
-    apt = apt_content.contents(client, site, say)
+    apt = apt_content.contents(client, site, progress)
     archives: dict[str, Item] = {}
     tarballs: list[Item] = []
     image_names = wanted.images(site)
     if not site.docker and not apt.problems:
         archives, tarballs = _helm_and_charts(client, site)
         with tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as tools:
-            reading = _Reading(client, site, folder, Path(tools), say)
+            reading = _Reading(client, site, folder, Path(tools), progress)
             image_names += reading.of_kubeadm(apt.items)
             image_names += reading.of_charts(archives, tarballs)
     image_names = list(dict.fromkeys(image_names))
-    images = image_content.contents(client, site, image_names, say)
+    images = image_content.contents(client, site, image_names, progress)
     items = unique([*apt.items, *tarballs, *archives.values(), *images.items])
     problems = (*apt.problems, *images.problems)
     return Plan(apt, tuple(archives.values()), tuple(image_names), tuple(items), problems)
@@ -109,8 +109,10 @@ def _helm_and_charts(client: Client, site: Site) -> tuple[dict[str, Item], list[
 class _Reading:
     """What kubeadm and Helm say that a site runs. + folder: for what is read; tools: for both"""
 
-    def __init__(self, client: Client, site: Site, folder: Path, tools: Path, say: Say) -> None:
-        self._client, self._site, self._say = client, site, say
+    def __init__(
+        self, client: Client, site: Site, folder: Path, tools: Path, progress: Progress
+    ) -> None:
+        self._client, self._site, self._progress = client, site, progress
         self._folder, self._tools = folder, tools
 
     def of_kubeadm(self, items: Sequence[Item]) -> list[str]:
@@ -136,7 +138,7 @@ class _Reading:
 
     def _local_path(self, item: Item) -> Path:
         """Where a file is, which is fetched if it has to be."""
-        self._say(f"reading {item.file.path} ({size_text(item.file.size)})")
+        self._progress(f"reading {item.file.path} ({size_text(item.file.size)})")
         put(self._client, self._folder, item)
         return self._folder / item.file.path
 
@@ -144,7 +146,7 @@ class _Reading:
 _MACHINE_REMEDY = "run this on a Linux machine of one of mirror.architectures"
 
 
-def fill(client: Client, site: Site, folder: Path, say: Say) -> tuple[Plan, Manifest]:
+def fill(client: Client, site: Site, folder: Path, progress: Progress) -> tuple[Plan, Manifest]:
     """Fill a folder. It may be interrupted at any time, and be run again.
 
     Raises `FetchError`, `SigningError`, and `SettingsError` for what hosts need and nobody has.
@@ -154,10 +156,10 @@ def fill(client: Client, site: Site, folder: Path, say: Say) -> tuple[Plan, Mani
         raise signing.SigningError(_NO_KEY)
     with signing.site_key(Path(path).expanduser()) as key:
         folder.mkdir(parents=True, exist_ok=True)
-        mirror_plan = plan(client, site, folder, say)
+        mirror_plan = plan(client, site, folder, progress)
         if mirror_plan.problems:
             raise SettingsError(list(mirror_plan.problems))
-        fetch(client, folder, mirror_plan.items, say)
+        fetch(client, folder, mirror_plan.items, progress)
         public = hashlib.sha256(key.public()).hexdigest()
         indices = [
             *apt_content.indices(mirror_plan.apt.selections, key),
@@ -178,9 +180,9 @@ _NO_KEY = (
 )
 
 
-def fetch(client: Client, folder: Path, items: Sequence[Item], say: Say) -> None:
+def fetch(client: Client, folder: Path, items: Sequence[Item], progress: Progress) -> None:
     """Put all of these in a folder; what is right there is left alone. Raises `FetchError`."""
-    say(f"verifying what is in {folder} already")
+    progress(f"verifying what is in {folder} already")
     missing = [item for item in items if not is_right(folder, item.file)]
     missing_paths = {item.file.path for item in missing}
     groups = manifest.shared(item.file for item in items)
@@ -202,7 +204,7 @@ def fetch(client: Client, folder: Path, items: Sequence[Item], say: Say) -> None
             link(folder / paths_by_digest[file.sha256], folder / file.path)
         else:
             if item.content is None:
-                say(f"{position} of {len(missing)}: {file.path} ({size_text(file.size)})")
+                progress(f"{position} of {len(missing)}: {file.path} ({size_text(file.size)})")
             put(client, folder, item)
             paths_by_digest[file.sha256] = file.path
 

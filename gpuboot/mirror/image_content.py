@@ -15,7 +15,7 @@ from gpuboot.hosts.platforms import ARCHITECTURES
 from gpuboot.mirror import images, layout
 from gpuboot.mirror.apt_content import sources
 from gpuboot.mirror.client import Client, FetchError
-from gpuboot.mirror.content import Item, Say, make_item
+from gpuboot.mirror.content import Item, Progress, make_item
 from gpuboot.mirror.images import Reference
 from gpuboot.mirror.manifest import File
 from gpuboot.mirror.requirements import Site
@@ -67,12 +67,12 @@ _RUN_HERE = (
 )
 
 
-def contents(client: Client, site: Site, names: Sequence[str], say: Say) -> ImageContent:
+def contents(client: Client, site: Site, names: Sequence[str], progress: Progress) -> ImageContent:
     """All files of these images. Raises `FetchError`."""
     items: list[Item] = []
     problems: list[Problem] = []
     for position, name in enumerate(names, 1):
-        say(f"images: reading {name} ({position} of {len(names)})")
+        progress(f"images: reading {name} ({position} of {len(names)})")
         try:
             reader = _Reader(client, site, images.reference(name))
             items += reader.read()
