@@ -53,11 +53,6 @@ def world() -> dict[str, str]:
         )
     ] = ALL
     samples[series("kube_namespace_labels", namespace="ml", label_team="research")] = ALL
-    samples[
-        series(
-            "kube_resourcequota", namespace="ml", resource="requests.nvidia.com/gpu", type="hard"
-        )
-    ] = "8x120"
     samples |= exported()
     return samples
 
@@ -107,7 +102,6 @@ EXPECTED_SAMPLES: dict[str, list[tuple[dict[str, str], float]]] = {
     ],
     "power_node": [({"node": "gpu1"}, 300 * 29 + 60 * 31 + 200 * 60)],
     "teams": [({"namespace": "ml", "label_team": "research"}, 60)],
-    "quota": [({"namespace": "ml", "resource": "requests.nvidia.com/gpu"}, 480)],
     "energy": [({"node": "gpu1"}, 0.2)],
 }
 
