@@ -10,7 +10,7 @@ $PLAN_BEGUN: an earlier run has begun the upgrade of gpu1, and did not end it. $
 is a second worker, gpu2, which is as the first. $PLAN_KUBERNETES: the release that it runs, where
 that is not the lock's. $PLAN_BUDGET: how many healthy pods a budget has and needs, and how many it
 counts; it is of a Deployment with a pod on each worker. $PLAN_SILENT: the API server does not
-answer.
+answer. $PLAN_FOREIGN: names of Deployments of metrics that gpuboot has not made.
 """
 
 from __future__ import annotations

@@ -105,6 +105,19 @@ def test_a_corefile_of_the_sites_own_is_named_and_no_change() -> None:
     assert [line.strip() for line in lines[4:]] == ["+corp.example:53 {}"]
 
 
+def test_a_metrics_server_of_somebody_else_stays() -> None:
+    settings = {"cluster": {"metrics_server": True}}
+    for foreign, name in (
+        ("metrics-server", "Service kube-system/metrics-server serves v1beta1.metrics.k8s.io"),
+        ("kubelet-csr-approver", "Deployment kube-system/kubelet-csr-approver approves"),
+    ):
+        lines = plan_lines(run_living("--dry", settings=settings, PLAN_FOREIGN=foreign))
+        decisions = [line.strip() for line in lines if "= kept: " in line]
+        assert lines[0].startswith("Nothing to do: "), lines
+        assert len(decisions) == 1
+        assert decisions[0].startswith(f"= kept: {name}")
+
+
 def test_a_decision_is_named_beside_what_the_same_operation_changes() -> None:
     output = "\n".join(plan_lines(run_living("--dry", PLAN_DECIDED="1", PLAN_BENT="1")))
     changed, decisions = output.split("Left as somebody has set it")
