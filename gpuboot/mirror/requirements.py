@@ -194,5 +194,3 @@ def _of_verification(site: Site) -> Iterator[str]:
             deep.internode.image,
         )
         yield from (image for image in test_images if image)
-    if site.settings.load.image:
-        yield site.settings.load.image

@@ -13,7 +13,7 @@ from gpuboot.cluster.objects import Node
 from gpuboot.cluster.pods import Pod
 from gpuboot.cluster.repair_keys import TAINT_KEY
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.verify.load import pods, program
+from gpuboot.verify.load import pods
 from gpuboot.verify.load.pods import Kind, LoadRequest
 from tests.unit.evidence import node
 
@@ -92,30 +92,16 @@ def test_a_pod_holds_its_gpus_has_no_privilege_and_ends_itself() -> None:
     assert pod["metadata"]["labels"] == pods.LABELS
     assert "nodeName" not in pod["spec"], "the scheduler knows who else wants a GPU"
     assert gate.KEY not in {toleration["key"] for toleration in pod["spec"]["tolerations"]}
-    kind, seconds, begin_by, field, uuid, text = container["command"][4:]
-    assert (kind, seconds, begin_by, field, uuid) == ("memory", "300", "1800000000", "1005", "")
-    assert "gpuboot_copy" in text
-    assert make_pod(uuid="GPU-7")["spec"]["containers"][0]["command"][8] == "GPU-7"
+    assert container["command"][4:] == ["300", "1800000000", "1005", ""]
+    assert make_pod(uuid="GPU-7")["spec"]["containers"][0]["command"][7] == "GPU-7"
 
 
-@pytest.mark.parametrize(
-    ("data", "image"),
-    [
-        ({}, Settings().verify.deep.dcgm_image),
-        ({"load": {"image": "docker.io/library/python:3.13-slim"}},
-         "docker.io/library/python:3.13-slim"),
-    ],
-)  # fmt: skip
-def test_its_image(data: dict[str, Any], image: str) -> None:
-    (container,) = make_pod(parse_settings(data))["spec"]["containers"]
-    assert container["image"] == image
-    modes = parse_settings({**data, "runtime": {"mode": "runtimeclass"}})
+def test_its_image() -> None:
+    (container,) = make_pod(Settings())["spec"]["containers"]
+    assert container["image"] == Settings().verify.deep.dcgm_image
+    modes = parse_settings({"runtime": {"mode": "runtimeclass"}})
     assert make_pod(modes)["spec"]["runtimeClassName"] == "nvidia"
 
 
-def test_our_kernels_count_what_they_say() -> None:
-    """Arithmetic that is counted is in the PTX; sums stay where single precision is exact."""
-    assert program.PTX.count("fma.rn.f32") * 2 == program.FLOP_OF_STEP
-    assert 8 * program.STEPS + 3 < 2**24
-    assert 32 * program.STEPS + 6 < 2**24
-    assert set(program.WORK) == set(pods.KINDS) == set(pods.FIELDS)
+def test_each_kind_has_its_field() -> None:
+    assert set(pods.KINDS) == set(pods.FIELDS)

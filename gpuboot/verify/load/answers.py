@@ -6,20 +6,16 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
-GPUBOOT_PROGRAM = "gpuboot"
 _LINE = re.compile(r"(GPU-\S+): (.*)")
-_SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class GpuLoad:
     """One GPU under load.
 
-    + program: that made it: `gpuboot`, or the name of NVIDIA's; "" before it began
-    + launches, seconds, per_second, unit: as gpuboot's program counted them; None: it has not
-    + said: the last line of another program
+    + program: that made it; "" before it began
+    + said: its last line
     + ended: it has
     + error: why it did not do what was asked; "" for nothing
     """
@@ -27,10 +23,6 @@ class GpuLoad:
     node: str
     uuid: str
     program: str = ""
-    launches: int | None = None
-    seconds: float | None = None
-    per_second: float | None = None
-    unit: str = ""
     said: str = ""
     ended: bool = False
     error: str = ""
@@ -80,40 +72,14 @@ def _of(node: str, uuid: str, lines: Sequence[str]) -> GpuLoad:
     output_lines = [
         line for line in lines if line.strip() and not line.startswith(("program ", "exit "))
     ]
-    counted = (
-        [count for count in map(_counted, output_lines) if count]
-        if programs[-1:] == [GPUBOOT_PROGRAM]
-        else []
-    )
-    failed = next((line for line in reversed(output_lines) if line.startswith("failed: ")), "")
     error = ""
     if exit_match and exit_match[1] != "0":
-        error = failed.removeprefix("failed: ") or " / ".join(
-            [*output_lines[-2:], f"exit code {exit_match[1]}"]
-        )
+        error = " / ".join([*output_lines[-2:], f"exit code {exit_match[1]}"])
     return GpuLoad(
         node=node,
         uuid=uuid,
         program=programs[-1] if programs else "",
-        said=output_lines[-1] if output_lines and not counted and not error else "",
+        said=output_lines[-1] if output_lines and not error else "",
         ended=exit_match is not None,
         error=error,
-        **(counted[-1] if counted else {}),
     )
-
-
-def _counted(line: str) -> dict[str, Any]:
-    """A line of gpuboot's own program; nothing for others."""
-    try:
-        data = json.loads(line)
-        return {name: data[name] for name in ("launches", "seconds", "per_second", "unit")}
-    except (ValueError, KeyError, TypeError):
-        return {}
-
-
-def rate(gpu: GpuLoad) -> str:
-    """How much it did, as the program itself counted; "" where it has not said."""
-    if gpu.per_second is None:
-        return gpu.said
-    scale, letter = next((prefix for prefix in _SCALES if gpu.per_second >= prefix[0]), (1.0, ""))
-    return f"{gpu.per_second / scale:.3g} {letter}{gpu.unit}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from gpuboot.cluster import gate
@@ -12,7 +11,6 @@ from gpuboot.cluster.objects import Node
 from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
 from gpuboot.verify.devices import GPU_RESOURCE
-from gpuboot.verify.load import program
 from gpuboot.verify.session import pod_name
 from gpuboot.verify.workload_pods import (
     TOLERATED_TAINTS,
@@ -32,14 +30,14 @@ LABELS = {"app.kubernetes.io/managed-by": "gpuboot", "app.kubernetes.io/componen
 TOLERATED = tuple(key for key in TOLERATED_TAINTS if key != gate.KEY)
 # The profiling field whose load dcgmproftester makes: tensor cores, memory, PCIe from the host.
 FIELDS: Mapping[Kind, int] = {"compute": 1004, "memory": 1005, "transfer": 1010}
-# $1 kind, $2 seconds, $3 when it is too late to begin (seconds since 1970), $4 dcgmproftester's
-# field, $5 the one GPU that is wanted or "", $6 our own program. dcgmproftester ends at once where
-# it is of another CUDA than the driver; it counts GPUs as nvidia-smi does, and knows no UUIDs.
+# $1 seconds, $2 when it is too late to begin (seconds since 1970), $3 dcgmproftester's field, $4
+# the one GPU that is wanted or "". dcgmproftester ends at once where it is of another CUDA than
+# the driver; it counts GPUs as nvidia-smi does, and knows no UUIDs.
 _SCRIPT = """\
 listed=$(nvidia-smi -L 2>&1); code=$?
 printf '%s\\n' "$listed"
 case $listed in *UUID:*) ;; *) exit "$((code ? code : 1))" ;; esac
-[ "$(date +%s)" -lt "$3" ] || {
+[ "$(date +%s)" -lt "$2" ] || {
   echo "too late: the command that asked for this has ended"
   exit 1
 }
@@ -48,25 +46,21 @@ load() {
   for tester in dcgmproftester13 dcgmproftester12 dcgmproftester11; do
     command -v "$tester" >/dev/null 2>&1 || continue
     echo "program $tester"
-    "$tester" --no-dcgm-validation -t "$field" -d "$seconds" -i "$2" && return 0
+    "$tester" --no-dcgm-validation -t "$field" -d "$seconds" -i "$1" && return 0
     code=$?
     [ $(($(date +%s) - begun)) -lt 20 ] || return "$code"
   done
-  command -v python3 >/dev/null 2>&1 || {
-    echo "failed: the image has no python3, and no dcgmproftester that runs with this driver"
-    return "$code"
-  }
-  echo "program gpuboot"
-  CUDA_VISIBLE_DEVICES=$1 exec python3 -c "$program" "$kind" "$seconds"
+  echo "the image has no dcgmproftester that runs with this driver"
+  return "$code"
 }
-kind=$1 seconds=$2 field=$4 wanted=$5 program=$6 number=0
+seconds=$1 field=$3 wanted=$4 number=0
 set -f
 for word in $listed; do
   case $word in
     GPU-*")")
       uuid=${word%)}
       if [ -z "$wanted" ] || [ "$wanted" = "$uuid" ]; then
-        { (load "$uuid" "$number") 2>&1; echo "exit $?"; } |
+        { (load "$number") 2>&1; echo "exit $?"; } |
           while IFS= read -r line; do printf '%s: %s\\n' "$uuid" "$line"; done &
       fi
       number=$((number + 1)) ;;
@@ -149,16 +143,14 @@ def pod(node: Node, gpus: int, request: LoadRequest, begin_by: int, settings: Se
     + begin_by: seconds since 1970 after which it does nothing
     """
     arguments = (
-        request.kind,
         str(request.seconds),
         str(begin_by),
         str(FIELDS[request.kind]),
         request.uuid,
-        Path(program.__file__).read_text(encoding="utf-8"),
     )
     container = {
         "name": CONTAINER,
-        "image": image(settings),
+        "image": settings.verify.deep.dcgm_image,
         "command": ["sh", "-c", _SCRIPT, "sh", *arguments],
         "resources": {"limits": {GPU_RESOURCE: str(gpus)}},
     }
@@ -174,8 +166,3 @@ def pod(node: Node, gpus: int, request: LoadRequest, begin_by: int, settings: Se
         toleration for toleration in spec["tolerations"] if toleration["key"] in TOLERATED
     ]
     return manifest
-
-
-def image(settings: Settings) -> str:
-    """With dcgmproftester, or with python3."""
-    return settings.load.image or settings.verify.deep.dcgm_image

@@ -151,8 +151,8 @@ class _Runner:
         for trial in trials:
             for gpu in trial.gpus:
                 if not gpu.ended:
-                    rate = answers.rate(gpu) or "no count yet"
-                    self._progress(f"{trial.node} {gpu.uuid}: {rate}, by {gpu.program or 'nobody'}")
+                    line = gpu.said or "no count yet"
+                    self._progress(f"{trial.node} {gpu.uuid}: {line}, by {gpu.program or 'nobody'}")
             pod = created_pods.get(pod_name("load", trial.node))
             if not trial.gpus and not trial.finished and pod is not None:
                 reason = pod_issue(pod).error or "the pod starts"

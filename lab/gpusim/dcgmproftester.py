@@ -1,20 +1,22 @@
-"""Keeps one GPU busy through the CUDA driver's own library, and counts what it did.
+#!/usr/bin/python3
+"""Stand-in of NVIDIA's dcgmproftester: keeps one simulated GPU busy, and counts what it did.
 
-Runs in a pod, where nothing of gpuboot is: the pod's manifest carries this file's text, and the
-image has a Python of 3.7 or later and nothing else for it. The kernels are PTX text, which the
-driver compiles for whatever GPU it finds. That they did their work is checked by what they leave.
+The kernels are PTX text, which the driver compiles for whatever GPU it finds. That they did their
+work is checked by what they leave.
 
-    python3 program.py compute|memory|transfer SECONDS
+    dcgmproftester13 --no-dcgm-validation -t FIELD -d SECONDS -i NUMBER
 
-Prints a line of JSON every ten seconds and at the end: `launches`, `seconds`, `per_second` since
-the start, and its `unit`. Exit code: 0 after SECONDS, 1 with the cause on a wrong result or an
-error.
+FIELD is that of DCGM whose load is made: 1004 arithmetic, 1005 copies within memory, 1010 copies
+from the host and to it. NUMBER is the GPU's, as nvidia-smi has it.
+
+Prints a line every ten seconds and at the end, with what it did per second since the start. Exit
+code: 0 after SECONDS, 1 with the cause on a wrong result or an error.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -159,9 +161,9 @@ class Gpu:
 
 
 class Work:
-    """Work that can be queued again and again. + amount: of one launch; unit: of it, per second"""
+    """Work that can be queued again and again. + amount: of one launch, bytes or operations"""
 
-    unit = "B/s"
+    unit = "GB/s"
     amount = 0.0
 
     def queue(self, launches: int) -> list[c_void_p]:
@@ -175,7 +177,7 @@ class Work:
 class Compute(Work):
     """Fused multiply-adds in single precision, in registers."""
 
-    unit = "FLOP/s"
+    unit = "gflops"
 
     def __init__(self, gpu: Gpu) -> None:
         self._gpu = gpu
@@ -253,11 +255,7 @@ class Transfer(Work):
             raise LoadError("wrong result: what was transferred differs")
 
 
-WORK: dict[str, Callable[[Gpu], Work]] = {
-    "compute": Compute,
-    "memory": Memory,
-    "transfer": Transfer,
-}
+WORK: dict[int, Callable[[Gpu], Work]] = {1004: Compute, 1005: Memory, 1010: Transfer}
 
 
 def run(gpu: Gpu, work: Work, seconds: float, say: Callable[[str], None]) -> None:
@@ -281,15 +279,20 @@ def run(gpu: Gpu, work: Work, seconds: float, say: Callable[[str], None]) -> Non
         if now - reported >= REPORT_EVERY_S or not queued:
             work.check()
             elapsed, reported = now - started, now
-            rate = {"per_second": launches * work.amount / elapsed, "unit": work.unit}
-            say(json.dumps({"launches": launches, "seconds": round(elapsed, 1), **rate}))
+            rate = launches * work.amount / elapsed / 1e9
+            say(f"generated ???, dcgm 0.000 ({rate:.1f} {work.unit})")
 
 
-def main(kind: str, seconds: str) -> int:
+def main() -> int:
     """The exit code."""
+    options = dict(zip(sys.argv[2::2], sys.argv[3::2], strict=True))
+    os.environ["CUDA_VISIBLE_DEVICES"] = options["-i"]
+    worker = f"Worker {options['-i']}:0[{options['-t']}]"
     try:
         gpu = Gpu()
-        run(gpu, WORK[kind](gpu), float(seconds), lambda line: print(line, flush=True))
+        work = WORK[int(options["-t"])](gpu)
+        seconds = float(options["-d"])
+        run(gpu, work, seconds, lambda line: print(f"{worker}: {line}", flush=True))
     except LoadError as error:
         print(f"failed: {error}", flush=True)
         return 1
@@ -297,4 +300,4 @@ def main(kind: str, seconds: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:3]))
+    sys.exit(main())
