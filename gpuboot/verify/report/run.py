@@ -13,7 +13,6 @@ from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
 from gpuboot.verify.report.timeline import terminal as timeline
 from gpuboot.verify.report.timeline.chain import link_name, longest_links
-from gpuboot.verify.report.timeline.lanes import lanes, ticks
 from gpuboot.verify.report.timeline.table import rows
 from gpuboot.verify.report.writer import write_atomically
 
@@ -43,8 +42,6 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         proof=proof,
         rows=rows(run),
         before=BEFORE,
-        lanes=lanes(run),
-        ticks=ticks(run),
         longest=[(link_name(item), item) for item in longest_links(run, _LONGEST)],
         failed=list(_failed(run)),
         done=_is_finished(run),

@@ -53,14 +53,6 @@ def longest_chain(run: Mapping[str, Any]) -> list[Stretch]:
     return chain[::-1]
 
 
-def control_machine(run: Mapping[str, Any]) -> list[Stretch]:
-    """What the control machine did before the first operation, one thing at a time."""
-    control_stretches = [item for item in before_operations(run) if not item.host]
-    return _pieces(
-        control_stretches, 0.0, max((item.finished for item in control_stretches), default=0.0)
-    )
-
-
 def _pieces(stretches: Sequence[Stretch], started: float, finished: float) -> list[Stretch]:
     """What the control machine did in this time, in order.
 
