@@ -13,9 +13,9 @@ from gpuboot.cli import ending
 from gpuboot.config.exit_codes import NOT_WRITTEN, OK
 
 if TYPE_CHECKING:
+    from gpuboot.diagnose.cause_model import Finding
     from gpuboot.diagnose.facts import Facts
-    from gpuboot.diagnose.model import Finding
-    from gpuboot.diagnose.recording import Recording
+    from gpuboot.diagnose.site_recording import Recording
 
 
 def write_bundle(

@@ -21,9 +21,9 @@ def gpus(
 
     Of one GPU all that happened to it is listed. Exit code: 0, or 2 where nothing is known.
     """
-    from gpuboot.plan.tables import table_lines
+    from gpuboot.plan.terminal_tables import table_lines
     from gpuboot.verify.history import events
-    from gpuboot.verify.history.files import HistoryError, read, read_last
+    from gpuboot.verify.history.history_files import HistoryError, read, read_last
 
     folder = reports / "history"
     try:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpuboot.config.settings import Settings
-from gpuboot.verify.load import answers, pods
-from gpuboot.verify.load.pods import LoadRequest
+from gpuboot.verify.load import load_answers, load_pods
+from gpuboot.verify.load.load_pods import LoadRequest
 from lab.gpusim import dcgmproftester
 from lab.gpusim.pci_devices import gpu_uuid
 from tests.lab.simulated_driver import SEED, VERSION, SimulatedMachine
@@ -41,7 +41,7 @@ def in_a_pod(
     """Its exit code and log."""
     load_request = LoadRequest(kind="compute", seconds=2, uuid=uuid)
     late = time.time() + 60 if begin_by is None else begin_by
-    manifest = pods.pod(node("gpu1", 2), 2, load_request, int(late), Settings())
+    manifest = load_pods.pod(node("gpu1", 2), 2, load_request, int(late), Settings())
     result = subprocess.run(
         manifest["spec"]["containers"][0]["command"],
         env=machine.env() | {"PATH": str(folder)},
@@ -72,7 +72,7 @@ def test_every_gpu_of_the_pod_is_loaded(machine: SimulatedMachine) -> None:
     machine.load(4, visible=(1, 3))
     code, log = in_a_pod(machine, with_stand_in(programs(machine)))
     assert code == 0, log
-    gpus = {gpu.uuid: gpu for gpu in answers.read("gpu1", log)}
+    gpus = {gpu.uuid: gpu for gpu in load_answers.read("gpu1", log)}
     assert set(gpus) == {gpu_uuid(SEED, 1), gpu_uuid(SEED, 3)}
     for gpu in gpus.values():
         assert (gpu.program, gpu.ended, gpu.error) == ("dcgmproftester13", True, "")
@@ -83,16 +83,16 @@ def test_one_gpu_alone(machine: SimulatedMachine) -> None:
     machine.load(3)
     folder = with_stand_in(programs(machine))
     _, log = in_a_pod(machine, folder, uuid=gpu_uuid(SEED, 2))
-    assert [gpu.uuid for gpu in answers.read("gpu1", log)] == [gpu_uuid(SEED, 2)]
+    assert [gpu.uuid for gpu in load_answers.read("gpu1", log)] == [gpu_uuid(SEED, 2)]
     _, log = in_a_pod(machine, folder, uuid="GPU-of-another-pod")
-    assert answers.read("gpu1", log) == []
+    assert load_answers.read("gpu1", log) == []
 
 
 def test_a_gpu_that_computes_wrong_is_told(machine: SimulatedMachine) -> None:
     machine.load(2)
     machine.inject("1.cuda_wrong = 1")
     code, log = in_a_pod(machine, with_stand_in(programs(machine)))
-    errors = {gpu.uuid: gpu.error for gpu in answers.read("gpu1", log)}
+    errors = {gpu.uuid: gpu.error for gpu in load_answers.read("gpu1", log)}
     assert errors[gpu_uuid(SEED, 0)] == ""
     assert errors[gpu_uuid(SEED, 1)].startswith("failed: wrong result of thread 0")
     assert code == 0
@@ -113,7 +113,7 @@ def test_the_tester_that_the_driver_takes_is_used(
     for name in testers:
         with_tester(folder, name, refusal)
     _, log = in_a_pod(machine, folder)
-    gpus = {gpu.uuid: gpu for gpu in answers.read("gpu1", log)}
+    gpus = {gpu.uuid: gpu for gpu in load_answers.read("gpu1", log)}
     assert {gpu.program for gpu in gpus.values()} == {program}
     assert all(gpu.ended and not gpu.error for gpu in gpus.values())
     for number, gpu in enumerate((gpu_uuid(SEED, 0), gpu_uuid(SEED, 1))):
@@ -130,7 +130,7 @@ def test_an_image_without_one_that_runs_is_an_error(
     for name in testers:
         with_tester(folder, name, "13")
     _, log = in_a_pod(machine, folder)
-    [gpu] = answers.read("gpu1", log)
+    [gpu] = load_answers.read("gpu1", log)
     assert "the image has no dcgmproftester that runs with this driver" in gpu.error
     assert gpu.ended
 
@@ -140,7 +140,7 @@ def test_a_pod_that_starts_too_late_does_nothing(machine: SimulatedMachine) -> N
     code, log = in_a_pod(machine, with_stand_in(programs(machine)), begin_by=time.time() - 1)
     assert code == 1
     assert "too late" in log
-    assert answers.read("gpu1", log) == []
+    assert load_answers.read("gpu1", log) == []
 
 
 def test_without_a_driver_the_pod_ends(machine: SimulatedMachine) -> None:

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuboot.cli import app, runs
-from gpuboot.verify.load.answers import GpuLoad, Outcome
+from gpuboot.verify.load.load_answers import GpuLoad, Outcome
 
 runner = CliRunner()
 TESTER = "dcgmproftester13"

@@ -11,9 +11,9 @@ import pytest
 
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.verify.load import runner
-from gpuboot.verify.load.answers import Outcome
-from gpuboot.verify.load.pods import CONTAINER, START_S, LoadRequest
+from gpuboot.verify.load import load_runner
+from gpuboot.verify.load.load_answers import Outcome
+from gpuboot.verify.load.load_pods import CONTAINER, START_S, LoadRequest
 from tests.unit.evidence import SIZES, uuid
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_runner import clock
@@ -38,7 +38,7 @@ class LoadCluster(FakeCluster):
 
     def _create_namespace(self, body: Any) -> dict[str, Any]:
         metadata = body["metadata"]
-        self.ends[metadata["name"]] = metadata["annotations"][runner.ENDS]
+        self.ends[metadata["name"]] = metadata["annotations"][load_runner.ENDS]
         assert metadata["labels"]["app.kubernetes.io/component"] == "load"
         return super()._create_namespace(body)
 
@@ -46,7 +46,7 @@ class LoadCluster(FakeCluster):
         namespaces = super()._namespaces()
         for item in namespaces:
             if ends := self.ends.get(item["metadata"]["name"]):
-                item["metadata"]["annotations"] = {runner.ENDS: ends}
+                item["metadata"]["annotations"] = {load_runner.ENDS: ends}
         return namespaces
 
     def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,9 @@ def loaded(
 ) -> Outcome:
     lines: list[str] = [] if messages is None else messages
     request = LoadRequest(**{"kind": "memory", "seconds": 60, **fields})
-    return runner.run(cast(Cluster, cluster), SIZES, Settings(), request, lines.append, stopped)
+    return load_runner.run(
+        cast(Cluster, cluster), SIZES, Settings(), request, lines.append, stopped
+    )
 
 
 def nothing_left(cluster: FakeCluster) -> bool:

@@ -187,7 +187,7 @@ def parse_settings(data: Mapping[str, Any]) -> Settings:
 
     + data: the `gpuboot` dict of the inventory's group data
 
-    Raises `SettingsError` with one problem per mistake. `gpuboot.site.load` also compares them
+    Raises `SettingsError` with one problem per mistake. `gpuboot.site.load_site` also compares them
     with the alerts, metrics and versions they name.
     """
     try:

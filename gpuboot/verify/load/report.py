@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuboot.verify.load.answers import GpuLoad, Outcome
-from gpuboot.verify.report.model import SIMULATED
+from gpuboot.verify.load.load_answers import GpuLoad, Outcome
+from gpuboot.verify.report.report_model import SIMULATED
 
 PROFILED_S = 600  # `gpuboot profile` goes by means of five minutes, within a window
 

@@ -12,7 +12,7 @@ from gpuboot.plan import Change
 from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
 from gpuboot.verify.report.timeline import terminal as timeline
-from gpuboot.verify.report.timeline.chain import link_name, longest_links
+from gpuboot.verify.report.timeline.longest_chain import link_name, longest_links
 from gpuboot.verify.report.timeline.table import rows
 from gpuboot.verify.report.writer import write_atomically
 

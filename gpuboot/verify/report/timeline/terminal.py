@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpuboot.plan.tables import table_lines
+from gpuboot.plan.terminal_tables import table_lines
 from gpuboot.verify.report.timeline.table import Row, rows
 
 _SHORTEST_S = 0.05  # of a row that is told
