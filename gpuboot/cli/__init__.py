@@ -12,16 +12,15 @@ from gpuboot.cli.cost_command import cost
 from gpuboot.cli.diagnose_command import diagnose
 from gpuboot.cli.drift_command import drift
 from gpuboot.cli.ending import Commands
-from gpuboot.cli.gpu_history import gpus
 from gpuboot.cli.init_command import init
 from gpuboot.cli.load_command import load
 from gpuboot.cli.outdated_command import outdated
-from gpuboot.cli.past_runs import past_runs
 from gpuboot.cli.plan_command import plan
 from gpuboot.cli.profile_command import profile
 from gpuboot.cli.proof import report, verify
 from gpuboot.cli.query_command import query
 from gpuboot.cli.remediate_command import remediate
+from gpuboot.cli.reports_command import gpus, past_runs
 
 app = typer.Typer(
     cls=Commands,

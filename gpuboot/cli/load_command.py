@@ -83,11 +83,11 @@ def load(
 
 def _print_result(result: runs.PyinfraResult, inventory: str, as_json: bool) -> None:
     """What became of it, and the exit code."""
-    from gpuboot.verify.load import report
+    from gpuboot.verify.load import load_answers
     from gpuboot.verify.load.load_answers import from_json
 
     outcome = from_json(result.answer)
-    print(result.answer if as_json else report.text(outcome, inventory))
+    print(result.answer if as_json else load_answers.text(outcome, inventory))
     raise typer.Exit(_code(outcome, result.code))
 
 

@@ -1,4 +1,4 @@
-"""What Helm has deployed, and what would change it."""
+"""What Helm has deployed, what would change it, and what that changes by key."""
 
 import gzip
 import json
@@ -13,6 +13,8 @@ from gpuboot.cluster.managed_objects import Key
 from gpuboot.cluster.readiness import Part, workloads_ready
 from gpuboot.cluster.values import changed_keys
 from gpuboot.hosts.fact_output import Fields
+from gpuboot.plan.differences import value_changes
+from gpuboot.plan.model import Change
 
 Action = Literal["none", "install", "upgrade", "unlock"]
 
@@ -161,3 +163,29 @@ def needs_crds(release: Release, version: str) -> bool:
 
 def _bare(version: str) -> str:
     return version.removeprefix("v")
+
+
+def release_changes(
+    subject: str, release: Release, chart: str, version: str, values: Mapping[str, Any]
+) -> list[Change]:
+    """The changes that bring a release to this chart, version and values.
+
+    + subject: of the changes; + found: the release as Helm has it
+    """
+    new = f"{chart} {version}"
+    if not release.status:
+        return [Change(subject=subject, new=f"{new} with {_leaf_count(values)} values")]
+    old = f"{release.chart} {release.version}"
+    is_current = (release.chart, release.version.removeprefix("v")) == (
+        chart,
+        version.removeprefix("v"),
+    )
+    changes = [] if is_current else [Change(subject=subject, field="chart", old=old, new=new)]
+    if release.status != "deployed":
+        changes.append(Change(subject=subject, field="status", old=release.status, new="deployed"))
+    return [*changes, *value_changes(subject, dict(release.config), dict(values))]
+
+
+def _leaf_count(value: Any) -> int:
+    """How many values a tree of maps has; a list is one."""
+    return sum(map(_leaf_count, value.values())) if isinstance(value, Mapping) else 1

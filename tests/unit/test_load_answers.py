@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.verify.load import load_answers, report
+from gpuboot.verify.load import load_answers as report
 from gpuboot.verify.load.load_answers import GpuLoad, Outcome
 
 A, B = "GPU-51aa0001-5157-4c6c-8abc-000000000000", "GPU-51aa0001-5157-4c6c-8abc-000000000001"
@@ -11,7 +11,7 @@ COUNTED = "Worker 0:0[1004]: TensorEngineActive: generated ???, dcgm 0.000 (6123
 
 
 def test_before_anything_ran_nothing_is_known() -> None:
-    assert load_answers.read("gpu1", GPU_LIST) == []
+    assert report.read("gpu1", GPU_LIST) == []
 
 
 def test_each_gpu_tells_its_own() -> None:
@@ -20,7 +20,7 @@ def test_each_gpu_tells_its_own() -> None:
         f"{A}: Wrong version of dcgmproftester is used.\n{A}: program dcgmproftester13\n"
         f"{A}: Starting\n{A}: {COUNTED}\n{B}: CUDA_ERROR_UNKNOWN\n{B}: exit 1\n"
     )
-    first, second = load_answers.read("gpu1", log)
+    first, second = report.read("gpu1", log)
     assert (first.program, first.said) == ("dcgmproftester13", COUNTED)
     assert (first.ended, first.error) == (False, "")
     assert second.error == "CUDA_ERROR_UNKNOWN / exit code 1"
@@ -29,7 +29,7 @@ def test_each_gpu_tells_its_own() -> None:
 
 def test_a_program_that_fails_without_a_word_of_its_own() -> None:
     log = f"{A}: program dcgmproftester12\n{A}: Killed\n{A}: exit 137\n"
-    [gpu] = load_answers.read("gpu1", log)
+    [gpu] = report.read("gpu1", log)
     assert gpu.error == "Killed / exit code 137"
 
 
@@ -38,11 +38,11 @@ def test_the_report_tells_where_what_and_what_to_type() -> None:
     outcome = Outcome(
         kind="compute",
         asked_s=120,
-        gpus=tuple(load_answers.read("gpu1", log)),
+        gpus=tuple(report.read("gpu1", log)),
         left={"gpu2": "the node is cordoned"},
         simulated="NVRM version: SIMULATED by the gpuboot lab",
     )
-    assert load_answers.from_json(outcome.to_json()) == outcome
+    assert report.from_json(outcome.to_json()) == outcome
     assert report.text(outcome, "inventories/prod.py").splitlines() == [
         "compute, 120 s asked for",
         "SIMULATED: no real GPU is behind this. It says so itself: NVRM version: SIMULATED by the "

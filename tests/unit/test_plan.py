@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from deploys.parts.helm.fact import HelmManifests
-from gpuboot.cluster.helm_releases import Release
-from gpuboot.cluster.release_changes import release_changes
+from gpuboot.cluster.helm_releases import Release, release_changes
 from gpuboot.hosts.package_changes import package_changes
 from gpuboot.plan import Change, Duration, Effect, Plan, Step, Unknown
 from gpuboot.plan.history import WAIT, durations

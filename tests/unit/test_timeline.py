@@ -13,8 +13,7 @@ import pytest
 from gpuboot.verify.report.run import last_lines, run_html, write_page
 from gpuboot.verify.report.timeline.longest_chain import BETWEEN, longest_chain, longest_links
 from gpuboot.verify.report.timeline.stretches import length, union
-from gpuboot.verify.report.timeline.table import phases_json, rows
-from gpuboot.verify.report.timeline.terminal import lines
+from gpuboot.verify.report.timeline.table import lines, phases_json, rows
 from tests.unit.made_runs import FIRST, RECORDED, operation, run, site, span
 
 

@@ -1,17 +1,45 @@
-"""Values of kube-prometheus-stack, and the workloads it makes."""
+"""Values of kube-prometheus-stack, node-exporter's among them, and the workloads it makes."""
 
 from __future__ import annotations
 
 import re
 
 from gpuboot.cluster import node_gate, service_scrape
+from gpuboot.cluster.backup import METRICS_FOLDER
 from gpuboot.cluster.values import Values, merge
 from gpuboot.config.settings import Settings
 from gpuboot.monitoring.alerting import alertmanager_values
 from gpuboot.monitoring.charts import exposure, stack_volumes
-from gpuboot.monitoring.charts.node_exporter import node_exporter
 from gpuboot.monitoring.charts.remote_write import remote_write
 from gpuboot.monitoring.charts.scrape_annotations import scrape_configs
+
+# what kube-prometheus-stack 88.5.3 has there itself: a list in values takes the place of its own
+_UPSTREAM = (
+    "--collector.filesystem.mount-points-exclude=^/(dev|proc|sys|run/containerd/.+|"
+    "var/lib/docker/.+|var/lib/kubelet/.+)($|/)",
+    "--collector.filesystem.fs-types-exclude=^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|"
+    "devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|procfs|pstore|"
+    "rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tracefs|erofs)$",
+)
+
+
+def node_exporter() -> Values:
+    """It reads the metrics that programs of the host leave in a folder, which is made if missing.
+
+    node-exporter's textfile collector reports an error where there is no such folder.
+    """
+    mount = {
+        "name": "textfiles",
+        "hostPath": METRICS_FOLDER,
+        "mountPath": METRICS_FOLDER,
+        "readOnly": True,
+        "type": "DirectoryOrCreate",
+    }
+    return {
+        "extraArgs": [*_UPSTREAM, f"--collector.textfile.directory={METRICS_FOLDER}"],
+        "extraHostVolumeMounts": [mount],
+    }
+
 
 GRAFANA_SECRET = "gpuboot-grafana-admin"
 # the chart's name and its release's, by which the objects of the chart are named, too

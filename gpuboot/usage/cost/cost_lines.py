@@ -1,4 +1,4 @@
-"""What a report is made of: sums of hours, energy and money, by whom they concern."""
+"""What a report is made of: sums of hours, energy and money, by whom or which team they concern."""
 
 from __future__ import annotations
 
@@ -8,7 +8,31 @@ from dataclasses import dataclass, fields
 from gpuboot.usage.cost.ledger import TENANT, Ledger
 from gpuboot.usage.cost.period import Period
 from gpuboot.usage.cost.prices import Prices
-from gpuboot.usage.cost.teams import Teams
+from gpuboot.usage.cost.readings import Carried, table
+from gpuboot.usage.series import History
+
+UNOWNED = "__unowned__"
+
+
+class Teams:
+    """The team of each namespace at each time; `__unowned__` where nobody says so."""
+
+    def __init__(self, history: History) -> None:
+        labels: dict[str, dict[int, dict[str, float]]] = {}
+        for step, values in table(history, "teams", "namespace", "label_team").items():
+            for (namespace, team), minutes in values.items():
+                labels.setdefault(namespace, {}).setdefault(step, {})[team] = minutes
+        self._labels = {
+            namespace: Carried(team_minutes) for namespace, team_minutes in labels.items()
+        }
+
+    def of(self, namespace: str, step: int) -> str:
+        """The team that has the namespace for most of a step."""
+        if namespace not in self._labels:
+            return UNOWNED
+        minutes = self._labels[namespace].at(step, {})
+        return max(minutes, key=lambda team: (minutes[team], team))
+
 
 KEYS = ("day", "team", "namespace", "pod", "model")
 

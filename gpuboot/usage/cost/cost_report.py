@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gpuboot.usage.cost.cost_lines import Lines, Sums, grouped, lines, total
+from gpuboot.usage.cost.cost_lines import UNOWNED, Lines, Sums, Teams, grouped, lines, total
 from gpuboot.usage.cost.errors import ConservationError, CostError
 from gpuboot.usage.cost.ledger import REASONS, TENANT, UNALLOCATED, UNAVAILABLE, Ledger, ledger
 from gpuboot.usage.cost.period import Period
 from gpuboot.usage.cost.prices import Prices
-from gpuboot.usage.cost.teams import UNOWNED, Teams
 from gpuboot.usage.series import History
 
 TOLERANCE = 1e-6  # of a GPU hour, and of the sum where that is larger than 1

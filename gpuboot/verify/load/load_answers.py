@@ -1,11 +1,13 @@
-"""What the pods of a load print, read into what each GPU did."""
+"""What the pods of a load print, read into what each GPU did, and in words."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+
+from gpuboot.verify.report.report_model import SIMULATED
 
 _LINE = re.compile(r"(GPU-\S+): (.*)")
 
@@ -83,3 +85,41 @@ def _of(node: str, uuid: str, lines: Sequence[str]) -> GpuLoad:
         ended=exit_match is not None,
         error=error,
     )
+
+
+PROFILED_S = 600  # `gpuboot profile` goes by means of five minutes, within a window
+
+
+def text(outcome: Outcome, inventory: str) -> str:
+    """The lines for a terminal. + inventory: as commands name it"""
+    return "\n".join(_lines(outcome, inventory))
+
+
+def _lines(outcome: Outcome, inventory: str) -> Iterator[str]:
+    if outcome.error:
+        yield outcome.error
+    suffix = ", ended before its time" if outcome.stopped else ""
+    yield f"{outcome.kind}, {outcome.asked_s} s asked for{suffix}"
+    if outcome.simulated:
+        yield SIMULATED.format(outcome.simulated)
+    for gpu in outcome.gpus:
+        yield f"{gpu.node} {gpu.uuid}: {_gpu(gpu)}"
+    for node, reason in outcome.left.items():
+        yield f"{node}: not loaded: {reason}"
+    if not outcome.gpus:
+        yield "no GPU was loaded"
+        return
+    yield "to see it:"
+    first = outcome.gpus[0]
+    yield f"  gpuboot query {inventory} gpu {first.uuid}"
+    yield f"  gpuboot profile {inventory} node {first.node}"
+    if outcome.asked_s < PROFILED_S:
+        yield f"  (for its class, which is of means of five minutes: --seconds {PROFILED_S})"
+
+
+def _gpu(gpu: GpuLoad) -> str:
+    if gpu.error:
+        return f"failed: {gpu.error}"
+    if not gpu.program:
+        return "nothing was counted"
+    return f"{gpu.said or 'nothing was counted'}, by {gpu.program}"
