@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -71,60 +71,29 @@ def cost(
     tenants + unallocated + unavailable = installed GPUs x time, for each model: it is checked and
     shown with every report. Exit code: 0, or 2 where there is no report that adds up.
     """
-    source = _Source(site, token_file, ca_file, data or [])
-    options = _Options(price or [], currency)
-    _run((since, until, month), source, options, (as_format, _keys(by)), save)
-
-
-@dataclass(frozen=True)
-class _Source:
-    """Where the numbers are from: an inventory, Prometheus' address, or a file."""
-
-    site: str
-    token_file: Path | None
-    ca_file: Path | None
-    data: list[str]
-
-    @property
-    def is_file(self) -> bool:
-        return Path(self.site).suffix == ".json" and not asking.is_address(self.site)
-
-
-@dataclass(frozen=True)
-class _Options:
-    """What the command line says over the settings."""
-
-    price: list[str]
-    currency: str | None
-
-
-def _run(
-    times: tuple[str, str, str],
-    source: _Source,
-    options: _Options,
-    formatting: tuple[Format, list[str]],
-    save: Path | None,
-) -> None:
-    """Ask, keep the answers if they are wanted, and print the report."""
     from gpuboot.usage.cost.cost_question import CostQuestion
     from gpuboot.usage.cost.errors import CostError
 
-    question = CostQuestion(*times, int(time.time()))
+    keys = _keys(by)
+    question = CostQuestion(since, until, month, int(time.time()))
     try:
-        history = _history(question, source)
-        print(_format_report(_report(history, question, options, source), *formatting), flush=True)
+        if _is_file(site):
+            history = _recorded(Path(site))
+        elif asking.is_address(site):
+            history = _at_address(question, site, token_file, ca_file)
+        else:
+            history = ranges.through_leader(question, site, data or [])
+        cost_report = _report(history, question, price or [], currency, _is_file(site))
+        print(_format_report(cost_report, as_format, keys), flush=True)
         if save is not None and not ending.try_write(lambda: _save(history, save), save):
             raise typer.Exit(NOT_WRITTEN)
     except CostError as error:
         runs.stop(str(error))
 
 
-def _history(question: CostQuestion, source: _Source) -> History:
-    if source.is_file:
-        return _recorded(Path(source.site))
-    if asking.is_address(source.site):
-        return _at_address(question, source.site, source.token_file, source.ca_file)
-    return ranges.through_leader(question, source.site, source.data)
+def _is_file(site: str) -> bool:
+    """Whether a command was given recorded answers instead of an inventory."""
+    return Path(site).suffix == ".json" and not asking.is_address(site)
 
 
 def _keys(by: list[str] | None) -> list[str]:
@@ -164,7 +133,13 @@ def _save(history: History, path: Path) -> None:
     path.write_text(to_json(history), encoding="utf-8")
 
 
-def _report(history: History, question: CostQuestion, options: _Options, source: _Source) -> Report:
+def _report(
+    history: History,
+    question: CostQuestion,
+    price: list[str],
+    currency: str | None,
+    is_recorded: bool,
+) -> Report:
     """The report of what was answered, with what the settings and the command line say of money."""
     from gpuboot.usage.cost import prices
     from gpuboot.usage.cost.cost_report import report
@@ -172,13 +147,11 @@ def _report(history: History, question: CostQuestion, options: _Options, source:
 
     of_settings: dict[str, Any] = history.metadata.get("cost", {})
     period = question.period_of(history)
-    if not source.is_file:
+    if not is_recorded:
         check_kept(period, history.metadata.get("retention", ""), question.now)
-    price_list = prices.with_options(
-        prices.from_settings(of_settings), options.price, options.currency
-    )
+    price_list = prices.with_options(prices.from_settings(of_settings), price, currency)
     cost_report = report(replace(history, window=period.window), period, price_list)
-    prices.check_models(options.price, (proof.model for proof in cost_report.proofs))
+    prices.check_models(price, (proof.model for proof in cost_report.proofs))
     return cost_report
 
 
