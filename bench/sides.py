@@ -14,8 +14,8 @@ from bench.environment import program
 from bench.settings import REPORTS_VARIABLE, settings
 from bench.site import SITE_VARIABLE, Command, Host, Outcome, Side, Site
 from gpuboot.cluster.endpoint import decided
-from gpuboot.site.load import load
-from gpuboot.verify.report.model import POINTER
+from gpuboot.site.load_site import load
+from gpuboot.verify.report.report_model import POINTER
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 _ANSIBLE = REPOSITORY / "bench" / "ansible"

@@ -13,8 +13,8 @@ from pyinfra.context import host
 
 from deploys.parts.conformance import operations as operations
 from deploys.run.context import begin, read_leader
-from gpuboot.cluster import storage
-from gpuboot.conformance.manifests import Request
+from gpuboot.cluster import local_path
+from gpuboot.conformance.suite_manifests import Request
 
 
 @deploy("Conformance")
@@ -25,7 +25,7 @@ def conformance() -> None:
     if host.name != leader.host:
         return
     request = json.loads(os.environ["GPUBOOT_CONFORMANCE"])
-    _, helper_image = storage.images(lock)
+    _, helper_image = local_path.images(lock)
     path, parent = os.environ["GPUBOOT_ANSWER"], int(os.environ["GPUBOOT_PARENT"])
     if not request:
         operations.evidenced(

@@ -15,7 +15,7 @@ from deploys.parts.load import operations as operations
 from deploys.run.context import begin, read_leader
 from gpuboot.config.problems import render
 from gpuboot.verify.levels import Scope
-from gpuboot.verify.load.pods import LoadRequest
+from gpuboot.verify.load.load_pods import LoadRequest
 
 
 @deploy("Load")

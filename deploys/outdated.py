@@ -13,7 +13,7 @@ from deploys.parts.outdated import operations as operations
 from deploys.run.context import begin, cluster_leader
 from gpuboot.config.outdated import PACKAGES, next_minor
 from gpuboot.hosts.downloads import environment
-from gpuboot.monitoring.charts.repositories import repository, used
+from gpuboot.monitoring.charts.chart_repositories import repository, used
 
 
 @deploy("Outdated")

@@ -23,7 +23,7 @@ from gpuboot.cluster import removal
 from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.config.problems import Problem, render
-from gpuboot.monitoring.charts.monitoring import remade_claims
+from gpuboot.monitoring.charts.monitoring_values import remade_claims
 
 
 def remove() -> None:

@@ -20,7 +20,7 @@ from deploys.phases.rollout import rollout
 from deploys.run import report
 from deploys.run.context import begin, cluster_leader, current
 from deploys.verify import verify
-from gpuboot.cluster import restore
+from gpuboot.cluster import etcd_restore
 from gpuboot.cluster.backup import FOLDER
 from gpuboot.cluster.kubeadm import SOCKET, configuration
 from gpuboot.config.problems import Problem, render
@@ -34,21 +34,23 @@ if leader.host != host.name:
     cause = f"the cluster is led by {leader.host} now, and {host.name} is no part of it"
     remedy = f"put {leader.host} first in group control_plane, and run again"
     raise DeployError(render([Problem(host.name, cause, remedy)]))
-members = restore.members(context.nodes)
+members = etcd_restore.members(context.nodes)
 backups = {
     item.host: read_fact(inventory.get_host(item.host), EtcdBackups, folder=FOLDER)
     for item in members
     if reach(inventory.get_host(item.host))
 }
-source = restore.choose(str(host.data.get("gpuboot_backup") or ""), backups, FOLDER, leader.host)
+source = etcd_restore.choose(
+    str(host.data.get("gpuboot_backup") or ""), backups, FOLDER, leader.host
+)
 if isinstance(source, Problem):
     raise DeployError(render([source]))
 machine = host.get_fact(Kubeadm, socket=SOCKET)
 authority = backups[leader.host].ca
 prepared = "kubeadm" in machine.packages
-problem = restore.refusal(source, authority, lock.kubernetes.version, prepared, leader.host)
+problem = etcd_restore.refusal(source, authority, lock.kubernetes.version, prepared, leader.host)
 if authority:
-    problem = problem or restore.members_missing(members, backups, authority)
+    problem = problem or etcd_restore.members_missing(members, backups, authority)
 if problem:
     raise DeployError(render([problem]))
 volumes = restored_volumes.of_backup(
@@ -59,7 +61,7 @@ if str(host.data.get("gpuboot_restore") or "") != settings.cluster.name:
     name = settings.cluster.name
     volume_lines = restored_volumes.confirmation_lines(state, volumes)
     raise DeployError(
-        restore.question(name, source, live_etcd, machine.clock, not authority, volume_lines)
+        etcd_restore.question(name, source, live_etcd, machine.clock, not authority, volume_lines)
     )
 config = configuration(settings, lock, context.nodes)
 operations.restored(

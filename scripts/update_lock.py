@@ -31,7 +31,7 @@ from gpuboot.hosts import platforms, repositories
 from gpuboot.hosts.downloads import helm_url
 from gpuboot.mirror import images
 from gpuboot.mirror.client import Client, FetchError
-from gpuboot.monitoring.charts.repositories import repository
+from gpuboot.monitoring.charts.chart_repositories import repository
 
 ROOT = Path(__file__).resolve().parents[1]
 LOCK = ROOT / "gpuboot/config/versions.toml"

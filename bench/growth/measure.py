@@ -24,7 +24,7 @@ from bench.runner import converged
 from bench.settings import settings
 from bench.sides import Gpuboot
 from bench.site import Site
-from gpuboot.verify.report.model import POINTER
+from gpuboot.verify.report.report_model import POINTER
 from lab.build.progress import Progress
 from lab.state import Lab, LabError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deploys.engine import run_ending as ending
 from gpuboot.config.settings import Settings
-from gpuboot.verify.report.model import POINTER
+from gpuboot.verify.report.report_model import POINTER
 from gpuboot.verify.report.writer import make_folder, point
 
 _folder: Path | None = None

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from deploys.parts.kubeadm import certificate_operations as certificates
 from deploys.run.context import Context
-from gpuboot.cluster.certificates import RENEWAL_DAYS
 from gpuboot.cluster.kubeadm import init_config
+from gpuboot.cluster.node_certificates import RENEWAL_DAYS
 from gpuboot.config.inventory import led
 
 

@@ -13,7 +13,7 @@ from deploys.phases import node_software as parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.cluster.backup import METRICS_FOLDER
-from gpuboot.hosts import dcgm as engines
+from gpuboot.hosts import dcgm_engine as engines
 
 READERS = {"jq": ""}
 _NOTICED_S = 5  # beyond its interval, until an exporter has read again

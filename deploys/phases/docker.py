@@ -12,7 +12,7 @@ from deploys.phases.repositories import add_repository
 from deploys.phases.runtime import install_toolkit, keep_secrets
 from deploys.run.context import Context, current
 from gpuboot.config.compose_images import mirror_addresses
-from gpuboot.docker import mig as mig_layouts
+from gpuboot.docker import docker_mig as mig_layouts
 from gpuboot.hosts import prerequisites, proxy, registries
 
 _PROXY = "/etc/systemd/system/docker.service.d/gpuboot-proxy.conf"

@@ -15,7 +15,7 @@ from deploys.run import context
 from gpuboot.cluster import drain_rehearsal as rules
 from gpuboot.cluster.drain import NodePods
 from gpuboot.config.problems import Problem
-from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
 
 _AT_ONCE = 50  # nodes
 

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from deploys.engine.operation import phase
 from deploys.parts.gate import operations as operations
 from deploys.run.context import Context, current
-from gpuboot.cluster import gate as parts
+from gpuboot.cluster import node_gate as parts
 from gpuboot.verify.workload_pods import gate_pod
 
 

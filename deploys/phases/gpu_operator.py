@@ -14,14 +14,14 @@ from deploys.phases.helm import deploy_chart
 from deploys.phases.kubernetes import moving
 from deploys.run.context import Context, current
 from gpuboot.cluster.cluster_state import ClusterState
-from gpuboot.cluster.helm import ROLLOUT_S
+from gpuboot.cluster.helm_releases import ROLLOUT_S
 from gpuboot.cluster.readiness import Part, Progress, operator_ready
 from gpuboot.config.inventory import Node
-from gpuboot.hosts.sharing import Offer
+from gpuboot.hosts.gpu_sharing import Offer
 from gpuboot.monitoring.charts.exporter import rollout_s
-from gpuboot.monitoring.charts.gpu_operator import expected_gpus, operands, operator_values
+from gpuboot.monitoring.charts.gpu_operator_values import expected_gpus, operands, operator_values
 from gpuboot.monitoring.charts.operator_daemonsets import expected_operands
-from gpuboot.monitoring.charts.sharing import PLUGIN_CONFIGS
+from gpuboot.monitoring.charts.sharing_values import PLUGIN_CONFIGS
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
 

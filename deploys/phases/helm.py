@@ -9,7 +9,7 @@ from deploys.parts.helm import operations as operations
 from deploys.run.context import current
 from gpuboot.hosts import platforms
 from gpuboot.hosts.downloads import environment, helm_url
-from gpuboot.monitoring.charts.repositories import repository
+from gpuboot.monitoring.charts.chart_repositories import repository
 
 
 @phase("Helm")

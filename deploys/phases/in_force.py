@@ -6,12 +6,12 @@ from deploys.parts.cluster.kubectl import ADMIN_CONF
 from deploys.parts.in_force import operations as in_force
 from deploys.run.context import Context
 from gpuboot.cluster import kubelet_in_force, terminating
-from gpuboot.cluster.in_force import SILENCES
 from gpuboot.cluster.kubeadm import Configuration
+from gpuboot.cluster.settings_in_force import SILENCES
 from gpuboot.config.inventory import Node
 from gpuboot.hosts import boot_overrides
 from gpuboot.monitoring import components
-from gpuboot.preflight.kubelet import lines
+from gpuboot.preflight.kubelet_problems import lines
 from gpuboot.verify.collector import ALERTMANAGER
 from gpuboot.verify.silences import alert_rules
 

@@ -5,9 +5,9 @@ from deploys.parts.cluster import operations as kubectl
 from deploys.parts.cluster import secret_operations as secrets
 from deploys.phases.helm import deploy_release, fetch_chart
 from deploys.run.context import Context, current
-from gpuboot.cluster.helm import rollout_part
+from gpuboot.cluster.helm_releases import rollout_part
 from gpuboot.cluster.readiness import Part
-from gpuboot.monitoring.charts import logs as chart
+from gpuboot.monitoring.charts import log_values as chart
 
 # it reads folders of the host
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}

@@ -3,7 +3,7 @@
 from deploys.engine.operation import phase
 from deploys.parts.metrics import operations as operations
 from deploys.run.context import Context, current
-from gpuboot.cluster.metrics import (
+from gpuboot.cluster.metrics_server import (
     APPROVER,
     NAMESPACE,
     SERVER,

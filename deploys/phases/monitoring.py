@@ -18,12 +18,12 @@ from deploys.parts.storage import operations as storage
 from deploys.phases import kubernetes
 from deploys.phases.helm import deploy_release, early_resources, fetch_chart
 from deploys.run.context import Context, current
-from gpuboot.cluster.helm import ROLLOUT_S, rollout_part
+from gpuboot.cluster.helm_releases import ROLLOUT_S, rollout_part
 from gpuboot.cluster.readiness import Part
 from gpuboot.monitoring import alerting
 from gpuboot.monitoring import objects as stack
 from gpuboot.monitoring.charts import remote_write
-from gpuboot.monitoring.charts.monitoring import (
+from gpuboot.monitoring.charts.monitoring_values import (
     GRAFANA_SECRET,
     STACK,
     monitoring_values,

@@ -16,11 +16,11 @@ from deploys.phases import node_software as parts
 from deploys.phases.kubernetes import control_planes, moving
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
-from gpuboot.cluster.helm import ROLLOUT_S
+from gpuboot.cluster.helm_releases import ROLLOUT_S
 from gpuboot.cluster.kubeadm import packages
 from gpuboot.config.settings.upgrade import batches
-from gpuboot.hosts import driver_packages, sharing
-from gpuboot.hosts.sharing import Offer
+from gpuboot.hosts import driver_packages, gpu_sharing
+from gpuboot.hosts.gpu_sharing import Offer
 
 # Names of the operation for a title, each with whether nodes that an earlier run has begun are
 # meant. Those are away already, so no other may be begun before they are back.
@@ -89,7 +89,7 @@ def _shares(context: Context) -> Offer | None:
     if not (context.node.gpus and context.settings.gpu_operator.enabled):
         return None
     state = context.state
-    return sharing.offer(context.node, context.settings, state.gpu_ids, state.mig_profiles)
+    return gpu_sharing.offer(context.node, context.settings, state.gpu_ids, state.mig_profiles)
 
 
 def _prepare(context: Context) -> None:

@@ -33,22 +33,22 @@ from gpuboot.hosts.reading import Reading
 from gpuboot.hosts.transient import PAUSES_S
 from gpuboot.monitoring import network_policies
 from gpuboot.preflight import (
-    boot,
+    boot_problems,
     connectivity,
-    environment,
+    environment_problems,
     firewall,
-    kubelet,
-    network,
-    remains,
-    repository_keys,
-    software,
+    kubelet_problems,
+    network_problems,
+    remains_problems,
+    repository_key_problems,
+    software_problems,
 )
-from gpuboot.preflight import driver as driver_checks
-from gpuboot.preflight import packages as package_checks
+from gpuboot.preflight import driver_problems as driver_checks
+from gpuboot.preflight import package_problems as package_checks
 from gpuboot.preflight import platform as platform_checks
-from gpuboot.preflight.checks import Check, evaluate
-from gpuboot.preflight.docker import checks as docker_checks
-from gpuboot.preflight.packages import AvailableVersion, RequiredPackage
+from gpuboot.preflight.docker_problems import checks as docker_checks
+from gpuboot.preflight.package_problems import AvailableVersion, RequiredPackage
+from gpuboot.preflight.preflight_checks import Check, evaluate
 from gpuboot.site import local_files
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ _AVAILABLE: Mapping[PackageManager, type[Framed[list[AvailableVersion]]]] = {
     "apt": apt.AvailableVersions,
     "dnf": dnf.AvailableVersions,
 }
-_WARNINGS = (software.warnings, time_services.warnings, repository_keys.warnings)
+_WARNINGS = (software_problems.warnings, time_services.warnings, repository_key_problems.warnings)
 _once = RLock()
 _WRONG_DEPLOY = {
     False: Problem(
@@ -122,7 +122,7 @@ def _conclude(
         )
     )
     run.verdict = render(problems) if problems else ""
-    if line := repository_keys.summary(run.states):
+    if line := repository_key_problems.summary(run.states):
         logger.info(line)
     for line in (*warnings, *_no_plan()):
         logger.warning(line)
@@ -155,17 +155,17 @@ def _warnings(run: context.Run) -> list[str]:
     of_cluster: list[str] = []
     if not run.docker_hosts:
         of_cluster += firewall.warnings(run.nodes, run.states, run.settings)
-        of_cluster += boot.warnings(run.nodes, run.states)
-        of_cluster += kubelet.warnings(run.nodes, run.states, run.settings)
-        of_cluster += network.warnings(run.settings, run.lock.kubernetes.minor)
+        of_cluster += boot_problems.warnings(run.nodes, run.states)
+        of_cluster += kubelet_problems.warnings(run.nodes, run.states, run.settings)
+        of_cluster += network_problems.warnings(run.settings, run.lock.kubernetes.minor)
     return [
         *local_files.warnings(run.settings),
         *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
         *gpu_choice.warnings(run.nodes, run.states),
         *[line for check in _WARNINGS for line in check(run.nodes, run.states)],
-        *environment.warnings(run.nodes, run.states, run.settings),
-        *remains.warnings(run.nodes, run.states),
+        *environment_problems.warnings(run.nodes, run.states, run.settings),
+        *remains_problems.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *driver_checks.warnings(run.nodes, run.states),
         *driver_checks.vendor_warnings(run.nodes, run.states, run.settings, run.lock),

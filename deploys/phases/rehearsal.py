@@ -17,8 +17,8 @@ from deploys.parts.packages.rehearsal_fact import AptRehearsal
 from deploys.phases.base import apt_conf
 from deploys.run import context
 from gpuboot.config.problems import Problem
-from gpuboot.hosts import platforms, proxy, rehearsal
-from gpuboot.hosts.rehearsal import Rehearsal
+from gpuboot.hosts import package_rehearsal, platforms, proxy
+from gpuboot.hosts.package_rehearsal import Rehearsal
 
 _MAX_AT_ONCE = 32
 _NO_DNF = Rehearsal(error="dnf is not asked; `dnf install --assumeno` there shows it")
@@ -38,8 +38,8 @@ def rehearse(run: context.Run) -> tuple[list[Problem], list[str]]:
     remove = {name: platforms.of(run.states[name]).remove_command for name in planned}
     allowed = run.settings.preflight.allow_removals
     return (
-        rehearsal.problems(run.rehearsals, allowed, remove),
-        rehearsal.warnings(run.rehearsals),
+        package_rehearsal.problems(run.rehearsals, allowed, remove),
+        package_rehearsal.warnings(run.rehearsals),
     )
 
 

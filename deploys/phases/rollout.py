@@ -13,9 +13,9 @@ from deploys.phases import (
     storage,
 )
 from deploys.run.context import Context, current
-from gpuboot.cluster.metrics import APPROVER, SERVER
-from gpuboot.cluster.storage import NAMESPACE
-from gpuboot.hosts import sharing
+from gpuboot.cluster.local_path import NAMESPACE
+from gpuboot.cluster.metrics_server import APPROVER, SERVER
+from gpuboot.hosts import gpu_sharing
 
 
 @phase("Rollout")
@@ -24,7 +24,7 @@ def rollout() -> None:
     context = current()
     if context.node.leader:
         _wait_for_rollout(context)
-    share = sharing.of(context.node, context.settings)
+    share = gpu_sharing.of(context.node, context.settings)
     if context.node.gpus and share and share.mig:  # a new node has its instances only now
         containerd.cdi(name="Generate the CDI specification of the MIG instances")
 

@@ -5,9 +5,9 @@ from deploys.parts.cluster import operations as kubectl
 from deploys.parts.storage import deleted_volume_operations as volumes
 from deploys.parts.storage import operations as operations
 from deploys.run.context import Context, current
-from gpuboot.cluster.helm import rollout_part
+from gpuboot.cluster.helm_releases import rollout_part
+from gpuboot.cluster.local_path import NAMESPACE, PROVISIONER, local_path
 from gpuboot.cluster.readiness import Part
-from gpuboot.cluster.storage import NAMESPACE, PROVISIONER, local_path
 
 
 @phase("Storage")

@@ -10,11 +10,11 @@ from deploys.parts.storage import operations as storage
 from deploys.parts.switched_off import operations as absent
 from deploys.phases import dcgm_exporter, metrics
 from deploys.run.context import Context, current
-from gpuboot.cluster.storage import STORAGE_CLASS, local_path
+from gpuboot.cluster.local_path import STORAGE_CLASS, local_path
 from gpuboot.monitoring import alerting
 from gpuboot.monitoring import objects as stack
-from gpuboot.monitoring.charts import logs, remote_write
-from gpuboot.monitoring.charts.monitoring import GRAFANA_SECRET, STACK, claim_names
+from gpuboot.monitoring.charts import log_values, remote_write
+from gpuboot.monitoring.charts.monitoring_values import GRAFANA_SECRET, STACK, claim_names
 from gpuboot.plan import KeptItem
 
 DELETE_VOLUMES = "gpuboot_delete_volumes"
@@ -55,19 +55,19 @@ def switched_off() -> None:
 def _no_logs(context: Context) -> None:
     """Take away what ships logs that nobody wants shipped any more."""
     settings, namespace = context.settings, context.settings.monitoring.namespace
-    releases = logs.releases(settings)
-    for release in (name for name in (logs.NODES, logs.EVENTS) if name not in releases):
+    releases = log_values.releases(settings)
+    for release in (name for name in (log_values.NODES, log_values.EVENTS) if name not in releases):
         absent.release(
             name=f"Remove {release}",
             release=release,
             namespace=namespace,
-            chart=logs.CHART,
+            chart=log_values.CHART,
         )
     if not releases:
         secrets.synced(
-            name=f"Remove the Secret {logs.SECRET}",
+            name=f"Remove the Secret {log_values.SECRET}",
             namespace=namespace,
-            secret=logs.SECRET,
+            secret=log_values.SECRET,
             contents={},
         )
 

@@ -4,7 +4,7 @@ from deploys.engine.operation import phase
 from deploys.parts.cluster import object_operations as objects
 from deploys.parts.cluster import operations as kubectl
 from deploys.run.context import current
-from gpuboot.cluster import teams as rules
+from gpuboot.cluster import team_objects as rules
 
 
 @phase("Teams")

@@ -21,8 +21,8 @@ from deploys.parts.mig.fact import MigProfiles
 from deploys.parts.node.fact import NodeFact
 from deploys.run import deploy_kinds as kinds
 from gpuboot.config.problems import Problem
-from gpuboot.hosts.clock import skew
 from gpuboot.hosts.driver_mig import DriverProfiles
+from gpuboot.hosts.host_clock import skew
 from gpuboot.hosts.node_state import NodeState
 
 POLL_S = 5.0

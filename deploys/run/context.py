@@ -20,13 +20,13 @@ from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import Settings, SettingsError, valid_parts
 from gpuboot.config.settings.upgrade import unknown_groups
 from gpuboot.config.versions import Lock
-from gpuboot.hosts import gpu_choice, platforms, sharing, sharing_checks
+from gpuboot.hosts import gpu_choice, gpu_sharing, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.package_rehearsal import Rehearsal
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.rehearsal import Rehearsal
 from gpuboot.preflight import docker_inventory as docker_inventory
-from gpuboot.preflight import network
-from gpuboot.site.load import load
+from gpuboot.preflight import network_problems
+from gpuboot.site.load_site import load
 
 _SETTLE_S = 600  # how long a run waits for a package manager or cloud-init at work
 
@@ -157,7 +157,7 @@ def read() -> Run:
                 for node in run.nodes
                 if node.host in run.states
             }
-            mig_hosts = [node.host for node in run.nodes if sharing.layout(node, run.settings)]
+            mig_hosts = [node.host for node in run.nodes if gpu_sharing.layout(node, run.settings)]
             mig_states = {host: run.states[host] for host in mig_hosts if host in run.states}
             run.states |= with_mig_profiles(run.inventory, mig_states)
             if any(node.leader for node in run.nodes):
@@ -255,7 +255,7 @@ def _checked(source: Inventory) -> Run:
     )
     problems += plan_problems
     if not docker_hosts:
-        problems += network.room(nodes, settings)
+        problems += network_problems.room(nodes, settings)
         groups = {group for entry in entries for group in entry.groups}
         problems += unknown_groups(settings.upgrade.max_unavailable, groups)
     valid_settings = settings if lock else valid_parts(data)

@@ -19,7 +19,7 @@ from gpuboot.config.inventory import plan
 from gpuboot.config.problems import render
 from gpuboot.config.settings import SettingsError
 from gpuboot.preflight import docker_inventory as docker_inventory
-from gpuboot.site.load import load
+from gpuboot.site.load_site import load
 
 
 def main(arguments: list[str]) -> int:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import typer
 
-from gpuboot.cli import autoscaling, docs, mirror
-from gpuboot.cli.capacity import capacity
-from gpuboot.cli.check import check
-from gpuboot.cli.conformance import conformance
-from gpuboot.cli.cost import cost
-from gpuboot.cli.diagnose import diagnose
-from gpuboot.cli.drift import drift
+from gpuboot.cli import autoscaling_command, docs_command, mirror_command
+from gpuboot.cli.capacity_command import capacity
+from gpuboot.cli.check_command import check
+from gpuboot.cli.conformance_command import conformance
+from gpuboot.cli.cost_command import cost
+from gpuboot.cli.diagnose_command import diagnose
+from gpuboot.cli.drift_command import drift
 from gpuboot.cli.ending import Commands
-from gpuboot.cli.gpu_history import gpus
-from gpuboot.cli.init import init
-from gpuboot.cli.load import load
-from gpuboot.cli.outdated import outdated
-from gpuboot.cli.past_runs import past_runs
-from gpuboot.cli.plan import plan
-from gpuboot.cli.profile import profile
+from gpuboot.cli.init_command import init
+from gpuboot.cli.load_command import load
+from gpuboot.cli.outdated_command import outdated
+from gpuboot.cli.plan_command import plan
+from gpuboot.cli.profile_command import profile
 from gpuboot.cli.proof import report, verify
-from gpuboot.cli.query import query
-from gpuboot.cli.remediate import remediate
+from gpuboot.cli.query_command import query
+from gpuboot.cli.remediate_command import remediate
+from gpuboot.cli.reports_command import gpus, past_runs
 
 app = typer.Typer(
     cls=Commands,
@@ -51,9 +50,9 @@ app.command()(verify)
 app.command()(diagnose)
 app.command()(remediate)
 app.add_typer(reports, name="report")
-app.add_typer(autoscaling.app, name="autoscaling")
-app.add_typer(mirror.app, name="mirror")
-app.add_typer(docs.app, name="docs")
+app.add_typer(autoscaling_command.app, name="autoscaling")
+app.add_typer(mirror_command.app, name="mirror")
+app.add_typer(docs_command.app, name="docs")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from gpuboot.cli import ending, runs
 from gpuboot.config.exit_codes import BY_SIGNAL, FAILED, INTERRUPTED, with_unwritten
 
 if TYPE_CHECKING:
-    from gpuboot.conformance.ai.results import Outcome
+    from gpuboot.conformance.ai.evidence_results import Outcome
 
 
 def read_checklist(path: Path | None) -> dict[str, Any] | None:
@@ -37,9 +37,9 @@ def report(
     + cluster: its name, for people
     """
     from gpuboot.conformance.ai import submission
+    from gpuboot.conformance.ai.evidence_requirements import LEVELS
+    from gpuboot.conformance.ai.evidence_results import exit_code, from_json, open_musts
     from gpuboot.conformance.ai.folder import PRODUCT, files
-    from gpuboot.conformance.ai.requirements import LEVELS
-    from gpuboot.conformance.ai.results import exit_code, from_json, open_musts
 
     outcome = from_json(result.answer)
     if outcome.stopped:
@@ -78,8 +78,8 @@ def _add_product(contents: dict[str, str], outcome: Outcome, checklist: dict[str
 
 
 def _print(outcome: Outcome, levels: dict[str, str]) -> None:
-    from gpuboot.conformance.ai.results import WORDS
-    from gpuboot.verify.report.model import SIMULATED
+    from gpuboot.conformance.ai.evidence_results import WORDS
+    from gpuboot.verify.report.report_model import SIMULATED
 
     if outcome.simulated:
         print(SIMULATED.format(outcome.simulated))

@@ -20,9 +20,7 @@ from gpuboot.config.project_files import link_project
 from gpuboot.config.ssh_targets import Target, parse_all
 from gpuboot.config.unwritten import unwritten
 from gpuboot.hosts.reading import FINDINGS, Reading, from_json
-from gpuboot.site import check as site_check
-from gpuboot.site import files as site_files
-from gpuboot.site import screen as site_screen
+from gpuboot.site import site_check, site_files, site_screen
 from gpuboot.site.draft import Choices, Site, default_first, inventory_names, name_problems
 from gpuboot.site.draft import site as make_site
 

@@ -13,7 +13,7 @@ from gpuboot.config.exit_codes import FAILED, NOT_WRITTEN, with_unwritten
 
 if TYPE_CHECKING:
     # report.model is imported where a report is read: 0.55 of 0.75 s of CPU of `gpuboot --help`
-    from gpuboot.verify.report.model import Report
+    from gpuboot.verify.report.report_model import Report
 
 VERIFY = "deploys/verify.py"
 
@@ -71,7 +71,7 @@ def verify(
     Exit code: 0 proven (with --level quick: answering), 1 failed, 2 not covered or could not tell,
     3 a file could not be written.
     """
-    from gpuboot.verify.report.model import POINTER
+    from gpuboot.verify.report.report_model import POINTER
 
     options = runs.options([*(data or []), *_host_data(level, nodes, resume, test_alert)])
     result = runs.pyinfra(inventory, VERIFY, options, answer=POINTER)
@@ -109,7 +109,7 @@ def report(
     """
     folder = folder if folder.is_dir() or not folder.exists() else folder.parent
     path = folder / "verify.json"
-    from gpuboot.verify.report.terminal import show
+    from gpuboot.verify.report.report_terminal import show
 
     proof = _load(path, "`gpuboot verify INVENTORY` makes one")
     show(proof)
@@ -128,7 +128,7 @@ def _write_again(proof: Report, folder: Path) -> None:
 
 
 def _load(path: Path, remedy: str = "") -> Report:
-    from gpuboot.verify.report.model import ReportError, load
+    from gpuboot.verify.report.report_model import ReportError, load
 
     try:
         return load(path)

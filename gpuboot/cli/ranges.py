@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpuboot.cli import asking, runs
 
 if TYPE_CHECKING:
-    from gpuboot.usage.cost.question import CostQuestion
+    from gpuboot.usage.cost.cost_question import CostQuestion
     from gpuboot.usage.ranges import RangeQuestion
     from gpuboot.usage.series import History
 

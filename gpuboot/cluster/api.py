@@ -27,7 +27,7 @@ import urllib3
 import yaml
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from gpuboot.cluster.lines import Lines
+from gpuboot.cluster.line_stream import Lines
 from gpuboot.cluster.tunnel import TunnelError, forward
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ FILES = (
     f"{_UNITS}/{TIMER}",
     f"{_UNITS}/{backup_copy.SERVICE}",
 )
-# node-exporter reads the files in it, on every node: gpuboot/monitoring/charts/node_exporter.py
+# node-exporter reads the files in it, on every node: gpuboot/monitoring/charts/monitoring_values.py
 # only root reads it: backups hold every Secret, and the keys of the certificate authorities
 FOLDER = "/var/lib/gpuboot/backup"
 METRICS_FOLDER = "/var/lib/node_exporter/textfile_collector"

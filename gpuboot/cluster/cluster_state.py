@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gpuboot.cluster import certificates
-from gpuboot.cluster.certificates import Certificate
+from gpuboot.cluster import node_certificates as certificates
+from gpuboot.cluster.node_certificates import Certificate
 from gpuboot.cluster.node_reports import SILENT_S
 from gpuboot.cluster.objects import Node
 from gpuboot.cluster.operands import Operand

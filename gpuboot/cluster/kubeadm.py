@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from gpuboot.cluster import flannel, gate
+from gpuboot.cluster import flannel, node_gate
 from gpuboot.cluster.manifests import YAML_LOADER, json_digest
 from gpuboot.config.inventory import API_NAME, Node
 from gpuboot.config.settings import Cluster, Settings
@@ -128,7 +128,7 @@ def init_config(
 
 def _taints(settings: Settings, nodes: Sequence[Node], node: Node) -> list[dict[str, str]] | None:
     anywhere = untainted(settings.cluster, nodes)
-    return gate.registration_taints(node, anywhere, settings.gate.enabled)
+    return node_gate.registration_taints(node, anywhere, settings.gate.enabled)
 
 
 def _certificate_names(cluster: Cluster, nodes: Sequence[Node]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gpuboot.cluster.storage import PROVISIONER_NAME
+from gpuboot.cluster.local_path import PROVISIONER_NAME
 from gpuboot.hosts.fact_output import Fields
 
 # how kubectl lists PersistentVolumes for `parse`: a line each

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from gpuboot.cluster.objects import Node
-from gpuboot.hosts import sharing
-from gpuboot.hosts.sharing import Offer
+from gpuboot.hosts import gpu_sharing
+from gpuboot.hosts.gpu_sharing import Offer
 
 _APPLIED, _GIVEN_UP = "success", "failed"
 _PREFIXES = ("nvidia.com/gpu", "nvidia.com/mig-")
@@ -31,7 +31,10 @@ def offer_problem(node: Node | None, offer: Offer) -> str:
         return "no node of the cluster"
     if changed := _differing(node.labels, offer):
         return "its labels are not set: " + ", ".join(changed)
-    layout, state = offer.labels.get(sharing.MIG_LABEL), node.labels.get(sharing.MIG_STATE, "none")
+    layout, state = (
+        offer.labels.get(gpu_sharing.MIG_LABEL),
+        node.labels.get(gpu_sharing.MIG_STATE, "none"),
+    )
     if layout and state != _APPLIED:
         return f"MIG layout {layout}: {state}"
     have = offered_resources(node)
@@ -47,9 +50,9 @@ def offer_problem(node: Node | None, offer: Offer) -> str:
 
 def given_up(labels: Mapping[str, str], offer: Offer) -> bool:
     """Whether the MIG manager has failed to make the layout that a node asks for."""
-    layout = offer.labels.get(sharing.MIG_LABEL)
-    is_requested = layout is not None and labels.get(sharing.MIG_LABEL) == layout
-    return is_requested and labels.get(sharing.MIG_STATE) == _GIVEN_UP
+    layout = offer.labels.get(gpu_sharing.MIG_LABEL)
+    is_requested = layout is not None and labels.get(gpu_sharing.MIG_LABEL) == layout
+    return is_requested and labels.get(gpu_sharing.MIG_STATE) == _GIVEN_UP
 
 
 def label_changes(labels: Mapping[str, str], offer: Offer) -> dict[str, str | None]:
@@ -60,14 +63,16 @@ def label_changes(labels: Mapping[str, str], offer: Offer) -> dict[str, str | No
     MIG manager said of the layout before goes with it, and so does that it has failed.
     """
     changed = _differing(labels, offer)
-    if sharing.MIG_STATE in labels and (sharing.MIG_LABEL in changed or given_up(labels, offer)):
-        changed[sharing.MIG_STATE] = None
+    if gpu_sharing.MIG_STATE in labels and (
+        gpu_sharing.MIG_LABEL in changed or given_up(labels, offer)
+    ):
+        changed[gpu_sharing.MIG_STATE] = None
     return changed
 
 
 def _differing(labels: Mapping[str, str], offer: Offer) -> dict[str, str | None]:
     changed = {name: value for name, value in offer.labels.items() if labels.get(name) != value}
-    label = labels.get(sharing.PLUGIN_LABEL, "")
-    if sharing.PLUGIN_LABEL not in offer.labels and sharing.is_ours(label):
-        changed[sharing.PLUGIN_LABEL] = None
+    label = labels.get(gpu_sharing.PLUGIN_LABEL, "")
+    if gpu_sharing.PLUGIN_LABEL not in offer.labels and gpu_sharing.is_ours(label):
+        changed[gpu_sharing.PLUGIN_LABEL] = None
     return changed

@@ -10,7 +10,7 @@ from gpuboot.cluster.objects import Node
 from gpuboot.cluster.stuck import Stuck
 from gpuboot.cluster.workloads import Workload
 from gpuboot.hosts import mig_devices
-from gpuboot.hosts.sharing import Offer
+from gpuboot.hosts.gpu_sharing import Offer
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import yaml
 
 from gpuboot.cluster import added_fields
-from gpuboot.cluster.helm import Release
+from gpuboot.cluster.helm_releases import Release
 from gpuboot.cluster.managed_objects import KINDS, ManagedObjects, Object, key
 from gpuboot.cluster.manifests import OWNER_LABEL, YAML_LOADER
 from gpuboot.cluster.set_fields import FieldDifference, field_differences

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from gpuboot.cluster import stuck
 from gpuboot.cluster.api_answers import parse_answers
 from gpuboot.cluster.cluster_state import ClusterState
+from gpuboot.cluster.local_path import NAMESPACE, PROVISIONER
 from gpuboot.cluster.managed_objects import Object
 from gpuboot.cluster.objects import Claim, parse_claim
 from gpuboot.cluster.readiness import Progress
-from gpuboot.cluster.storage import NAMESPACE, PROVISIONER
 from gpuboot.cluster.stuck import Stuck
 
 _CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"

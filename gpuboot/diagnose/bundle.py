@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpuboot.config import redaction
-from gpuboot.diagnose import report
+from gpuboot.diagnose import diagnosis_report
+from gpuboot.diagnose.cause_model import Finding
 from gpuboot.diagnose.facts import Facts
-from gpuboot.diagnose.model import Finding
-from gpuboot.diagnose.recording import Recording
+from gpuboot.diagnose.site_recording import Recording
 
 # of the newest report of each kind
 _REPORTS = ("run.json", "verify.json")
@@ -37,8 +37,11 @@ def contents(
     mask = redaction.masker()
     files = {
         "README.txt": _README.format(site=recording.site, when=when),
-        "diagnosis.txt": report.text(findings, facts, recording.site, recording.seconds) + "\n",
-        "diagnosis.json": report.document(findings, facts, recording.site, recording.seconds),
+        "diagnosis.txt": diagnosis_report.text(findings, facts, recording.site, recording.seconds)
+        + "\n",
+        "diagnosis.json": diagnosis_report.document(
+            findings, facts, recording.site, recording.seconds
+        ),
         "recording.json": recording.to_json(),
         "settings.json": json.dumps(recording.settings, indent=1),
         **dict(_reports(Path(recording.reports or "reports"))),

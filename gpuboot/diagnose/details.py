@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuboot.diagnose import lines
-from gpuboot.diagnose.lines import Line
+from gpuboot.diagnose import log_lines
+from gpuboot.diagnose.log_lines import Line
 from gpuboot.hosts.fact_output import Fields
 
 
@@ -138,7 +138,7 @@ def parse(output: Iterable[str]) -> Details:
     booted = now - values.number("uptime") if now else 0.0
     logs: dict[str, list[Line]] = defaultdict(list)
     for unit, line in values.words("log", 2):
-        logs[unit].append(lines.parse(line))
+        logs[unit].append(log_lines.parse(line))
     plain: dict[str, Any] = {
         **{name: values.first(name) for name in _TEXTS},
         **{name: tuple(values.all(key)) for name, key in _LISTS.items()},
@@ -146,7 +146,7 @@ def parse(output: Iterable[str]) -> Details:
     return Details(
         **plain,
         now=now,
-        kernel=tuple(lines.parse_kernel(line, booted) for line in values.all("kernel")),
+        kernel=tuple(log_lines.parse_kernel(line, booted) for line in values.all("kernel")),
         units={name: UnitState(*columns) for name, *columns in values.words("state", 6)},
         logs={unit: tuple(unit_lines) for unit, unit_lines in logs.items()},
         uptime_s=values.number("uptime"),

@@ -16,10 +16,11 @@ from gpuboot.cluster.open_rights import OpenRight, open_rights
 from gpuboot.cluster.pods import Container, Pod, parse_pod
 from gpuboot.cluster.serving_requests import ServingRequest
 from gpuboot.cluster.workloads import Workload, parse_workload
-from gpuboot.diagnose import details, lines, paths
+from gpuboot.diagnose import details, paths
+from gpuboot.diagnose import log_lines as lines
 from gpuboot.diagnose.details import Details
-from gpuboot.diagnose.lines import Line
-from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
+from gpuboot.diagnose.log_lines import Line
+from gpuboot.diagnose.site_recording import ClusterRecording, HostRecording, Recording
 from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.monitoring.components import Missing, parse_missing

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.hosts import sharing
+from gpuboot.hosts import gpu_sharing
 from gpuboot.hosts.node_state import NodeState
 
 
@@ -24,7 +24,7 @@ def warnings(
     lines = []
     for node in nodes:
         state = states.get(node.host)
-        share = sharing.of(node, settings)
+        share = gpu_sharing.of(node, settings)
         if node.role == "docker" or (share and share.mig):
             continue  # nobody divides its GPUs, or the settings say how
         if state and state.mig_instances and not state.cluster_ca:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from gpuboot.hosts.rehearsal import Rehearsal
+from gpuboot.hosts.package_rehearsal import Rehearsal
 from gpuboot.plan.model import Change, Effect, Item, Unknown
 
 # Package -> service that its installation restarts where it runs already, and what goes on: by the

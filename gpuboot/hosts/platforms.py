@@ -81,7 +81,8 @@ class Platform:
     def distribution_runtimes(self) -> tuple[str, ...]:
         """The distribution's own packages that Docker's containerd.io replaces, by dnf.
 
-        Docker's documentation, "Uninstall old versions". apt is asked: `gpuboot.hosts.rehearsal`.
+        Docker's documentation, "Uninstall old versions". apt is asked:
+        `gpuboot.hosts.package_rehearsal`.
         """
         return () if self.package_manager == "apt" else ("runc",)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings, Share
-from gpuboot.hosts import driver_mig, gpu_names, mig_profiles, sharing
+from gpuboot.hosts import driver_mig, gpu_names, gpu_sharing, mig_profiles
 from gpuboot.hosts.gpu_models import can_divide, generation
 from gpuboot.hosts.mig_profiles import Counts
 from gpuboot.hosts.node_state import NodeState
@@ -71,7 +71,7 @@ def _of_share(share: Share, settings: Settings) -> Iterator[Finding]:
         yield "GPUs are shared by the GPU Operator", "set gpu_operator.enabled = True"
     if share.time_slices > 1 and share.mps > 1:
         yield "time_slices and mps exclude each other", "keep one of them"
-    if share.mps > 1 and share.mig not in (None, sharing.DISABLED):
+    if share.mps > 1 and share.mig not in (None, gpu_sharing.DISABLED):
         yield "the device plugin shares no MIG instance by MPS", "use time_slices, or leave mig out"
     if share.mps > 1 and operator.mig_strategy == "mixed":
         yield (
@@ -94,7 +94,7 @@ def _of_layout(layout: str, settings: Settings) -> Iterator[Finding]:
         yield "mig needs the MIG manager", "set gpu_operator.mig_manager = True"
     yield from _unknown_layout(layout, settings)
     own_parts = settings.mig_layouts.get(layout)
-    if layout == sharing.DISABLED:
+    if layout == gpu_sharing.DISABLED:
         return
     if operator.mig_strategy == "none":
         yield (
@@ -137,7 +137,7 @@ def of_inventory(settings: Settings, nodes: Sequence[Node]) -> list[Problem]:
 
 def of_host(node: Node, state: NodeState, settings: Settings) -> Iterator[Finding]:
     """What the GPUs of a machine cannot do of what the settings ask."""
-    share = sharing.of(node, settings)
+    share = gpu_sharing.of(node, settings)
     if share is None or not node.gpus:
         return
     old = sorted({generation(device).name for device in state.gpu_ids} & set(_BEFORE_TURING))
@@ -166,11 +166,11 @@ def _lacks_in_file(layout: str, state: NodeState, settings: Settings) -> Iterato
     """A layout of the MIG manager's own that gpuboot cannot write down for a GPU.
 
     With layouts of the settings the MIG manager reads a file that has all layouts, and asks the
-    driver for none (`gpuboot.monitoring.charts.sharing.mig_manager`).
+    driver for none (`gpuboot.monitoring.charts.sharing_values.mig_manager`).
     """
     names = {share.mig for share in settings.sharing.values() if share.mig}
     names &= set(settings.mig_layouts)
-    if not settings.gpu_operator.enabled or not names or layout in {*names, sharing.DISABLED}:
+    if not settings.gpu_operator.enabled or not names or layout in {*names, gpu_sharing.DISABLED}:
         return
     for device in sorted({*state.gpu_ids}):
         profiles = driver_mig.counts(device, state.mig_profiles)
@@ -198,7 +198,7 @@ def _unfit(layout: str, node: Node, state: NodeState, settings: Settings) -> Ite
                     f"MIG layout {layout} is about GPU {index}, of {node.gpus}",
                     f"name GPUs 0 to {node.gpus - 1}",
                 )
-    instances_by_gpu = sharing.per_gpu(
+    instances_by_gpu = gpu_sharing.per_gpu(
         layout, settings, node.gpus, state.gpu_ids, state.mig_profiles
     )
     is_own_layout = layout in settings.mig_layouts
@@ -211,7 +211,7 @@ def _unfit(layout: str, node: Node, state: NodeState, settings: Settings) -> Ite
         profiles = driver_mig.counts(device, state.mig_profiles)
         if profiles is None:
             continue  # its driver will say so
-        if is_own_layout or layout == sharing.DISABLED or instances:
+        if is_own_layout or layout == gpu_sharing.DISABLED or instances:
             yield from _missing_profiles(device, profiles, dict(instances))
         else:
             yield f"{_device_name(device)} has no MIG layout {layout}", _choices(profiles)

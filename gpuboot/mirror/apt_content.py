@@ -13,14 +13,14 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.mirror import PlatformName
 from gpuboot.hosts import repositories
-from gpuboot.mirror import layout, release, signing
-from gpuboot.mirror import requirements as wanted
-from gpuboot.mirror.apt import Apt, Package, RefusedError, Source
+from gpuboot.mirror import mirror_layout, release, signing
+from gpuboot.mirror import mirror_requirements as wanted
 from gpuboot.mirror.client import Client, FetchError
 from gpuboot.mirror.content import Item, Progress, make_item, unique
-from gpuboot.mirror.layout import AptFolder
 from gpuboot.mirror.manifest import File
-from gpuboot.mirror.requirements import PackageRequest, Site
+from gpuboot.mirror.mirror_apt import Apt, Package, RefusedError, Source
+from gpuboot.mirror.mirror_layout import AptFolder
+from gpuboot.mirror.mirror_requirements import PackageRequest, Site
 
 _KEYRING = "/usr/share/keyrings/{}-archive-keyring.gpg"
 _ORIGIN = "gpuboot mirror"
@@ -85,7 +85,9 @@ class _Reader:
         apt.update(self._folders, wanted.pins(self._site, requests))
         status = self._installed()
         notes: list[str] = []
-        if set(self._folders.values()).isdisjoint([layout.distribution_folder(self._platform)]):
+        if set(self._folders.values()).isdisjoint(
+            [mirror_layout.distribution_folder(self._platform)]
+        ):
             status += f"\n{_distribution(apt.unmet())}"
             names = apt.names()
             absent = [entry for entry in requests if entry.name not in names and not entry.pattern]
@@ -132,7 +134,7 @@ class _Reader:
         settings, folders = sources(self._site.settings), {}
         for name in wanted.repositories(self._site):
             repository = repositories.repository(name, self._platform, machine, minor, settings)
-            folder = layout.apt_folder(name, self._platform, machine, minor)
+            folder = mirror_layout.apt_folder(name, self._platform, machine, minor)
             key = _key(self._client, repository)
             source = Source(repository.url.rstrip("/"), key, folder.suite, folder.component)
             folders[source] = folder
@@ -140,7 +142,7 @@ class _Reader:
 
     def _archives(self) -> dict[Source, AptFolder]:
         """The distribution's own, where the settings name them."""
-        folder = layout.distribution_folder(self._platform)
+        folder = mirror_layout.distribution_folder(self._platform)
         return {
             Source(
                 archive.url.rstrip("/"),

@@ -15,17 +15,17 @@ from gpuboot.cluster.manifests import YAML_LOADER
 from gpuboot.cluster.values import Values
 from gpuboot.config.versions import ChartLock
 from gpuboot.hosts import downloads
-from gpuboot.mirror import images, layout
+from gpuboot.mirror import images, mirror_layout
 from gpuboot.mirror.apt_content import sources
 from gpuboot.mirror.client import Client, FetchError
 from gpuboot.mirror.content import Item, make_item
 from gpuboot.mirror.manifest import File
-from gpuboot.mirror.requirements import Site
-from gpuboot.monitoring.charts import logs
+from gpuboot.mirror.mirror_requirements import Site
+from gpuboot.monitoring.charts import log_values
+from gpuboot.monitoring.charts.chart_repositories import repository, used
 from gpuboot.monitoring.charts.exporter import exporter_values
-from gpuboot.monitoring.charts.gpu_operator import operator_values
-from gpuboot.monitoring.charts.monitoring import monitoring_values
-from gpuboot.monitoring.charts.repositories import repository, used
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
+from gpuboot.monitoring.charts.monitoring_values import monitoring_values
 
 # kinds that our charts' templates ask for before they make objects of them
 _APIS = ("monitoring.coreos.com/v1", "monitoring.coreos.com/v1/ServiceMonitor")
@@ -38,7 +38,7 @@ def helm(client: Client, site: Site, architecture: str) -> list[Item]:
     digest = lock.sha256.get(architecture, "")
     if not digest:
         digest = client.text(f"{url}.sha256").decode().split()[0]
-    path = f"{layout.HELM}/{url.rpartition('/')[2]}"
+    path = f"{mirror_layout.HELM}/{url.rpartition('/')[2]}"
     file = File(path, digest, _size(client, url), url, "helm")
     return [Item(file), make_item(f"{path}.sha256", f"{digest}\n".encode(), "helm")]
 
@@ -58,7 +58,7 @@ def chart_values(site: Site) -> dict[str, Values]:
         "dcgm-exporter": lambda: exporter_values(settings, lock),
         "kube-prometheus-stack": lambda: monitoring_values(settings),
         # both releases of it have the same image
-        logs.CHART: lambda: next(iter(logs.releases(settings).values())),
+        log_values.CHART: lambda: next(iter(log_values.releases(settings).values())),
     }
     return {} if site.docker else {chart: values[chart]() for chart in used(settings)}
 
@@ -70,7 +70,7 @@ def archive(client: Client, site: Site, chart: str) -> Item:
     entry = _entry(client, base, chart, locked)
     url = urljoin(f"{base}/", entry["urls"][0])
     digest = locked.sha256 or str(entry.get("digest", "")).removeprefix("sha256:")
-    path = f"{layout.charts(locked.repository)}/{chart}-{entry['version']}.tgz"
+    path = f"{mirror_layout.charts(locked.repository)}/{chart}-{entry['version']}.tgz"
     return Item(File(path, digest, _size(client, url), url, "charts"))
 
 
@@ -100,7 +100,7 @@ def indices(folder: Path, items: list[Item]) -> list[Item]:
 
 def index_text(archives: dict[str, bytes]) -> bytes:
     """As Helm writes it: `gpuboot.hosts.downloads` reads digests out of it with awk."""
-    return yaml.safe_dump(layout.chart_index(archives), sort_keys=False).encode()
+    return yaml.safe_dump(mirror_layout.chart_index(archives), sort_keys=False).encode()
 
 
 def program(tarball: Path, folder: Path) -> Path:

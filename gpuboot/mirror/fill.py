@@ -20,14 +20,12 @@ from gpuboot.mirror import (
     manifest,
     signing,
 )
-from gpuboot.mirror import (
-    requirements as wanted,
-)
+from gpuboot.mirror import mirror_requirements as wanted
 from gpuboot.mirror.apt_content import AptContent
 from gpuboot.mirror.client import Client, FetchError, Login
 from gpuboot.mirror.content import Item, Progress, is_right, link, put, unique, write
 from gpuboot.mirror.manifest import Manifest, size_text
-from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.mirror_requirements import Site
 
 _RESERVE = 256 << 20  # bytes that stay free on the folder's disk
 _PROGRAMS = ("apt-get", "apt-cache", "gpg", "gpg-connect-agent")

@@ -12,13 +12,13 @@ from debian.debfile import DebError, DebFile
 
 from gpuboot.config.problems import Problem
 from gpuboot.hosts.platforms import ARCHITECTURES
-from gpuboot.mirror import images, layout
+from gpuboot.mirror import images, mirror_layout
 from gpuboot.mirror.apt_content import sources
 from gpuboot.mirror.client import Client, FetchError
 from gpuboot.mirror.content import Item, Progress, make_item
 from gpuboot.mirror.images import Reference
 from gpuboot.mirror.manifest import File
-from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.mirror_requirements import Site
 
 _KUBEADM = "./usr/bin/kubeadm"
 
@@ -127,12 +127,12 @@ class _Reader:
         return self._client.text(f"{self._url}/manifests/{name}", {"Accept": images.ACCEPT})
 
     def _manifest_item(self, name: str, content: bytes, digest: str) -> Item:
-        path = layout.manifest(self._image.registry, self._image.repository, name)
+        path = mirror_layout.manifest(self._image.registry, self._image.repository, name)
         return make_item(path, content, self._part, f"{self._url}/manifests/{digest}")
 
     def _blobs(self, blobs: Iterable[images.Descriptor]) -> Iterator[Item]:
         for blob in blobs:
-            path = layout.blob(self._image.registry, self._image.repository, blob.digest)
+            path = mirror_layout.blob(self._image.registry, self._image.repository, blob.digest)
             url = f"{self._url}/blobs/{blob.digest}"
             sha256 = blob.digest.removeprefix("sha256:")
             yield Item(File(path, sha256, blob.size, url, self._part))

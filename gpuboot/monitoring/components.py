@@ -12,17 +12,17 @@ from typing import Any
 
 import yaml
 
-from gpuboot.cluster import flannel, kubeadm_objects, metrics, storage
-from gpuboot.cluster.helm import release_path
+from gpuboot.cluster import flannel, kubeadm_objects, local_path, metrics_server
+from gpuboot.cluster.helm_releases import release_path
 from gpuboot.cluster.managed_objects import KINDS, Key, key
 from gpuboot.cluster.manifests import YAML_LOADER
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.monitoring import objects as monitoring
-from gpuboot.monitoring.charts import logs
+from gpuboot.monitoring.charts import log_values
 from gpuboot.monitoring.charts.exporter import needs_runtime_class
-from gpuboot.monitoring.charts.monitoring import STACK
+from gpuboot.monitoring.charts.monitoring_values import STACK
 from gpuboot.monitoring.charts.scrape_annotations import (
     EXPORTER_NAMESPACE,
     EXPORTER_RELEASE,
@@ -75,12 +75,12 @@ def expected(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Expected:
         *(("Namespace", "", namespace) for namespace, _ in releases),
     ]
     if settings.cluster.metrics_server:
-        objects += _of_manifest(metrics.approver(settings, lock, nodes))
-        objects += _of_manifest(metrics.server(settings, lock))
+        objects += _of_manifest(metrics_server.approver(settings, lock, nodes))
+        objects += _of_manifest(metrics_server.server(settings, lock))
     if settings.monitoring.enabled:
         objects += map(key, monitoring.objects(settings, nodes))
         if settings.monitoring.storage.provisioner == "local-path":
-            objects += _of_manifest(storage.local_path(settings, lock))
+            objects += _of_manifest(local_path.local_path(settings, lock))
     if settings.gpu_operator.enabled or needs_runtime_class(settings):
         objects.append(("RuntimeClass", "", "nvidia"))
     return Expected(tuple(dict.fromkeys(objects)), releases)
@@ -90,7 +90,7 @@ def namespaces(settings: Settings) -> list[str]:
     """The namespaces that a run makes, and what is in them."""
     names = {"kube-flannel", *(namespace for namespace, _ in _releases(settings))}
     if settings.monitoring.enabled and settings.monitoring.storage.provisioner == "local-path":
-        names.add(storage.NAMESPACE)
+        names.add(local_path.NAMESPACE)
     return sorted(names)
 
 
@@ -101,7 +101,7 @@ def _releases(settings: Settings) -> Iterable[tuple[str, str]]:
         yield EXPORTER_NAMESPACE, EXPORTER_RELEASE
     if settings.monitoring.enabled:
         yield settings.monitoring.namespace, STACK
-    yield from ((settings.monitoring.namespace, name) for name in logs.releases(settings))
+    yield from ((settings.monitoring.namespace, name) for name in log_values.releases(settings))
 
 
 def _of_manifest(text: str) -> list[Key]:
@@ -156,15 +156,18 @@ def parse_missing(answer: Mapping[str, Any]) -> Missing:
 
 def _is_metrics_server_foreign(absent: Iterable[Key], names: Names) -> bool:
     """Whether something else serves resource metrics, beside which gpuboot installs nothing."""
-    own_objects = {(kind, metrics.NAMESPACE, metrics.SERVER) for kind in ("Deployment", "Service")}
-    return own_objects <= set(absent) and ("", metrics.API_SERVICE) in (
+    own_objects = {
+        (kind, metrics_server.NAMESPACE, metrics_server.SERVER)
+        for kind in ("Deployment", "Service")
+    }
+    return own_objects <= set(absent) and ("", metrics_server.API_SERVICE) in (
         names.get("APIService") or ()
     )
 
 
 def _is_of_metrics_server(item: Key) -> bool:
     _, _, name = item
-    return metrics.SERVER in name or name == "system:aggregated-metrics-reader"
+    return metrics_server.SERVER in name or name == "system:aggregated-metrics-reader"
 
 
 def _is_missing(item: Key, names: Names) -> bool:

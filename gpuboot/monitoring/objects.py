@@ -9,7 +9,7 @@ from gpuboot.cluster.values import Values
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.monitoring import dashboards, network_policies, rules
-from gpuboot.monitoring.charts.monitoring import GRAFANA_NAME, STACK, monitoring_values
+from gpuboot.monitoring.charts.monitoring_values import GRAFANA_NAME, STACK, monitoring_values
 from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
 from gpuboot.monitoring.charts.service_monitors import exporter_objects
 from gpuboot.monitoring.stack_objects import ExpectedObjects

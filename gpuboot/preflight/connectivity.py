@@ -9,7 +9,7 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import downloads, repositories
 from gpuboot.hosts import proxy as proxies
-from gpuboot.monitoring.charts.repositories import repository, used
+from gpuboot.monitoring.charts.chart_repositories import repository, used
 
 _PORTS = {"http": 80, "https": 443}
 

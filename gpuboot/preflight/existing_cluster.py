@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from gpuboot.cluster import objects, version_skew
 from gpuboot.cluster.cluster_state import ClusterState, immutable_changes
 from gpuboot.cluster.kubeadm import configuration
-from gpuboot.cluster.storage import STORAGE_CLASS, missing_class
+from gpuboot.cluster.local_path import STORAGE_CLASS, missing_class
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings

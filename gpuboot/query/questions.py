@@ -14,8 +14,8 @@ from gpuboot.config.settings import Settings
 from gpuboot.query.profile.answer import ProfileQuestion
 from gpuboot.query.usage_query import UsageQuery
 from gpuboot.usage import ranges
-from gpuboot.usage.capacity import question as capacity
-from gpuboot.usage.cost.question import CostQuestion
+from gpuboot.usage.capacity import capacity_question as capacity
+from gpuboot.usage.cost.cost_question import CostQuestion
 from gpuboot.verify.prometheus import Prometheus
 
 

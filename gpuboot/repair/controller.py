@@ -14,9 +14,9 @@ from gpuboot.cluster.objects import parse_node
 from gpuboot.config.settings import Settings
 from gpuboot.repair import writing
 from gpuboot.repair.decide import Decision, World, decide
-from gpuboot.repair.model import GpuNode, Repair
 from gpuboot.repair.observe import CONFIG_MAPS, NODES, Reader, gpu_node, observe
-from gpuboot.repair.steps import Step, Work, concluded, handed_over, last, unfinished
+from gpuboot.repair.repair_model import GpuNode, Repair
+from gpuboot.repair.repair_steps import Step, Work, concluded, handed_over, last, unfinished
 
 _CONFLICT, _MISSING = 409, 404
 _WRITES = 5  # tries: a kubelet writes its node's object as well

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 
 from gpuboot.config.settings.remediate import Remediate
 from gpuboot.repair import rails
-from gpuboot.repair.model import EMPTIED, OUT, Breaker, GpuNode, Repair, State, stamp
-from gpuboot.repair.signals import Case, Ignored, Signal, case_of, of_node, stronger
-from gpuboot.repair.steps import (
+from gpuboot.repair.repair_model import EMPTIED, OUT, Breaker, GpuNode, Repair, State, stamp
+from gpuboot.repair.repair_steps import (
     HeldNode,
     Job,
     Step,
@@ -24,6 +23,7 @@ from gpuboot.repair.steps import (
     step,
     to,
 )
+from gpuboot.repair.signals import Case, Ignored, Signal, case_of, of_node, stronger
 
 _CLOSED = Breaker()
 # alerts of what was repaired end by and by

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gpuboot.config import redaction
-from gpuboot.repair.model import Repair, dump
+from gpuboot.repair.repair_model import Repair, dump
 
 _README = """\
 Node {node} is out of service, and a person has to repair it: {why}

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from gpuboot.cluster.api import ClusterError
-from gpuboot.cluster.gate import CONTROL_PLANE
 from gpuboot.cluster.lookup import find_json
+from gpuboot.cluster.node_gate import CONTROL_PLANE
 from gpuboot.cluster.objects import (
     GPU_RESOURCES,
     JsonReader,
@@ -19,7 +19,7 @@ from gpuboot.cluster.repair_keys import BREAKER, OPT_OUT, PAST_KEY, STATE_KEY, S
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.health_watches import UNKNOWN, Card
 from gpuboot.repair.decide import World
-from gpuboot.repair.model import AnnotationError, Breaker, GpuNode, load, load_past
+from gpuboot.repair.repair_model import AnnotationError, Breaker, GpuNode, load, load_past
 from gpuboot.repair.signals import Ignored, Signal, of_alert
 from gpuboot.verify.collector import PROMETHEUS
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, Sample

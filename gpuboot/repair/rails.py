@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpuboot.cluster.repair_keys import BREAKER, OPT_OUT, TAINT_KEY
 from gpuboot.config.settings.remediate import Action, Remediate, within
 from gpuboot.config.settings.upgrade import batch_size
-from gpuboot.repair.model import Breaker, GpuNode, stamp
+from gpuboot.repair.repair_model import Breaker, GpuNode, stamp
 
 HOUR_S, WEEK_S = 3600, 7 * 86400
 CLOSE_BREAKER = f"when its cause is mended: kubectl -n kube-system delete configmap {BREAKER}"

@@ -14,7 +14,7 @@ from gpuboot.config.settings.remediate import Action
 from gpuboot.hosts.health_watches import HEAT_AND_POWER, UNKNOWN, Card
 from gpuboot.hosts.health_watches import meaning as meaning_of_watch
 from gpuboot.monitoring.rules.xid import classes, meaning
-from gpuboot.repair.model import GpuNode
+from gpuboot.repair.repair_model import GpuNode
 
 Labels = Mapping[str, str]
 Overrides = Mapping[int, XidClass]

@@ -7,8 +7,8 @@ from hashlib import sha256
 from typing import Any
 
 from gpuboot.cluster.repair_keys import BREAKER, PAST_KEY, STATE_KEY, TAINT_KEY
-from gpuboot.repair.model import Breaker, dump, dump_past, stamp
-from gpuboot.repair.steps import Step
+from gpuboot.repair.repair_model import Breaker, dump, dump_past, stamp
+from gpuboot.repair.repair_steps import Step
 
 Json = dict[str, Any]
 EVENTS = "/api/v1/namespaces/default/events"

@@ -9,7 +9,7 @@ from gpuboot.config.secret_files import SecretFile
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import registries
 from gpuboot.monitoring import alerting
-from gpuboot.monitoring.charts import logs, remote_write
+from gpuboot.monitoring.charts import log_values, remote_write
 from gpuboot.telemetry.collectors import parse_collectors
 
 
@@ -33,7 +33,7 @@ def _files(settings: Settings) -> dict[str, SecretFile]:
     }
     if settings.monitoring.enabled:
         sources |= {**alerting.files(settings), **remote_write.files(settings)}
-    sources |= {source.setting: source for source in logs.files(settings).values()}
+    sources |= {source.setting: source for source in log_values.files(settings).values()}
     if settings.exporter.collectors_file:
         setting, path = "exporter.collectors_file", settings.exporter.collectors_file
         sources[setting] = SecretFile(setting, path, _collectors, public=True)

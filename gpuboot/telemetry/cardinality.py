@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuboot.hosts import sharing
+from gpuboot.hosts import gpu_sharing
 from gpuboot.telemetry.collectors import collected
 from gpuboot.telemetry.fields import BY_NAME, Limit
 
@@ -84,7 +84,7 @@ def _of_field(name: str, settings: Settings, shape: Shape) -> int:
     if field is not None and set(field.limits) & set(shape.missing):
         return 0
     per_gpu = shape.gpus - 1 if name == _PEERS else _SERIES_PER_GPU.get(name, 1)
-    pods = sharing.most_replicas(settings)
+    pods = gpu_sharing.most_replicas(settings)
     if field is not None and field.level == "once" and shape.slices:
         return per_gpu
     extra = 1 if pods > 1 and name in _PER_PROCESS else 0

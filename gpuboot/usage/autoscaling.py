@@ -15,7 +15,7 @@ from typing import Any
 
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Settings
-from gpuboot.monitoring.charts.monitoring import STACK
+from gpuboot.monitoring.charts.monitoring_values import STACK
 from gpuboot.monitoring.rules.promql import quoted
 
 Object = dict[str, Any]

@@ -14,7 +14,7 @@ from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
 from gpuboot.monitoring import network_policies
-from gpuboot.monitoring.charts.monitoring import GRAFANA_NAME
+from gpuboot.monitoring.charts.monitoring_values import GRAFANA_NAME
 from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
 from gpuboot.monitoring.charts.service_monitors import is_protected
 from gpuboot.monitoring.stack_objects import ObservedObjects

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpuboot.cluster.backup import Backups
-from gpuboot.cluster.certificates import Certificate
+from gpuboot.cluster.node_certificates import Certificate
 
 
 @dataclass(frozen=True, kw_only=True)

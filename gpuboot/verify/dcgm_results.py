@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuboot.hosts.dcgm import CHECKS, DIAG_STALE_H, HEALTH_STALE_MIN
+from gpuboot.hosts.dcgm_engine import CHECKS, DIAG_STALE_H, HEALTH_STALE_MIN
 from gpuboot.hosts.fact_output import Fields
 
 FAILS = 20  # 10 is a warning, 0 is well

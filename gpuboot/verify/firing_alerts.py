@@ -1,7 +1,7 @@
 """Alerts that fire while a cluster is proven: beside its proof, since they see what it does not.
 
 A proof asks how every GPU is now; alerts see trends and what passed. Only critical ones that ask
-for a GPU's repair decide a link of the chain (gpuboot/verify/checks/health.py).
+for a GPU's repair decide a link of the chain (gpuboot/verify/checks/health_checks.py).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from gpuboot.cluster.news import News
 from gpuboot.cluster.objects import parse_node
 from gpuboot.cluster.pods import read_holders
 from gpuboot.config.settings import Settings
-from gpuboot.verify.checks import chain, kubernetes, operating_system
+from gpuboot.verify.checks import kubernetes_checks, operating_system, proof_chain
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding, FindingBuilder
@@ -93,8 +93,10 @@ class _Snapshot:
         self.findings = operating_system.evaluate(host, settings.runtime.mode)
         if self.offers and settings.gpu_operator.enabled and not host.error:
             evidence = Evidence(hosts=(host,), nodes={name: self.node})
-            limits = chain.limits(settings, host)
-            self.findings += kubernetes.allocatable(host, evidence, limits.slices, limits.strategy)
+            limits = proof_chain.limits(settings, host)
+            self.findings += kubernetes_checks.allocatable(
+                host, evidence, limits.slices, limits.strategy
+            )
 
 
 def _until_offered(
@@ -142,5 +144,5 @@ def _try_gpus(
         gpu_pods=gpu_pods,
         workload_results=tuple(results),
     )
-    limits = chain.limits(settings, snapshot.host)
-    return kubernetes.workload(snapshot.host, evidence, limits.slices, limits.strategy)
+    limits = proof_chain.limits(settings, snapshot.host)
+    return kubernetes_checks.workload(snapshot.host, evidence, limits.slices, limits.strategy)

@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import Any
 
 from gpuboot.cluster.api import Cluster, ClusterError
-from gpuboot.cluster.lines import Lines
+from gpuboot.cluster.line_stream import Lines
 from gpuboot.cluster.objects import Json
 from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.verify.pod_results import TELLS_BY_MESSAGE

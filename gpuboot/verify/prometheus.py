@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuboot.cluster.objects import JsonReader
 from gpuboot.telemetry.anchor import AGES, ANCHORS
-from gpuboot.verify.checks.health import METRICS
+from gpuboot.verify.checks.health_checks import METRICS
 from gpuboot.verify.devices import SeriesKey
 from gpuboot.verify.evidence import HealthValue, Reading, Rule, Target
 from gpuboot.verify.firing_alerts import FiringAlert, firing_alerts

@@ -17,7 +17,7 @@ from gpuboot.config.settings.alerting import Severity
 from gpuboot.monitoring.stack_objects import ExpectedObjects, ObservedObjects
 from gpuboot.telemetry.collectors import requested_fields
 from gpuboot.verify.alert_path import AlertDelivery
-from gpuboot.verify.checks import chain
+from gpuboot.verify.checks import proof_chain
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import Host
@@ -119,8 +119,8 @@ class _Runner:
             with self._timed("cleanup"):
                 self._session.close()
         evidence = replace(self._evidence, durations=dict(self._durations))
-        findings = tuple(chain.evaluate(evidence, self._settings))
-        required_links = chain.required_links(evidence, self._settings)
+        findings = tuple(proof_chain.evaluate(evidence, self._settings))
+        required_links = proof_chain.required_links(evidence, self._settings)
         return VerificationResult(evidence, findings, required_links, self._versions(nodes))
 
     def _collect(self, inputs: _Inputs) -> dict[str, Node]:
@@ -243,7 +243,7 @@ class _Runner:
             self._evidence = replace(
                 self._evidence, metrics=metrics, before_age_s=time.monotonic() - started
             )
-            return chain.metrics_findings(self._evidence, self._settings)
+            return proof_chain.metrics_findings(self._evidence, self._settings)
 
         wait_for_metrics(
             probe,

@@ -11,7 +11,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.monitoring.rules import groups
 from gpuboot.plan import Decision
 from gpuboot.verify.alert_path import AlertPath, HeartbeatAlert, Silence
-from gpuboot.verify.checks.alerting import end_of, muted_by, title_of
+from gpuboot.verify.checks.alerting_checks import end_of, muted_by, title_of
 from gpuboot.verify.evidence import Rule
 
 # one that ends within this time is for maintenance

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.verify.checks import chain, control_plane, hosts, operating_system
+from gpuboot.verify.checks import control_plane_checks, host_checks, operating_system, proof_chain
 from gpuboot.verify.checks.pod_remedies import refusal_remedy
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding
@@ -51,14 +51,14 @@ def stopped(
         below = [
             item
             for host in evidence.hosts
-            for item in (*operating_system.evaluate(host, mode), *hosts.evaluate(host))
+            for item in (*operating_system.evaluate(host, mode), *host_checks.evaluate(host))
         ]
         # expired certificates are a reason why
-        control_plane_findings = control_plane.evaluate(evidence, settings)
-        links = chain.required_links(evidence, settings)
+        control_plane_findings = control_plane_checks.evaluate(evidence, settings)
+        links = proof_chain.required_links(evidence, settings)
         before = VerificationResult(evidence, (*below, *control_plane_findings), links)
     detail = f"not looked at, because the verification was stopped: {error}"
     findings = with_gaps(
         [*before.findings, cause], before.evidence.hosts, before.required_links, detail, remedy
     )
-    return replace(before, findings=tuple(chain.ordered(findings)))
+    return replace(before, findings=tuple(proof_chain.ordered(findings)))

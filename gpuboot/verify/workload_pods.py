@@ -8,16 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuboot.cluster import gate
+from gpuboot.cluster import node_gate
 from gpuboot.cluster.objects import Node
 from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.mig_devices import uses_mig
-from gpuboot.verify.checks.kubernetes import effective_strategy
+from gpuboot.verify.checks.kubernetes_checks import effective_strategy
 from gpuboot.verify.devices import GPU_RESOURCE
 from gpuboot.verify.session import LABELS, pod_name
 
-TOLERATED_TAINTS = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane", gate.KEY)
+TOLERATED_TAINTS = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane", node_gate.KEY)
 GRACE_S = 120  # a pod that nobody deletes ends itself this long after the time-out
 # GPU feature discovery's labels of each resource: pods that share one GPU or MIG instance
 _REPLICAS = re.compile(r"(nvidia\.com/(?:gpu|mig-.+))\.replicas")

@@ -71,13 +71,18 @@ def _deep_test(programs: Programs, name: str, *tests: str, for_loads: bool = Fal
         {
             **_sample(programs),
             **{f"/usr/bin/{test}": DEEP_TESTS / test for test in tests},
-            **(python() if for_loads else {}),
+            **(_load_program() if for_loads else {}),
         },
         ("/usr/bin/sh",),
         "SIMULATED: scripts that print what programs of these names print, and test nothing",
         env=_gpu_env("compute,utility"),
         libs=True,
     )
+
+
+def _load_program() -> dict[str, Source]:
+    """The stand-in of dcgmproftester, which is written in Python."""
+    return {**python(), "/usr/bin/dcgmproftester13": SOURCES / "dcgmproftester.py"}
 
 
 def _simulated(programs: Programs) -> list[Image]:

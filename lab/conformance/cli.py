@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
-from gpuboot.conformance.results import Results
+from gpuboot.conformance.suite_results import Results
 from lab import failures, state
 from lab.build.progress import Progress, duration
 from lab.build.software import kubernetes_version

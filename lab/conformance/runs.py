@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpuboot.conformance.results import Results, Spec, parse_junit, results_of
+from gpuboot.conformance.suite_results import Results, Spec, parse_junit, results_of
 from lab.build.progress import Progress, duration
 from lab.conformance import suite
 from lab.conformance.suite import Part, Programs

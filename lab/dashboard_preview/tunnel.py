@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.monitoring.charts.monitoring import STACK
+from gpuboot.monitoring.charts.monitoring_values import STACK
 from lab import machines
 from lab.dashboard_preview.draw import draw
 from lab.settings import settings as lab_settings

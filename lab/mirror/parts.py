@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gpuboot.mirror.layout import chart_index
+from gpuboot.mirror.mirror_layout import chart_index
 from lab import publishers
 from lab.build import packages, packages_docker
 from lab.build.base import MIRRORED, mirrored_debs

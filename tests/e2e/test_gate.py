@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.cluster import gate
+from gpuboot.cluster import node_gate
 from gpuboot.cluster.objects import Node, parse_node
 from tests.e2e.conftest import Lab, until
 
@@ -90,12 +90,16 @@ def state(lab: Lab, name: str) -> Node:
 
 def marks(state: Node) -> tuple[bool, bool, bool]:
     """Whether a node is proven, closed, and has cordoned itself at its boot."""
-    return gate.is_proven(state), state.has_taint(gate.KEY), gate.CORDON in state.annotations
+    return (
+        node_gate.is_proven(state),
+        state.has_taint(node_gate.KEY),
+        node_gate.CORDON in state.annotations,
+    )
 
 
 def condition(lab: Lab, name: str) -> dict[str, str]:
     conditions = node(lab, name)["status"]["conditions"]
-    [match] = [item for item in conditions if item["type"] == gate.CONDITION]
+    [match] = [item for item in conditions if item["type"] == node_gate.CONDITION]
     return dict(match)
 
 
@@ -173,7 +177,7 @@ def test_a_node_that_reboots_by_itself_gives_no_gpu_away_before_it_is_proven(
         "gpu1 reports its new boot",
         240,
     )
-    until(lambda: gate.is_proven(state(gated_site, "gpu1")), "the gate's timer proves it", 300)
+    until(lambda: node_gate.is_proven(state(gated_site, "gpu1")), "the gate's timer proves it", 300)
     until(lambda: running(gated_site, "gpu1"), "a pod runs on it again")
     gated_site.ssh("cp1", "systemctl stop watch")
     after = node(gated_site, "gpu1")
@@ -190,9 +194,9 @@ def test_a_node_that_reboots_by_itself_gives_no_gpu_away_before_it_is_proven(
         proven
     )
     # from its own cordon on, until the proof had passed, there was no moment without
-    closed = [i for i, row in enumerate(rows) if row[2] == "true" or gate.KEY in row[3]]
+    closed = [i for i, row in enumerate(rows) if row[2] == "true" or node_gate.KEY in row[3]]
     assert closed == list(range(closed[0], closed[-1] + 1))
-    assert gate.CORDON not in state(gated_site, "gpu1").annotations
+    assert node_gate.CORDON not in state(gated_site, "gpu1").annotations
     assert not node(gated_site, "gpu1")["spec"].get("unschedulable")
 
 
@@ -219,7 +223,7 @@ def test_switched_off_it_leaves_nothing_behind(gated_site: Lab) -> None:
     gated_site.ssh("gpu1", MENDED)
     off = gated_site.deploy(settings=OFF)
     assert off.applied, off.details
-    assert not gate.is_marked(state(gated_site, "gpu1")), state(gated_site, "gpu1")
+    assert not node_gate.is_marked(state(gated_site, "gpu1")), state(gated_site, "gpu1")
     assert (
         gated_site.ssh("cp1", "ls /usr/local/sbin /etc/systemd/system").count("gpuboot-gate") == 0
     )

@@ -9,7 +9,7 @@ from pprint import pformat
 
 import pytest
 
-from gpuboot.site.check import parse_assignments
+from gpuboot.site.site_check import parse_assignments
 from lab import settings, state
 from lab.settings import SETTINGS_VARIABLE
 from tests.e2e.conftest import ROOT, Lab

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gpuboot.hosts.sharing import GPU
+from gpuboot.hosts.gpu_sharing import GPU
 
 _IMAGE = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
 

@@ -14,8 +14,8 @@ import pytest
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.preflight import packages as checks
-from gpuboot.preflight.packages import AvailableVersion
+from gpuboot.preflight import package_problems as checks
+from gpuboot.preflight.package_problems import AvailableVersion
 from tests.unit.test_preflight import CLEAN, WORKER
 
 HOST = replace(CLEAN, os_id="debian", os_version="12", arch="x86_64")

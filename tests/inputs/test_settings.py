@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gpuboot.config import settings
-from gpuboot.site.load import load
+from gpuboot.site.load_site import load
 
 WORD = "hunter2"  # a secret that must be in no message
 HOOK = f"https://hooks.slack.com/services/T0/B0/{WORD}"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuboot.hosts.reading import FINDINGS, Reading, from_json
-from gpuboot.site.check import parse_assignments
+from gpuboot.site.site_check import parse_assignments
 from tests.inputs.command_line import ROOT, Completed, project, pyinfra
 from tests.inputs.shell_server import shell_server
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuboot.cluster.helm import Release
+from gpuboot.cluster.helm_releases import Release
 from gpuboot.cluster.managed_objects import KINDS, ManagedObjects, ManagedSecret
 from gpuboot.cluster.release_objects import drifted, release_objects
 from lab.charts import assemble as charts

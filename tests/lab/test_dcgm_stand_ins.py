@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.hosts import dcgm
+from gpuboot.hosts import dcgm_engine
 from lab.build.debs import SIMULATED
 from lab.gpusim.packages import DCGM_DIR, DCGMI, dcgm_debs
 
@@ -51,7 +51,7 @@ class Machine:
         config = root / "dcgm.conf"
         configuration = f"metrics={root}/metrics\nresults={root}/results\nnode=gpu1\nsettle_s=0\n"
         config.write_text(configuration)
-        program = dcgm.program().replace("/etc/gpuboot/dcgm.conf", str(config))
+        program = dcgm_engine.program().replace("/etc/gpuboot/dcgm.conf", str(config))
         self.program = re.sub(r"PATH=\S+", f"PATH={root}:/usr/bin:/bin", program, count=1)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

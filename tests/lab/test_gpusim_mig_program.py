@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from gpuboot.docker import mig
+from gpuboot.docker import docker_mig
 from tests.lab.simulated_driver import VERSION, SimulatedMachine
 from tests.lab.test_gpusim_mig import listing
 
@@ -20,7 +20,9 @@ def divide(machine: SimulatedMachine, action: str, layout: str) -> tuple[int, st
         smi.symlink_to(machine.bins / f"nvidia-smi.{VERSION}")
     systemctl.write_text("#!/bin/sh\nexit 3\n")
     systemctl.chmod(0o755)
-    program = re.sub(r" PATH=\S+", f" PATH={machine.folder}:/usr/bin:/bin", mig.program(), count=1)
+    program = re.sub(
+        r" PATH=\S+", f" PATH={machine.folder}:/usr/bin:/bin", docker_mig.program(), count=1
+    )
     program = program.replace("spec=/var/run/cdi", f"spec={machine.folder}")
     result = subprocess.run(
         ["sh", "-c", program, "gpuboot-mig", action, "-"],

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from gpuboot.config.inventory import Node
 from gpuboot.config.versions import lock as pinned
 from gpuboot.preflight.connectivity import endpoints
-from gpuboot.site.load import load
+from gpuboot.site.load_site import load
 from lab import network, preflight, publishers, settings, state
 from lab.build.debs import Deb, build_deb
 from lab.cli import app

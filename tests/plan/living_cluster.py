@@ -12,20 +12,28 @@ from typing import Any
 import yaml
 
 from gpuboot.cluster import cluster_answers as api
-from gpuboot.cluster import flannel, helm, kubeadm, managed_objects, manifests, storage, volumes
-from gpuboot.cluster.helm import Release
+from gpuboot.cluster import (
+    flannel,
+    helm_releases,
+    kubeadm,
+    local_path,
+    managed_objects,
+    manifests,
+    volumes,
+)
+from gpuboot.cluster.helm_releases import Release
 from gpuboot.cluster.kubeadm import Configuration
 from gpuboot.cluster.release_objects import release_objects
-from gpuboot.cluster.switched_off import contents_paths
+from gpuboot.cluster.switched_off_parts import contents_paths
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import Lock
 from gpuboot.monitoring import alerting
 from gpuboot.monitoring import objects as monitoring
-from gpuboot.monitoring.charts import logs, remote_write
+from gpuboot.monitoring.charts import log_values, remote_write
 from gpuboot.monitoring.charts.exporter import GPUS_LABEL
-from gpuboot.monitoring.charts.gpu_operator import operands, operator_values
-from gpuboot.monitoring.charts.monitoring import monitoring_values, monitoring_workloads
+from gpuboot.monitoring.charts.gpu_operator_values import operands, operator_values
+from gpuboot.monitoring.charts.monitoring_values import monitoring_values, monitoring_workloads
 from gpuboot.monitoring.charts.operator_daemonsets import expected_operands
 from tests.cluster_answers import (
     cluster,
@@ -163,9 +171,9 @@ class LivingCluster:
             ),
             api.WORKLOADS["Deployment"]: item_list(
                 _deployment(
-                    storage.PROVISIONER,
-                    storage.NAMESPACE,
-                    annotations=_marked(storage.local_path(self.settings, self.lock)),
+                    local_path.PROVISIONER,
+                    local_path.NAMESPACE,
+                    annotations=_marked(local_path.local_path(self.settings, self.lock)),
                 ),
                 _deployment("coredns", "kube-system"),
                 *self._metrics(),
@@ -213,7 +221,7 @@ class LivingCluster:
             NODES=item_list(*(self._node(node.name, node.address) for node in self.nodes)),
             LEASES=item_list(*(lease(node.name) for node in self.nodes)),
             NAMESPACES=item_list(*(make_object(name, labels=privileged) for name in _NAMESPACES)),
-            CLASSES=item_list(make_object(storage.STORAGE_CLASS, annotations=default)),
+            CLASSES=item_list(make_object(local_path.STORAGE_CLASS, annotations=default)),
             POLICIES=item_list(make_object("cluster-policy", status={"state": "ready"})),
         )
         answers[api.KUBEADM]["metadata"]["annotations"] = {manifests.DIGEST: self.config.digest}
@@ -242,16 +250,21 @@ class LivingCluster:
             ("gpu-operator", "gpu-operator"): operator_values(self.settings, self.lock),
             ("dcgm-exporter", "dcgm-exporter"): None,
             # the longer name first: it holds the other one
-            **{(name, "monitoring"): _shipped().get(name) for name in (logs.EVENTS, logs.NODES)},
+            **{
+                (name, "monitoring"): _shipped().get(name)
+                for name in (log_values.EVENTS, log_values.NODES)
+            },
         }
 
     def _releases(self) -> dict[str | re.Pattern[str], list[str]]:
         """What Helm has deployed: of all releases together, and of each by itself."""
         release_secrets = {
-            helm.release_path(name, namespace): None
+            helm_releases.release_path(name, namespace): None
             if values is None
             else revision(
-                chart := logs.CHART if name in (logs.EVENTS, logs.NODES) else name,
+                chart := log_values.CHART
+                if name in (log_values.EVENTS, log_values.NODES)
+                else name,
                 self.lock.charts[chart].version,
                 "deployed",
                 1,
@@ -277,20 +290,20 @@ def _shipped() -> Mapping[str, dict[str, Any]]:
         "enabled": bool(os.environ.get("PLAN_LOGS")),
         "loki": {"url": "https://l.example.org"},
     }
-    return logs.releases(parse_settings({"logs": log_settings}))
+    return log_values.releases(parse_settings({"logs": log_settings}))
 
 
 def _volumes() -> list[str]:
     """Prometheus' volume, where $PLAN_VOLUME asks for one."""
     claim = {"namespace": "monitoring", "name": "prometheus"}
-    spec = {"storageClassName": storage.STORAGE_CLASS, "claimRef": claim}
+    spec = {"storageClassName": local_path.STORAGE_CLASS, "claimRef": claim}
     volume = [make_object("pvc-1", spec=spec)] if os.environ.get("PLAN_VOLUME") else []
     return packed(dict(zip(volumes.PATHS, [item_list(), item_list(*volume)], strict=True)))
 
 
 def _secrets() -> list[str]:
     """Grafana's password is there, and no other Secret."""
-    names = ("gpuboot-grafana-admin", alerting.SECRET, remote_write.SECRET, logs.SECRET)
+    names = ("gpuboot-grafana-admin", alerting.SECRET, remote_write.SECRET, log_values.SECRET)
     paths = [f"/api/v1/namespaces/monitoring/secrets/{name}?pretty=true" for name in names]
     return [
         *(f"asked\t{path}" for path in paths),

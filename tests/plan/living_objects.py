@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from gpuboot.cluster import flannel, kubeadm, manifests, metrics, storage
+from gpuboot.cluster import flannel, kubeadm, local_path, manifests, metrics_server
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -38,7 +38,7 @@ def answers(
                 for manifest in (network, *metrics_of(settings, lock, nodes).values())
                 for item in _objects(manifest)
             ]
-            + _objects(storage.local_path(settings, lock))
+            + _objects(local_path.local_path(settings, lock))
         ),
         "--print-manifest": [
             f"config\t{_text(config)}",
@@ -53,8 +53,8 @@ def metrics_of(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> dict[st
     if not settings.cluster.metrics_server:
         return {}
     return {
-        metrics.APPROVER: metrics.approver(settings, lock, nodes),
-        metrics.SERVER: metrics.server(settings, lock),
+        metrics_server.APPROVER: metrics_server.approver(settings, lock, nodes),
+        metrics_server.SERVER: metrics_server.server(settings, lock),
     }
 
 

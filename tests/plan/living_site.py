@@ -41,7 +41,7 @@ from gpuboot.hosts import prerequisites, sysctls
 from gpuboot.hosts.fact_output import answer
 from gpuboot.hosts.platforms import PLATFORMS
 from gpuboot.hosts.repositories import repository
-from gpuboot.site.load import load
+from gpuboot.site.load_site import load
 from gpuboot.templates import render
 from tests.noise import framed_lines
 from tests.plan import living_objects, silent_api, virtual_site

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.cluster import gate
+from gpuboot.cluster import node_gate
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import lock
 
@@ -275,14 +275,18 @@ def test_after_a_failure_on_the_leader_the_last_screen_is_the_verdict(tmp_path: 
 def test_the_gate_closes_what_is_not_proven_before_anything_else_changes() -> None:
     lines = plan_lines(run_living("--dry", settings={"gate": {"enabled": True}}))
     details = [line.strip() for line in lines if line.startswith("      ")]
-    program = details.index(f"+ file {gate.PROGRAM}: {gate.program().count(chr(10))} lines")
+    program = details.index(
+        f"+ file {node_gate.PROGRAM}: {node_gate.program().count(chr(10))} lines"
+    )
     # it tolerates the gate's taint from then on
     assert all("kubelet-csr-approver" in line for line in details[:program]), details[:program]
     details = details[program:]
     # what follows the first command of an operation belongs to the plan as well
     assert "+ unit gpuboot-gate.timer: boot enabled" in details
-    closed = details.index(f"+ node gpu1: taint {gate.TAINT} set")
-    boot_program = f"+ file {gate.BOOT_PROGRAM}: {gate.boot_program().count(chr(10))} lines"
+    closed = details.index(f"+ node gpu1: taint {node_gate.TAINT} set")
+    boot_program = (
+        f"+ file {node_gate.BOOT_PROGRAM}: {node_gate.boot_program().count(chr(10))} lines"
+    )
     assert details.index(boot_program) < closed
     assert {line.split()[1] for line in details[:closed]} == {"file", "unit"}
     assert "reboots:    none" in "\n".join(lines)

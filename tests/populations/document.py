@@ -8,7 +8,7 @@ from pathlib import Path
 from gpuboot.monitoring import rules
 from gpuboot.monitoring.rules.catalogue import loaded_alerts
 from gpuboot.telemetry.expressions import metric_names
-from gpuboot.verify.checks.health import METRICS
+from gpuboot.verify.checks.health_checks import METRICS
 from tests.populations.course import SETTINGS
 from tests.populations.derivations import derivations
 from tests.populations.machine import Machine

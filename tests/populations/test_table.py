@@ -8,7 +8,7 @@ from gpuboot.config import versions
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import fabric, gpu_models, loaded_driver
 from gpuboot.hosts.node_state import parse
-from gpuboot.verify.checks.health import METRICS
+from gpuboot.verify.checks.health_checks import METRICS
 from gpuboot.verify.prometheus import parse_exposition
 from tests.populations import document, opposites
 from tests.populations.derivations import derivations

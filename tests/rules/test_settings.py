@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from gpuboot.cli import app
 from gpuboot.config import settings
-from gpuboot.docs import runbooks
+from gpuboot.docs import runbook_pages
 from gpuboot.monitoring import rules
 from gpuboot.monitoring.rules.promql import quoted
-from gpuboot.site.load import load
+from gpuboot.site.load_site import load
 from tests.rules.suite import NODES
 
 
@@ -138,8 +138,8 @@ def test_the_commands_print_rules_and_hold_runbooks_to_the_tables(tmp_path: Any)
     assert CliRunner().invoke(app, ["docs", "runbooks", "--check", str(folder)]).exit_code == 0
     (folder / "GPULost.md").write_text("old")
     (folder / "GPUGone.md").write_text("of no alert")
-    assert runbooks.outdated(folder) == ["GPUGone.md", "GPULost.md"]
+    assert runbook_pages.outdated(folder) == ["GPUGone.md", "GPULost.md"]
     checked = CliRunner().invoke(app, ["docs", "runbooks", "--check", str(folder)])
     assert checked.exit_code == 1
-    runbooks.write(folder)
-    assert runbooks.outdated(folder) == []
+    runbook_pages.write(folder)
+    assert runbook_pages.outdated(folder) == []

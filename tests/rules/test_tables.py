@@ -11,8 +11,8 @@ from gpuboot.cluster import backup, backup_copy
 from gpuboot.cluster.service_scrape import TARGET
 from gpuboot.config import settings
 from gpuboot.config.settings.alerting import Severity, XidClass
-from gpuboot.docs import runbooks
-from gpuboot.hosts import dcgm
+from gpuboot.docs import runbook_pages
+from gpuboot.hosts import dcgm_engine
 from gpuboot.monitoring import rules
 from gpuboot.monitoring.alerting import inhibitions
 from gpuboot.monitoring.rules import xid
@@ -109,24 +109,24 @@ def test_names_that_exist_once() -> None:
 
 @pytest.mark.parametrize("name", ALERTS)
 def test_every_alert_is_complete(name: str) -> None:
-    alert, text = ALERTS[name], runbooks.texts()[name]
+    alert, text = ALERTS[name], runbook_pages.texts()[name]
     assert alert.severity in get_args(Severity)
-    assert runbooks.actions(alert), alert.action
-    assert set(runbooks.actions(alert)) <= set(get_args(Action))
+    assert runbook_pages.actions(alert), alert.action
+    assert set(runbook_pages.actions(alert)) <= set(get_args(Action))
     assert ("{threshold}" in alert.expr) == (alert.threshold is not None) == ("unit" in text)
     assert text["check"]
     assert text["remedy"]
     assert text["source"]
     assert len(re.sub(r"\{\{.*?\}\}", "", alert.summary)) < 120
-    page = runbooks.page(alert)
+    page = runbook_pages.page(alert)
     assert page.startswith(f"# {name}\n")
     assert rules.expression(alert) in page
 
 
 def test_every_text_is_of_an_alert() -> None:
     """And a step that is only a name is one of the named."""
-    assert runbooks.texts().keys() == ALERTS.keys()
-    for text in runbooks.texts().values():
+    assert runbook_pages.texts().keys() == ALERTS.keys()
+    for text in runbook_pages.texts().values():
         steps = (*text["check"], *text["remedy"])
         assert not [step for step in steps if re.fullmatch("[A-Z_]+", step)]
 
@@ -135,14 +135,14 @@ def test_every_text_is_of_an_alert() -> None:
     ("name", "words"),
     [
         ("EtcdBackupOld", (backup.METRICS_FOLDER, backup.PROGRAM, backup.TIMER, backup.SERVICE)),
-        ("DCGMHealthFail", (f"{dcgm.RESULTS}/health.json", dcgm.PROGRAM)),
-        ("DCGMCheckStale", (f"{dcgm.DIAG_STALE_H} hours", dcgm.PROGRAM)),
+        ("DCGMHealthFail", (f"{dcgm_engine.RESULTS}/health.json", dcgm_engine.PROGRAM)),
+        ("DCGMCheckStale", (f"{dcgm_engine.DIAG_STALE_H} hours", dcgm_engine.PROGRAM)),
         ("EtcdBackupCopyOld", (backup_copy.SERVICE,)),
         ("ClusterServicesUnreachable", (TARGET,)),
     ],
 )
 def test_runbooks_name_what_hosts_have(name: str, words: tuple[str, ...]) -> None:
-    page = runbooks.page(ALERTS[name])
+    page = runbook_pages.page(ALERTS[name])
     assert [word for word in words if word not in page] == []
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuboot.cluster.certificates import Certificate
 from gpuboot.cluster.cluster_state import KubeadmState
+from gpuboot.cluster.node_certificates import Certificate
 from gpuboot.cluster.objects import Condition
 from gpuboot.hosts.dkms import DkmsState
 from gpuboot.hosts.pci import PciDevice

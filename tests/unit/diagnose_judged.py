@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuboot.cluster.pods import Container, Termination
+from gpuboot.diagnose.cause_model import Confidence
 from gpuboot.diagnose.facts import Facts
-from gpuboot.diagnose.model import Confidence
 from tests.unit.diagnose_site import (
     NOW,
 )

@@ -15,10 +15,10 @@ from gpuboot.cluster.objects import Event, Node
 from gpuboot.cluster.pods import Container, Pod, Termination
 from gpuboot.cluster.workloads import Workload
 from gpuboot.diagnose import details
+from gpuboot.diagnose.cause_model import Finding, diagnose
 from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import Cluster, Facts, Host
-from gpuboot.diagnose.lines import parse as parse_line
-from gpuboot.diagnose.model import Finding, diagnose
+from gpuboot.diagnose.log_lines import parse as parse_line
 from gpuboot.hosts import packet_filter
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.node_state import NodeState

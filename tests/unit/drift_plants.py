@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from gpuboot.cluster import in_force, kubelet_in_force, static_pods
+from gpuboot.cluster import kubelet_in_force, settings_in_force, static_pods
 from gpuboot.cluster.open_rights import BINDINGS, CLUSTER_BINDINGS, PATHS, RBAC, open_rights
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import boot_overrides
@@ -53,7 +53,7 @@ def kubelet(
     path: str = "", value: Any = None, line: str = "", file: str = "/etc/default/kubelet"
 ) -> list[str]:
     """What is named of a kubelet that runs with this value, which a line of a file has set."""
-    running = copy.deepcopy(dict(in_force.parse(lines()["in_force"]).kubelets["gpu1"]))
+    running = copy.deepcopy(dict(settings_in_force.parse(lines()["in_force"]).kubelets["gpu1"]))
     *outer, last = path.split(".")
     place = running
     for name in outer:

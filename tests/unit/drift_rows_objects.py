@@ -11,7 +11,7 @@ from gpuboot.cluster.kubeadm_objects import COREFILE, DNS, KUBELET, decisions, k
 from gpuboot.cluster.managed_objects import Key, ManagedObjects, Object
 from gpuboot.cluster.release_objects import Drift, drifted
 from gpuboot.monitoring.stack_objects import ExpectedObjects
-from gpuboot.plan.workloads import label
+from gpuboot.plan.restarted_workloads import label
 from gpuboot.verify.checks import node_metrics
 from gpuboot.verify.checks.one_file import Answer
 from gpuboot.verify.evidence import Target

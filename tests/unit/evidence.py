@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuboot.cluster.backup import Backup, Backups
-from gpuboot.cluster.certificates import DAY_S, Certificate
+from gpuboot.cluster.node_certificates import DAY_S, Certificate
 from gpuboot.cluster.objects import Node
 from gpuboot.verify.alert_path import AlertPath, HeartbeatAlert
 from gpuboot.verify.control_plane import ControlPlane

@@ -6,9 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from gpuboot.verify.alert_path import AlertPath, HeartbeatAlert
-from gpuboot.verify.checks import chain, health, hosts, kubernetes, operating_system
-from gpuboot.verify.checks import metrics as metric_checks
-from gpuboot.verify.checks.metrics import Limits
+from gpuboot.verify.checks import (
+    health_checks,
+    host_checks,
+    kubernetes_checks,
+    operating_system,
+    proof_chain,
+)
+from gpuboot.verify.checks import metrics_checks as metric_checks
+from gpuboot.verify.checks.metrics_checks import Limits
 from gpuboot.verify.devices import Device, Gpu, Host
 from gpuboot.verify.evidence import (
     Evidence,
@@ -123,12 +129,12 @@ def evaluate(observed: Evidence, limits: Limits = LIMITS, mode: str = "default")
     (host,) = observed.hosts
     findings = [
         *operating_system.evaluate(host, mode),
-        *kubernetes.evaluate(host, observed, limits.slices, limits.strategy),
+        *kubernetes_checks.evaluate(host, observed, limits.slices, limits.strategy),
         *metric_checks.evaluate(host, observed, limits),
-        *health.evaluate(host, observed, limits),
+        *health_checks.evaluate(host, observed, limits),
     ]
     return findings + gaps(
-        host, findings, hosts.without(GPU_LINKS, host), NOT_REACHED, chain.FIX_FIRST
+        host, findings, host_checks.without(GPU_LINKS, host), NOT_REACHED, proof_chain.FIX_FIRST
     )
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from deploys.parts.packages.rehearsal_fact import AptRehearsal
-from gpuboot.hosts import rehearsal
-from gpuboot.hosts.rehearsal import Rehearsal
+from gpuboot.hosts import package_rehearsal
+from gpuboot.hosts.package_rehearsal import Rehearsal
 from gpuboot.mirror import release
 from tests.unit import apt_host
 from tests.unit.apt_host import Host, Key
@@ -188,5 +188,5 @@ def azure(used: UsedHost, running: bool = True) -> None:
 
 def problems(rehearsed: Rehearsal, *allowed: str) -> list[str]:
     """Why such a run may not start, each with its remedy. + allowed: names that may go"""
-    results = rehearsal.problems({"h": rehearsed}, allowed, {"h": "apt-get remove"})
+    results = package_rehearsal.problems({"h": rehearsed}, allowed, {"h": "apt-get remove"})
     return [f"{item.cause}; {item.remedy}" for item in results]

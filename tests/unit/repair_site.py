@@ -14,8 +14,8 @@ from gpuboot.cluster.repair_keys import TAINT_KEY
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.repair.controller import Controller, UndecidedError
 from gpuboot.repair.decide import decide
-from gpuboot.repair.model import GpuNode, Repair
 from gpuboot.repair.observe import NODES, gpu_node, observe
+from gpuboot.repair.repair_model import GpuNode, Repair
 from gpuboot.repair.writing import EVENTS
 
 START = 1_763_800_000.0

@@ -10,11 +10,11 @@ from rich.console import Console
 
 from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import parse_settings as settings
-from gpuboot.verify.checks import chain
+from gpuboot.verify.checks import proof_chain
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Status
 from gpuboot.verify.report import Report, build
-from gpuboot.verify.report.terminal import show
+from gpuboot.verify.report.report_terminal import show
 from gpuboot.verify.runner import simulated
 from tests.unit.evidence import SIZES, evidence, metrics, scrape, uuid, workload_result
 
@@ -29,14 +29,14 @@ UUIDS = [uuid(name, index) for name, count in SIZES.items() for index in range(c
 
 def report(observed: Evidence) -> Report:
     site = settings({"exporter": {"scrape_interval": "2s"}})
-    findings = chain.evaluate(observed, site)
+    findings = proof_chain.evaluate(observed, site)
     return build(
         "lab",
         "2026-11-21T14:00:00Z",
         21.4,
         observed.hosts,
         findings,
-        chain.required_links(observed, site),
+        proof_chain.required_links(observed, site),
         simulated=simulated(observed.hosts),
         versions={"driver": "595.91.07", "kubelet": "v1.36.3", "nothing": ""},
         durations={"workload": 6.1, "metrics": 7.25},

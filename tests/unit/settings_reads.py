@@ -15,7 +15,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from pydantic import BaseModel
 
 from gpuboot.config.settings import Settings
-from gpuboot.docs.settings import models
+from gpuboot.docs.settings_page import models
 
 Field = tuple[str, str]  # a model's name and the field's
 _SETTINGS = ("settings", "_settings")

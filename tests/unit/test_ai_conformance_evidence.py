@@ -17,7 +17,7 @@ from gpuboot.conformance.ai import (
     service,
 )
 from gpuboot.conformance.ai.access import BYSTANDER, DRIVER_LABEL, END, Look, parse_log
-from gpuboot.conformance.ai.results import Result
+from gpuboot.conformance.ai.evidence_results import Result
 from gpuboot.verify.devices import GPU_RESOURCE
 from gpuboot.verify.evidence import IsolationResult
 from gpuboot.verify.prometheus import Sample

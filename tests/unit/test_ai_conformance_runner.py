@@ -10,13 +10,13 @@ import pytest
 
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import parse_settings
-from gpuboot.conformance.ai import component_steps, kueue, runner, service, steps
+from gpuboot.conformance.ai import component_steps, evidence_runner, evidence_steps, kueue, service
 from gpuboot.conformance.ai.access import END
-from gpuboot.conformance.ai.requirements import REQUIREMENTS
-from gpuboot.conformance.ai.results import Outcome, Result
-from gpuboot.conformance.ai.runner import PREFIX
+from gpuboot.conformance.ai.evidence_requirements import REQUIREMENTS
+from gpuboot.conformance.ai.evidence_results import Outcome, Result
+from gpuboot.conformance.ai.evidence_runner import PREFIX
+from gpuboot.conformance.ai.evidence_site import Site, Stopped
 from gpuboot.conformance.ai.service import LABELS
-from gpuboot.conformance.ai.site import Site, Stopped
 from gpuboot.verify.session import Namespace, Session
 from tests.unit.evidence import SIZES, uuid
 from tests.unit.fake_cluster import FakeCluster
@@ -111,7 +111,7 @@ def run(
     cluster: AiCluster, stopped: Callable[[], bool] = lambda: False
 ) -> tuple[Outcome, list[str]]:
     messages: list[str] = []
-    outcome = runner.run(
+    outcome = evidence_runner.run(
         cast(Cluster, cluster), tuple(SIZES), SETTINGS, "busybox", messages.append, stopped
     )
     assert set(cluster.namespaces.values()) <= {"Terminating"}
@@ -121,7 +121,7 @@ def run(
 
 def only(monkeypatch: pytest.MonkeyPatch, *step_list: Any) -> None:
     """Leave the runner with these steps."""
-    monkeypatch.setattr(runner, "_STEPS", step_list)
+    monkeypatch.setattr(evidence_runner, "_STEPS", step_list)
 
 
 def test_a_step_that_ends_in_an_error_says_nothing_of_the_others(
@@ -135,8 +135,8 @@ def test_a_step_that_ends_in_an_error_says_nothing_of_the_others(
 
     only(
         monkeypatch,
-        runner._Step(broken, ("ai_inference",)),
-        runner._Step(sound, ("dra_support",)),
+        evidence_runner._Step(broken, ("ai_inference",)),
+        evidence_runner._Step(sound, ("dra_support",)),
     )
     outcome, messages = run(AiCluster())
     statuses = {item.id: item.status for item in outcome.results}
@@ -150,7 +150,7 @@ def test_whoever_ends_it_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     def interrupted(site: Site) -> list[Result]:
         raise Stopped
 
-    only(monkeypatch, runner._Step(interrupted, ()))
+    only(monkeypatch, evidence_runner._Step(interrupted, ()))
     cluster = AiCluster(answers={kueue.GROUP: KUEUE})
     outcome, _ = run(cluster)
     assert outcome.stopped
@@ -179,7 +179,7 @@ def site(cluster: AiCluster) -> Site:
 def test_pods_see_the_gpu_that_they_were_given(peeking: bool) -> None:
     cluster = AiCluster(peeking=peeking)
     cluster.labels["nvidia.com/cuda.driver-version.full"] = "580.95.05"
-    access, driver, sharing = steps.gpu_access(site(cluster))
+    access, driver, sharing = evidence_steps.gpu_access(site(cluster))
     assert access.status == ("fail" if peeking else "pass")
     assert [line for line in access.observations if "given one" in line][:1] == [
         "gpu1: access-gpu1-0/holder, given one nvidia.com/gpu, sees "
@@ -219,21 +219,21 @@ def test_kueue_is_tried_with_good_queues_and_bad_ones(active: str, status: str) 
 @pytest.mark.parametrize(("moving", "status"), [(True, "pass"), (False, "fail")])
 def test_a_gpu_is_loaded_and_given_back(moving: bool, status: str) -> None:
     cluster = AiCluster(moving=moving)
-    [result] = steps.metrics_under_load(site(cluster))
+    [result] = evidence_steps.metrics_under_load(site(cluster))
     assert (result.id, result.status) == ("accelerator_metrics", status)
     assert not cluster.placed
 
 
 def test_gpus_that_others_hold_are_not_loaded() -> None:
     holders = {(name, index): "team/job" for name, count in SIZES.items() for index in range(count)}
-    [result] = steps.metrics_under_load(site(AiCluster(gpu_holders=holders)))
+    [result] = evidence_steps.metrics_under_load(site(AiCluster(gpu_holders=holders)))
     assert (result.status, "held by team/job" in result.summary) == ("not_run", True)
 
 
 @pytest.mark.parametrize(("counting", "status"), [(True, "pass"), (False, "fail")])
 def test_a_service_is_asked_and_prometheus_counts(counting: bool, status: str) -> None:
     cluster = AiCluster(counting=counting)
-    [result] = steps.service_metrics(site(cluster))
+    [result] = evidence_steps.service_metrics(site(cluster))
     assert (result.status, cluster.requests) == (status, service.REQUESTS)
     [(_, path)] = cluster.sent
     assert path.endswith("/podmonitors")
@@ -241,12 +241,12 @@ def test_a_service_is_asked_and_prometheus_counts(counting: bool, status: str) -
 
 def test_without_monitoring_nothing_is_said_of_metrics() -> None:
     plain = replace(site(AiCluster()), settings=parse_settings({"monitoring": {"enabled": False}}))
-    results = [*steps.metrics_under_load(plain), *steps.service_metrics(plain)]
+    results = [*evidence_steps.metrics_under_load(plain), *evidence_steps.service_metrics(plain)]
     assert {item.status for item in results} == {"not_run"}
 
 
 def test_the_server_is_asked_for_its_apis_and_deployments() -> None:
     deployment = {"metadata": {"namespace": "kube-system", "name": "coredns"}}
     cluster = AiCluster(answers={"/apis/apps/v1/deployments": {"items": [deployment]}})
-    dra, scaling = steps.what_is_served(site(cluster))
+    dra, scaling = evidence_steps.what_is_served(site(cluster))
     assert (dra.status, scaling.status) == ("fail", "not_applicable")

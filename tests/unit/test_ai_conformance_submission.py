@@ -10,9 +10,15 @@ import pytest
 import yaml
 
 from gpuboot.conformance.ai import submission
+from gpuboot.conformance.ai.evidence_requirements import LEVELS
+from gpuboot.conformance.ai.evidence_results import (
+    Outcome,
+    Result,
+    exit_code,
+    from_json,
+    open_musts,
+)
 from gpuboot.conformance.ai.folder import evidence_path, files
-from gpuboot.conformance.ai.requirements import LEVELS
-from gpuboot.conformance.ai.results import Outcome, Result, exit_code, from_json, open_musts
 from gpuboot.conformance.ai.submission import ChecklistError, parse_checklist
 
 # made up, in the form of the programme's file

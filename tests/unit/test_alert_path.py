@@ -19,7 +19,7 @@ from gpuboot.verify.alert_path import (
     parse_silences,
     parse_stopped,
 )
-from gpuboot.verify.checks import alerting
+from gpuboot.verify.checks import alerting_checks
 from gpuboot.verify.evidence import Metrics, Rule
 from tests.unit.evidence import of, only
 
@@ -89,8 +89,8 @@ def metrics(**changes: Any) -> Metrics:
 
 
 def test_a_heartbeat_in_alertmanager_passes() -> None:
-    assert only(alerting.evaluate(metrics()), "pass")
-    assert alerting.in_transit(metrics()) == []
+    assert only(alerting_checks.evaluate(metrics()), "pass")
+    assert alerting_checks.in_transit(metrics()) == []
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_a_heartbeat_in_alertmanager_passes() -> None:
     ],
 )
 def test_a_way_that_is_cut_fails(changes: dict[str, Any], words: str) -> None:
-    assert words in only(alerting.evaluate(metrics(**changes)), "fail").detail
+    assert words in only(alerting_checks.evaluate(metrics(**changes)), "fail").detail
 
 
 def test_a_suppressed_heartbeat_names_the_silence_and_its_author() -> None:
     silences = parse_silences([silence(("alertname", "=~", ".+"))])
     heartbeat = parse_heartbeat(alerts(SILENCED_BY))
-    failures = of(alerting.evaluate(metrics(silences=silences, heartbeat=heartbeat)), "fail")
+    failures = of(alerting_checks.evaluate(metrics(silences=silences, heartbeat=heartbeat)), "fail")
     assert len(failures) == 2  # the heartbeat, and every critical alert
     for item in failures:
         assert '{alertname=~".+"} by ops until 2026-11-25T09:00' in item.detail
@@ -133,14 +133,14 @@ def test_a_silence_of_every_critical_alert_fails(matchers: list[tuple[str, str, 
     silences = parse_silences([silence(*matchers)])
     assert (
         "no critical alert leaves"
-        in only(alerting.evaluate(metrics(silences=silences)), "fail").detail
+        in only(alerting_checks.evaluate(metrics(silences=silences)), "fail").detail
     )
 
 
 def test_two_silences_that_mute_all_critical_alerts_fail() -> None:
     silences = [silence(("alertname", "=", name)) for name in ("GPULost", "NodeGone")]
-    assert only(alerting.evaluate(metrics(silences=parse_silences(silences))), "fail")
-    finding = only(alerting.evaluate(metrics(silences=parse_silences(silences[:1]))), "pass")
+    assert only(alerting_checks.evaluate(metrics(silences=parse_silences(silences))), "fail")
+    finding = only(alerting_checks.evaluate(metrics(silences=parse_silences(silences[:1]))), "pass")
     assert "silenced: GPULost" in finding.detail
 
 
@@ -157,7 +157,7 @@ def test_two_silences_that_mute_all_critical_alerts_fail() -> None:
 )
 def test_a_silence_of_some_alerts_passes(matchers: list[tuple[str, str, str]]) -> None:
     silences = parse_silences([silence(*matchers)])
-    assert only(alerting.evaluate(metrics(silences=silences)), "pass")
+    assert only(alerting_checks.evaluate(metrics(silences=silences)), "pass")
 
 
 def test_a_silence_that_has_ended_is_none() -> None:
@@ -167,9 +167,9 @@ def test_a_silence_that_has_ended_is_none() -> None:
 
 def test_a_way_that_nobody_could_read_is_unknown() -> None:
     silent = Metrics(errors={"alert path": "no answer within 20 s"})
-    assert only(alerting.evaluate(silent), "unknown").detail == "no answer within 20 s"
+    assert only(alerting_checks.evaluate(silent), "unknown").detail == "no answer within 20 s"
     without_rule = Metrics(rules=RULES[1:], alert_path=AlertPath())
-    assert "no rule Watchdog" in only(alerting.evaluate(without_rule), "unknown").detail
+    assert "no rule Watchdog" in only(alerting_checks.evaluate(without_rule), "unknown").detail
 
 
 class FakeAlertmanager:
@@ -224,7 +224,7 @@ def test_a_test_alert_is_delivered_when_its_receiver_took_a_message(
     assert delivery.receiver == "slack"
     assert delivery.error.startswith(error)
     assert bool(delivery.error) == bool(error)
-    finding = alerting.evaluate(metrics(), delivery)[-1]
+    finding = alerting_checks.evaluate(metrics(), delivery)[-1]
     assert finding.status == ("fail" if error else "pass")
     assert [item["labels"]["severity"] for item in cluster.posted] == ["warning"] * bool(pages[0])
 
@@ -234,7 +234,7 @@ def test_a_test_alert_without_a_receiver_fails_and_is_not_sent() -> None:
     delivery = alert_probe.deliver_test_alert(cluster, "", Alertmanager(), "critical", "lab")
     assert (delivery.receiver, delivery.error) == ("null", "no receiver is set")
     assert cluster.posted == []
-    assert "set a receiver" in alerting.evaluate(metrics(), delivery)[-1].remedy
+    assert "set a receiver" in alerting_checks.evaluate(metrics(), delivery)[-1].remedy
 
 
 class FakeApi:

@@ -14,8 +14,8 @@ from deploys.parts.etcd.operations import before
 from deploys.parts.packages.fact import KEYS
 from gpuboot.cluster import backup, backup_copy
 from gpuboot.cluster.backup import Backup, Backups
+from gpuboot.cluster.etcd_restore import FILES, VOLUMES
 from gpuboot.cluster.local_volumes import FORMAT
-from gpuboot.cluster.restore import FILES, VOLUMES
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.templates import render
 

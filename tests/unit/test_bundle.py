@@ -13,9 +13,9 @@ import pytest
 from gpuboot.cluster.api import ClusterError
 from gpuboot.config import redaction
 from gpuboot.config.settings import parse_settings
-from gpuboot.diagnose import bundle, facts, model, paths, reading
+from gpuboot.diagnose import bundle, cause_model, cluster_reading, facts, paths
 from gpuboot.diagnose.causes import TABLE
-from gpuboot.diagnose.recording import (
+from gpuboot.diagnose.site_recording import (
     ClusterRecording,
     HostRecording,
     Recording,
@@ -135,7 +135,7 @@ def recording(folder: Path) -> Recording:
         site="lab",
         leader="cp1",
         hosts=(recorded,),
-        cluster=reading.read(cluster, "monitoring", 20, lambda line: None),
+        cluster=cluster_reading.read(cluster, "monitoring", 20, lambda line: None),
         settings={"proxy": {"https": f"http://proxyuser:{MARK}@proxy.example:3128"}},
         reports=str(folder),
     )
@@ -143,7 +143,7 @@ def recording(folder: Path) -> Recording:
 
 def test_the_objects_are_cut_down_before_they_are_kept() -> None:
     cluster: Any = Server()
-    result = reading.read(cluster, "monitoring", 20, lambda line: None)
+    result = cluster_reading.read(cluster, "monitoring", 20, lambda line: None)
     text = json.dumps(result.found)
     assert "train-0" in text
     assert "DB_PASSWORD" in text  # the name alone
@@ -160,7 +160,7 @@ def test_no_planted_secret_is_in_the_archive(tmp_path: Path) -> None:
     assert MARK in raw.to_json()
     masked = without_secrets(raw, redaction.masker([f"{MARK}-known"]))
     state = facts.of(masked)
-    diagnosis = model.diagnose(state, TABLE)
+    diagnosis = cause_model.diagnose(state, TABLE)
     path = bundle.write(tmp_path, "lab", bundle.contents(masked, diagnosis, state, "now"))
     assert path.stat().st_mode & 0o077 == 0
     with tarfile.open(path) as archive:
@@ -209,7 +209,7 @@ def test_a_cluster_that_does_not_answer_is_told() -> None:
             raise ClusterError("GET /version: connection refused")
 
     cluster: Any = Silent()
-    result = reading.read(cluster, "monitoring", 5, lambda line: None)
+    result = cluster_reading.read(cluster, "monitoring", 5, lambda line: None)
     assert result == ClusterRecording(error="GET /version: connection refused")
 
 
@@ -224,5 +224,5 @@ def test_an_api_server_without_etcd_is_asked_nothing_more() -> None:
             raise AssertionError(path)
 
     cluster: Any = WithoutEtcd()
-    result = reading.read(cluster, "monitoring", 5, lambda line: None)
+    result = cluster_reading.read(cluster, "monitoring", 5, lambda line: None)
     assert result == ClusterRecording(error="the API server answers that it does not reach etcd")

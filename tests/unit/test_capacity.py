@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 from gpuboot.cli import app
 from gpuboot.usage.capacity import models
 from gpuboot.usage.capacity.backtest import backtest, quantile
+from gpuboot.usage.capacity.capacity_report import Capacity
 from gpuboot.usage.capacity.hourly import HOUR, WEEK, Hourly, filled, hourly, too_little
 from gpuboot.usage.capacity.models import NAIVE, seasonal_naive
 from gpuboot.usage.capacity.outlook import Exhausted, Supply, outlook
 from gpuboot.usage.capacity.pools import Pool
-from gpuboot.usage.capacity.report import Capacity
 from tests.unit.demand_series import START, season, trend
 
 NAIVE_ONLY = {NAIVE: seasonal_naive}

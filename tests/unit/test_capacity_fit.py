@@ -8,9 +8,9 @@ import pytest
 
 from gpuboot.cluster.api import ClusterError
 from gpuboot.query.questions import from_json
+from gpuboot.usage.capacity.capacity_question import CapacityQuestion, answered
+from gpuboot.usage.capacity.capacity_report import Capacity, text
 from gpuboot.usage.capacity.fit import Fit, Shape, fit, sizes
-from gpuboot.usage.capacity.question import CapacityQuestion, answered
-from gpuboot.usage.capacity.report import Capacity, text
 from gpuboot.usage.ranges import RangeQuestion
 from gpuboot.usage.series import Window
 from gpuboot.verify.prometheus import Prometheus

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from gpuboot.usage.capacity.capacity_report import Plan, capacity, text
 from gpuboot.usage.capacity.hourly import HOUR
 from gpuboot.usage.capacity.pools import ALL, UNNAMED, Pool, kubernetes_name, pools
-from gpuboot.usage.capacity.report import Plan, capacity, text
 from gpuboot.usage.series import History, SeriesError, StepSeries, Window
 from tests.unit.demand_series import START
 

@@ -22,13 +22,13 @@ from deploys.parts.cluster.kubectl import ADMIN_CONF
 from deploys.phases import certificates as phase
 from deploys.phases.kubernetes import control_planes
 from deploys.run.context import Context
-from gpuboot.cluster import certificates
+from gpuboot.cluster import node_certificates
 from gpuboot.cluster.backup import Backup, Backups, Copied
-from gpuboot.cluster.certificates import DAY_S, Certificate
 from gpuboot.cluster.cluster_state import parse_kubeadm
+from gpuboot.cluster.node_certificates import DAY_S, Certificate
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.verify.checks import control_plane as checks
+from gpuboot.verify.checks import control_plane_checks as checks
 from gpuboot.verify.findings import Finding
 from tests.unit.evidence import NOW, control_plane, evidence
 
@@ -81,9 +81,9 @@ def test_certificates_that_kubeadm_renews_are_due_before_they_expire() -> None:
         Certificate("pki/ca.crt", NOW + DAY_S),
         Certificate(KUBELET, NOW + DAY_S),
     ]
-    due = certificates.due(issued, NOW, 30)
+    due = node_certificates.due(issued, NOW, 30)
     assert [item.name for item in due] == ["admin.conf", "pki/apiserver.crt"]
-    assert [item.name for item in certificates.expired(issued, NOW)] == ["admin.conf"]
+    assert [item.name for item in node_certificates.expired(issued, NOW)] == ["admin.conf"]
 
 
 def evaluate_link(

@@ -11,14 +11,14 @@ from gpuboot.cluster.values import changed_keys
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
+from gpuboot.monitoring.charts.chart_repositories import repository
 from gpuboot.monitoring.charts.exporter import exporter_values, needs_runtime_class
-from gpuboot.monitoring.charts.gpu_operator import expected_gpus, operands, operator_values
-from gpuboot.monitoring.charts.monitoring import (
+from gpuboot.monitoring.charts.gpu_operator_values import expected_gpus, operands, operator_values
+from gpuboot.monitoring.charts.monitoring_values import (
     GRAFANA_SECRET,
     monitoring_values,
     monitoring_workloads,
 )
-from gpuboot.monitoring.charts.repositories import repository
 from gpuboot.telemetry import parse_collectors
 from lab.charts.schema import json_schema
 

@@ -12,7 +12,7 @@ import yaml
 
 from gpuboot.config import settings
 from gpuboot.monitoring import alerting
-from gpuboot.monitoring.charts.monitoring import monitoring_values
+from gpuboot.monitoring.charts.monitoring_values import monitoring_values
 from lab.charts import assemble
 from lab.charts.render import Object, find, helm_binary, render
 from tests.routing.programs import amtool

@@ -9,8 +9,8 @@ import pytest
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import SettingsError
 from gpuboot.monitoring.charts.exporter import tolerations
-from gpuboot.monitoring.charts.gpu_operator import operator_values
-from gpuboot.site.load import load
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
+from gpuboot.site.load_site import load
 
 HALF = {"half": [{"instances": {"3g.40gb": 2}}]}
 

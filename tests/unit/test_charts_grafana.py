@@ -12,7 +12,7 @@ import yaml
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import parse_settings
 from gpuboot.monitoring import dashboards
-from gpuboot.monitoring.charts.monitoring import GRAFANA_NAME, monitoring_values
+from gpuboot.monitoring.charts.monitoring_values import GRAFANA_NAME, monitoring_values
 from gpuboot.verify.collector import MetricsCollector
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, render

@@ -11,8 +11,8 @@ import pytest
 
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
-from gpuboot.monitoring.charts import fluent_bit, logs
-from gpuboot.monitoring.charts.repositories import used
+from gpuboot.monitoring.charts import fluent_bit, log_values
+from gpuboot.monitoring.charts.chart_repositories import used
 from gpuboot.site import local_files
 from lab.charts.render import render
 from lab.charts.schema import json_schema
@@ -60,17 +60,17 @@ def sections(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def configuration(settings: Settings, release: str) -> list[tuple[str, dict[str, str]]]:
     """Kind and entries of each section of a release; of keys that repeat the last."""
-    config = logs.releases(settings)[release]["config"]
+    config = log_values.releases(settings)[release]["config"]
     text = "\n".join(config[part] for part in ("inputs", "filters", "outputs"))
     return [(kind, dict(entries)) for kind, entries in sections(text)]
 
 
 def test_nothing_is_shipped_unless_it_is_asked_for() -> None:
-    assert logs.releases(parse_settings({})) == {}
-    assert logs.releases(parse_settings({"logs": {"loki": LOKI}})) == {}
-    assert logs.files(parse_settings({"logs": {"loki": LOKI}})) == {}
-    assert logs.CHART not in used(parse_settings({}))
-    assert logs.CHART in used(site())
+    assert log_values.releases(parse_settings({})) == {}
+    assert log_values.releases(parse_settings({"logs": {"loki": LOKI}})) == {}
+    assert log_values.files(parse_settings({"logs": {"loki": LOKI}})) == {}
+    assert log_values.CHART not in used(parse_settings({}))
+    assert log_values.CHART in used(site())
 
 
 @pytest.mark.parametrize(
@@ -89,22 +89,22 @@ def test_settings_that_cannot_work_are_refused(data: dict[str, Any], message: st
         parse_settings({"logs": data})
 
 
-@pytest.mark.parametrize("release", [logs.NODES, logs.EVENTS])
+@pytest.mark.parametrize("release", [log_values.NODES, log_values.EVENTS])
 def test_upstreams_chart_has_every_key(release: str, tmp_path: Path) -> None:
-    lock = versions.lock(site()).charts[logs.CHART]
+    lock = versions.lock(site()).charts[log_values.CHART]
     (tmp_path / "Chart.yaml").write_text(
-        f"apiVersion: v2\nname: {logs.CHART}\nversion: {lock.version}\n"
+        f"apiVersion: v2\nname: {log_values.CHART}\nversion: {lock.version}\n"
     )
-    schema = json_schema(logs.CHART)
+    schema = json_schema(log_values.CHART)
     (tmp_path / "values.schema.json").write_text(json.dumps(schema))
     (tmp_path / "templates").mkdir()
-    assert render(tmp_path, release, "monitoring", logs.releases(site())[release], []) == []
+    assert render(tmp_path, release, "monitoring", log_values.releases(site())[release], []) == []
     with pytest.raises(Exception, match="demonset"):
         render(tmp_path, release, "monitoring", {"demonset": 1}, [])
     assert lock.sha256
 
 
-@pytest.mark.parametrize("release", [logs.NODES, logs.EVENTS])
+@pytest.mark.parametrize("release", [log_values.NODES, log_values.EVENTS])
 @pytest.mark.parametrize(
     "loki", [LOKI, {"url": "http://loki:3100"}, {"url": "https://l", "bearer_token": {"file": "t"}}]
 )
@@ -116,7 +116,7 @@ def test_every_option_is_one_of_its_plugin(release: str, loki: dict[str, Any]) -
 
 
 def test_everything_that_is_read_is_sent_once() -> None:
-    for release in (logs.NODES, logs.EVENTS):
+    for release in (log_values.NODES, log_values.EVENTS):
         config_sections = configuration(site(), release)
         tags = [entries["Tag"] for kind, entries in config_sections if kind == "INPUT"]
         matches = [entries["Match"] for kind, entries in config_sections if kind == "OUTPUT"]
@@ -131,24 +131,24 @@ def test_everything_that_is_read_is_sent_once() -> None:
 
 
 def test_the_logs_of_pods_can_be_left_out() -> None:
-    only_xids = configuration(site(pods=False), logs.NODES)
+    only_xids = configuration(site(pods=False), log_values.NODES)
     assert {entries["Name"] for _, entries in only_xids} == {
         "systemd", "grep", "parser", "record_modifier", "modify", "loki"
     }  # fmt: skip
 
 
 def test_events_are_watched_by_one_pod_that_may_read_them() -> None:
-    values = logs.releases(site())[logs.EVENTS]
+    values = log_values.releases(site())[log_values.EVENTS]
     assert (values["kind"], values["replicaCount"]) == ("Deployment", 1)
     assert values["rbac"] == {"create": True, "eventsAccess": True}
-    nodes = logs.releases(site())[logs.NODES]
+    nodes = log_values.releases(site())[log_values.NODES]
     assert nodes["rbac"]["create"] is False
     assert nodes["serviceAccount"]["automountServiceAccountToken"] is False
     assert nodes["tolerations"] == [{"operator": "Exists"}]
 
 
 def test_own_logs_and_namespaces_that_settings_name_stay_on_the_node() -> None:
-    [first, *_] = configuration(site(exclude_namespaces=["noisy"]), logs.NODES)
+    [first, *_] = configuration(site(exclude_namespaces=["noisy"]), log_values.NODES)
     assert first[1]["Exclude_Path"].split(",") == [
         "/var/log/containers/fluent-bit-*_monitoring_*.log",
         "/var/log/containers/*_noisy_*.log",
@@ -157,7 +157,7 @@ def test_own_logs_and_namespaces_that_settings_name_stay_on_the_node() -> None:
 
 def test_labels_are_few_and_no_gpu_is_among_them() -> None:
     label_names: set[str] = set()
-    for release in (logs.NODES, logs.EVENTS):
+    for release in (log_values.NODES, log_values.EVENTS):
         for kind, entries in configuration(site(), release):
             if kind == "OUTPUT":
                 label_names |= {
@@ -168,7 +168,7 @@ def test_labels_are_few_and_no_gpu_is_among_them() -> None:
 
 def test_where_loki_is() -> None:
     [(_, first), *_] = [
-        item for item in configuration(site(), logs.NODES) if item[0] == "OUTPUT"
+        item for item in configuration(site(), log_values.NODES) if item[0] == "OUTPUT"
     ]  # fmt: skip
     assert first | {
         "Host": "logs.example.org", "Port": "8443", "Uri": "/loki/loki/api/v1/push", "Tls": "On",
@@ -188,21 +188,24 @@ def test_secrets_are_in_a_secret_alone(tmp_path: Path) -> None:
     ca.write_text("-----BEGIN CERTIFICATE-----\n")
     password.chmod(0o600)
     site_settings = site({**LOKI, "password": {"file": str(password)}, "ca": {"file": str(ca)}})
-    assert "hunter2" not in json.dumps(logs.releases(site_settings))
-    contents = logs.contents(site_settings)
+    assert "hunter2" not in json.dumps(log_values.releases(site_settings))
+    contents = log_values.contents(site_settings)
     assert contents["password"].get_secret_value() == "hunter2"
     assert "hunter2" not in repr(contents)
     assert local_files.problems(site_settings) == []
-    for values in logs.releases(site_settings).values():
+    for values in log_values.releases(site_settings).values():
         [variable] = [item for item in values["env"] if item["name"] == "LOKI_PASSWORD"]
-        assert variable["valueFrom"]["secretKeyRef"] == {"name": logs.SECRET, "key": "password"}
+        assert variable["valueFrom"]["secretKeyRef"] == {
+            "name": log_values.SECRET,
+            "key": "password",
+        }
 
 
 def test_a_secret_of_the_site_is_named_and_looked_for() -> None:
     site_settings = site({"url": "https://l", "bearer_token": {"secret": "loki/token"}})
-    assert logs.existing(site_settings) == {"loki": ["token"]}
-    assert logs.files(site_settings) == {}
-    [_, variable] = logs.releases(site_settings)[logs.NODES]["env"]
+    assert log_values.existing(site_settings) == {"loki": ["token"]}
+    assert log_values.files(site_settings) == {}
+    [_, variable] = log_values.releases(site_settings)[log_values.NODES]["env"]
     assert variable == {
         "name": "LOKI_TOKEN",
         "valueFrom": {"secretKeyRef": {"name": "loki", "key": "token"}},
@@ -224,7 +227,7 @@ def test_fluent_bit_takes_kernel_lines_apart() -> None:
         "pci_bus_id": "0000:b3:00", "gpu_instance": "05", "compute_instance": "01", "xid": "31",
         "detail": "pid=1, Ch 00000008", "severity": None,
     }  # fmt: skip
-    config = logs.releases(site())[logs.NODES]["config"]
+    config = log_values.releases(site())[log_values.NODES]["config"]
     assert config["filters"].count("Allowlist_key severity") == 1
     line = "nvidia-nvswitch0: SXid (PCI:0000:c2:00.0): 20034, Fatal, Link 28 LTSSM Fault Up"
     assert not re.search(xid, line)
@@ -240,6 +243,6 @@ def test_fluent_bit_takes_kernel_lines_apart() -> None:
 
 
 def test_helm_does_not_evaluate_what_stands_in_the_configuration() -> None:
-    for release in (logs.NODES, logs.EVENTS):
-        config = logs.releases(site())[release]["config"]
+    for release in (log_values.NODES, log_values.EVENTS):
+        config = log_values.releases(site())[release]["config"]
         assert not any("{{" in text for text in config.values())

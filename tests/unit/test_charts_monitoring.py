@@ -10,7 +10,7 @@ import pytest
 
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import SettingsError, parse_settings
-from gpuboot.monitoring.charts.monitoring import monitoring_values
+from gpuboot.monitoring.charts.monitoring_values import monitoring_values
 from gpuboot.monitoring.charts.remote_write import (
     contents,
     existing,

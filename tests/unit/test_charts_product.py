@@ -11,8 +11,8 @@ import pytest
 from gpuboot import telemetry
 from gpuboot.config import settings, versions
 from gpuboot.monitoring.charts.exporter import exporter_values
-from gpuboot.monitoring.charts.gpu_operator import COLLECTORS_MAP, operator_values
-from gpuboot.monitoring.charts.monitoring import STACK, monitoring_values
+from gpuboot.monitoring.charts.gpu_operator_values import COLLECTORS_MAP, operator_values
+from gpuboot.monitoring.charts.monitoring_values import STACK, monitoring_values
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, names, render

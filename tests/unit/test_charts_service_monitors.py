@@ -13,7 +13,7 @@ from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.monitoring import objects as monitoring
 from gpuboot.monitoring.charts.exporter import exporter_values
-from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
 from gpuboot.monitoring.charts.service_monitors import exporter_objects, secrets_needed
 from lab.build.golang import module_dir
 from lab.charts import assemble

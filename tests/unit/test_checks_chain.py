@@ -10,7 +10,7 @@ import pytest
 from gpuboot.cluster.pods import Pod
 from gpuboot.config.exit_codes import exit_code
 from gpuboot.config.settings import parse_settings
-from gpuboot.verify.checks import chain, hosts
+from gpuboot.verify.checks import host_checks, proof_chain
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import (
     GPU_LINKS,
@@ -27,14 +27,14 @@ SETTINGS = parse_settings({"monitoring": {"grafana": False}, "exporter": {"scrap
 
 
 def test_a_sound_cluster_is_proven_at_every_link_of_every_gpu() -> None:
-    findings = chain.evaluate(evidence(), SETTINGS)
+    findings = proof_chain.evaluate(evidence(), SETTINGS)
     assert verdict(findings) == "proven"
     proven = {(f.node, f.gpu_uuid, f.link) for f in findings if f.gpu_uuid}
     assert proven == {
         (name, uuid(name, index), link)
         for name, count in SIZES.items()
         for index in range(count)
-        for link in GPU_LINKS.keys() - hosts.NAMES
+        for link in GPU_LINKS.keys() - host_checks.NAMES
     }
     assert {f.link for f in findings if not f.gpu_uuid} == {
         "targets", "rules", "alertmanager", "alerting", "services", "isolation",
@@ -54,10 +54,10 @@ def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
             series=series("gpu1", 1) + series("gpu2", 4),
         ),
     )
-    findings = chain.evaluate(observed, SETTINGS)
+    findings = proof_chain.evaluate(observed, SETTINGS)
     assert [(f.link, f.gpu_uuid) for f in of(findings, "fail")] == [("nvidia-smi", uuid("gpu1", 1))]
     above = {f.link for f in of(findings, "not_covered")}
-    assert above == {*GPU_LINKS} - {"pci", "driver", "nvidia-smi", *hosts.NAMES}
+    assert above == {*GPU_LINKS} - {"pci", "driver", "nvidia-smi", *host_checks.NAMES}
     assert verdict(findings) == "failed"
 
 
@@ -68,7 +68,7 @@ def test_a_busy_gpu_keeps_the_cluster_from_being_proven() -> None:
         workload_results=sound.workload_results[1:],
         gpu_pods=(Pod(namespace="ml", name="t", node="gpu1", devices={"nvidia.com/gpu": 1}),),
     )
-    findings = chain.evaluate(observed, SETTINGS)
+    findings = proof_chain.evaluate(observed, SETTINGS)
     assert of(findings, "fail") == []
     assert verdict(findings) == "not_covered"
 
@@ -77,21 +77,22 @@ def test_a_host_that_nobody_could_read_is_unknown_and_failed_once_it_is_down() -
     sound = evidence()
     dark = replace(host("gpu1", 2, gpus=()), error="cannot be reached")
     observed = replace(sound, hosts=(dark, sound.hosts[1]))
-    assert verdict(chain.evaluate(observed, SETTINGS)) == "not_covered"
+    assert verdict(proof_chain.evaluate(observed, SETTINGS)) == "not_covered"
     down = {**observed.nodes, "gpu1": replace(observed.nodes["gpu1"], ready=False)}
-    failed = of(chain.evaluate(replace(observed, nodes=down), SETTINGS), "fail")
+    failed = of(proof_chain.evaluate(replace(observed, nodes=down), SETTINGS), "fail")
     assert [(f.node, f.detail) for f in failed] == [("gpu1", "gpu1 is not Ready")]
 
 
 def test_an_inventory_without_gpus_proves_nothing() -> None:
-    findings = chain.evaluate(Evidence(hosts=(), nodes={}, metrics=metrics()), SETTINGS)
+    findings = proof_chain.evaluate(Evidence(hosts=(), nodes={}, metrics=metrics()), SETTINGS)
     assert verdict(findings) == "not_covered"
 
 
 def test_without_monitoring_its_links_do_not_exist() -> None:
     off = parse_settings({"monitoring": {"enabled": False}})
-    assert {f.link for f in chain.evaluate(evidence(), off)} == (
-        set(GPU_LINKS) - {"prometheus", "attribution", *hosts.NAMES} | {"services", "isolation"}
+    assert {f.link for f in proof_chain.evaluate(evidence(), off)} == (
+        set(GPU_LINKS) - {"prometheus", "attribution", *host_checks.NAMES}
+        | {"services", "isolation"}
     )
 
 
@@ -142,7 +143,7 @@ def test_a_sample_may_miss_eight_intervals_and_be_a_minute_old() -> None:
     )
 
     def prometheus(data: dict[str, Any]) -> set[str]:
-        findings = chain.evaluate(old, parse_settings(data))
+        findings = proof_chain.evaluate(old, parse_settings(data))
         return {f.status for f in findings if f.link == "prometheus" and f.node == "gpu1"}
 
     assert prometheus({}) == {"pass"}

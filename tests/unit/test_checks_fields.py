@@ -14,11 +14,11 @@ import pytest
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.monitoring.charts.exporter import exporter_values, rollout_s
-from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
 from gpuboot.telemetry import collected
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION, digest, requested_fields
 from gpuboot.telemetry.requested_fields import RequestedFields
-from gpuboot.verify.checks import fields
+from gpuboot.verify.checks import field_checks
 from gpuboot.verify.evidence import ExporterScrape
 from gpuboot.verify.findings import Finding, verdict
 from tests.unit.evidence import evidence, metrics, of, only, scrape
@@ -44,7 +44,7 @@ def evaluate(
     *answers: ExporterScrape, expected: RequestedFields | None = REQUESTED
 ) -> list[Finding]:
     observed = evidence(metrics=metrics(exporters=answers), requested_fields=expected)
-    return [item for host in observed.hosts for item in fields.evaluate(host, observed)]
+    return [item for host in observed.hosts for item in field_checks.evaluate(host, observed)]
 
 
 def test_what_a_gpu_does_not_have_is_no_failure_where_the_list_is_current() -> None:

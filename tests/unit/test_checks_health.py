@@ -9,7 +9,7 @@ import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.telemetry.fields import BY_NAME
-from gpuboot.verify.checks import chain, health
+from gpuboot.verify.checks import health_checks, proof_chain
 from gpuboot.verify.collector import parse_scrape
 from gpuboot.verify.dcgm_results import DcgmAnswer, DcgmVerdict
 from gpuboot.verify.evidence import ExporterScrape
@@ -30,7 +30,7 @@ def page(*lines: str) -> ExporterScrape:
 
 def gpu1_findings(answer: ExporterScrape, *alerts: FiringAlert) -> list[Finding]:
     observed = evidence(metrics=metrics(exporters=(answer, scrape("gpu2", 4)), alerts=alerts))
-    return [item for item in chain.evaluate(observed, SETTINGS) if item.node == "gpu1"]
+    return [item for item in proof_chain.evaluate(observed, SETTINGS) if item.node == "gpu1"]
 
 
 def alert(**labels: str) -> FiringAlert:
@@ -142,11 +142,11 @@ def test_it_is_not_reached_where_the_exporter_does_not_answer() -> None:
 
 
 def test_every_sign_is_collected_unless_a_site_has_its_own_list() -> None:
-    assert BY_NAME.keys() >= health.METRICS
+    assert BY_NAME.keys() >= health_checks.METRICS
 
 
 def test_a_wait_for_metrics_does_not_wait_for_a_repair() -> None:
-    findings = chain.metrics_findings(evidence(), SETTINGS)
+    findings = proof_chain.metrics_findings(evidence(), SETTINGS)
     assert "health" not in {item.link for item in findings}
 
 
@@ -188,7 +188,7 @@ def judged_with(
         hosts=(host("gpu1", gpus, dcgm=dcgm), host("gpu2", 4)),
         metrics=metrics(exporters=(answer or page(*WELL), scrape("gpu2", 4))),
     )
-    findings = chain.evaluate(observed, ON_HOSTS)
+    findings = proof_chain.evaluate(observed, ON_HOSTS)
     return [item for item in findings if item.node == "gpu1" and item.link == "health"]
 
 
@@ -257,7 +257,7 @@ def test_without_the_setting_it_is_not_asked() -> None:
         hosts=(host("gpu1", 2, dcgm=(answer_of("health", GPU),)), host("gpu2", 4)),
         metrics=metrics(exporters=(page(*WELL), scrape("gpu2", 4))),
     )
-    findings = [item for item in chain.evaluate(observed, SETTINGS) if item.node == "gpu1"]
+    findings = [item for item in proof_chain.evaluate(observed, SETTINGS) if item.node == "gpu1"]
     assert not of(findings, "fail", "health")
     assert of(findings, "pass", "health")
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpuboot.cluster.objects import Node
 from gpuboot.cluster.pods import Pod
-from gpuboot.verify.checks import kubernetes as checks
+from gpuboot.verify.checks import kubernetes_checks as checks
 from gpuboot.verify.findings import Finding
 from tests.unit.evidence import evidence, node, of, only, uuid, workload_result
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gpuboot.cluster.pods import Pod
-from gpuboot.verify.checks import metrics as checks
-from gpuboot.verify.checks import monitoring
-from gpuboot.verify.checks.metrics import Limits
+from gpuboot.verify.checks import metrics_checks as checks
+from gpuboot.verify.checks import monitoring_checks
+from gpuboot.verify.checks.metrics_checks import Limits
 from gpuboot.verify.evidence import Rule, Target
 from gpuboot.verify.findings import Finding
 from tests.unit.evidence import (
@@ -188,14 +188,14 @@ def test_a_gpu_that_others_hold_passes_by_their_name_and_not_without() -> None:
 
 
 def test_cluster_links_pass() -> None:
-    findings = monitoring.evaluate(metrics(), grafana=True)
+    findings = monitoring_checks.evaluate(metrics(), grafana=True)
     assert [(f.link, f.status) for f in findings] == [
         (link, "pass") for link in ("targets", "rules", "alertmanager", "dashboards")
     ]
 
 
 def test_dashboards_are_asked_for_only_with_grafana() -> None:
-    links = {f.link for f in monitoring.evaluate(metrics(), grafana=False)}
+    links = {f.link for f in monitoring_checks.evaluate(metrics(), grafana=False)}
     assert "dashboards" not in links
 
 
@@ -230,7 +230,7 @@ def test_dashboards_are_asked_for_only_with_grafana() -> None:
     ],
 )
 def test_cluster_links_fail_with_a_remedy(state: dict[str, Any], link: str, detail: str) -> None:
-    failed = only(monitoring.evaluate(metrics(**state), grafana=True), "fail")
+    failed = only(monitoring_checks.evaluate(metrics(**state), grafana=True), "fail")
     assert failed.link == link
     assert detail in failed.detail
     assert failed.remedy
@@ -238,4 +238,4 @@ def test_cluster_links_fail_with_a_remedy(state: dict[str, Any], link: str, deta
 
 def test_cluster_links_without_an_answer_are_unknown() -> None:
     silent = metrics(targets=None, rules=None, alertmanagers=None, dashboards=None)
-    assert {f.status for f in monitoring.evaluate(silent, grafana=True)} == {"unknown"}
+    assert {f.status for f in monitoring_checks.evaluate(silent, grafana=True)} == {"unknown"}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.verify.checks import chain, kubernetes, layout, operating_system
-from gpuboot.verify.checks import metrics as metric_checks
+from gpuboot.verify.checks import kubernetes_checks, layout_checks, operating_system, proof_chain
+from gpuboot.verify.checks import metrics_checks as metric_checks
 from gpuboot.verify.devices import Device, Gpu, Host
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.gpu_state import parse
@@ -123,10 +123,10 @@ def test_without_ids_series_are_unknown_and_no_stranger_is_invented() -> None:
 
 def test_the_chain_passes_the_operators_strategy_on() -> None:
     settings = parse_settings({"gpu_operator": {"mig_strategy": "mixed"}})
-    limits = chain.limits(settings)
+    limits = proof_chain.limits(settings)
     assert limits.strategy == "mixed"
     assert limits.every_sensor
-    assert not chain.limits(
+    assert not proof_chain.limits(
         parse_settings({"exporter": {"collectors_file": "my.csv"}})
     ).every_sensor
 
@@ -142,9 +142,9 @@ def test_the_chain_passes_the_operators_strategy_on() -> None:
 def test_a_mig_node_whose_host_could_not_be_read_is_not_blamed(offers: dict[str, Any]) -> None:
     unread = Host(node=NODE, expected_gpus=8, error="cannot be reached")
     observed = Evidence(hosts=(unread,), nodes={NODE: node(NODE, 1, **offers)})
-    assert kubernetes.allocatable(unread, observed, 1) == []
+    assert kubernetes_checks.allocatable(unread, observed, 1) == []
     plain = replace(observed, nodes={NODE: node(NODE, 7)})
-    assert only(kubernetes.allocatable(unread, plain, 1), "fail").node == NODE
+    assert only(kubernetes_checks.allocatable(unread, plain, 1), "fail").node == NODE
 
 
 def test_instances_other_than_those_of_the_settings_fail() -> None:
@@ -164,4 +164,4 @@ def test_instances_other_than_those_of_the_settings_fail() -> None:
 def test_shared_instances_are_offered_several_times() -> None:
     host = machine(replicas=3)
     expected = {name: 3 * count for name, count in OFFER.items()}
-    assert layout.expected_resources(host, 1, "mixed") == {**expected, "nvidia.com/gpu": 3}
+    assert layout_checks.expected_resources(host, 1, "mixed") == {**expected, "nvidia.com/gpu": 3}

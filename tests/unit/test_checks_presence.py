@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.verify.checks import metrics as checks
+from gpuboot.verify.checks import metrics_checks as checks
 from gpuboot.verify.devices import Sensor
 from gpuboot.verify.evidence import ExporterScrape
 from gpuboot.verify.prometheus import Prometheus, gpu_readings, parse_exposition

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from gpuboot.cli import app
 from gpuboot.config.settings import Settings
-from gpuboot.docs.metrics import metrics_markdown
-from gpuboot.docs.settings import settings_markdown
+from gpuboot.docs.metrics_page import metrics_markdown
+from gpuboot.docs.settings_page import settings_markdown
 from gpuboot.telemetry import FIELDS
 from gpuboot.verify.report import new_folder, write
 from tests.unit.evidence import evidence

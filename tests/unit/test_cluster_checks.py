@@ -9,7 +9,7 @@ import pytest
 
 from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import parse_settings
-from gpuboot.verify.checks import cluster
+from gpuboot.verify.checks import cluster_checks
 from gpuboot.verify.checks.one_file import Answer, ClusterCheck
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.collector import MetricsCollector
@@ -23,7 +23,7 @@ CASES = ROOT / "tests/cluster_checks"
 @pytest.mark.parametrize(("check", "case"), parameters(CLUSTER_CHECKS, CASES))
 def test_a_check_on_what_the_api_answers(check: ClusterCheck, case: dict[str, Any]) -> None:
     answers = {check.link.name: Answer(case["printed"].encode())}
-    findings = [item for item in cluster.evaluate(answers) if item.link == check.link.name]
+    findings = [item for item in cluster_checks.evaluate(answers) if item.link == check.link.name]
     assert {item.node: item.status for item in findings} == case["expected"]
     for item in findings:
         assert item.status == "pass" or item.remedy
@@ -41,8 +41,8 @@ def test_cases_are_of_checks() -> None:
 
 
 def test_nobody_asked_says_nothing_and_no_answer_is_unknown() -> None:
-    assert cluster.evaluate(None) == []
-    unanswered = cluster.evaluate({})
+    assert cluster_checks.evaluate(None) == []
+    unanswered = cluster_checks.evaluate({})
     assert {(item.link, item.status) for item in unanswered} == {
         (check.link.name, "unknown") for check in CLUSTER_CHECKS
     }
@@ -55,7 +55,7 @@ def test_a_question_that_fails_keeps_its_error() -> None:
             raise ClusterError(f"GET {path}: no answer within 20 s")
 
     answers = MetricsCollector(Silent(), parse_settings({})).answers()  # type: ignore[arg-type]
-    (finding,) = [item for item in cluster.evaluate(answers) if item.link == "nodes"]
+    (finding,) = [item for item in cluster_checks.evaluate(answers) if item.link == "nodes"]
     assert (finding.status, finding.detail) == (
         "unknown",
         "GET /api/v1/nodes: no answer within 20 s",
@@ -89,8 +89,8 @@ from dataclasses import replace
 from gpuboot.verify.checks import of_cluster
 of_cluster.__path__.append(sys.argv[1])
 from gpuboot.config.settings import parse_settings
-from gpuboot.docs.checks import checks_markdown
-from gpuboot.verify.checks import chain
+from gpuboot.docs.checks_page import checks_markdown
+from gpuboot.verify.checks import proof_chain
 from gpuboot.verify.checks.one_file import Answer
 from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.report import build

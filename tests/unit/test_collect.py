@@ -15,7 +15,7 @@ from deploys.run import context
 from deploys.run.collect import busy
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.hosts.clock import skew
+from gpuboot.hosts.host_clock import skew
 from gpuboot.hosts.node_state import parse
 from tests.unit.test_node_state import ANSWER
 

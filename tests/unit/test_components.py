@@ -7,7 +7,7 @@ import pytest
 from gpuboot.cluster.managed_objects import KINDS, Key
 from gpuboot.config.inventory import Node
 from gpuboot.monitoring.components import Expected, Names, expected, missing
-from gpuboot.site.load import load
+from gpuboot.site.load_site import load
 
 DNS: Key = ("Deployment", "kube-system", "coredns")
 POLICY: Key = ("ClusterPolicy", "", "cluster-policy")

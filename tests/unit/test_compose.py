@@ -15,8 +15,8 @@ from gpuboot.config import compose_images as images
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.docker.compose import project, prometheus
-from gpuboot.docker.compose.files import Project
+from gpuboot.docker.compose import compose_prometheus, project
+from gpuboot.docker.compose.compose_files import Project
 from lab.build import recipe, software_docker
 from tests import tools
 
@@ -204,7 +204,7 @@ def test_targets_are_the_inventorys_hosts_and_the_sites_own() -> None:
     settings = parse_settings(
         {"standalone": {"targets": {"dcgm-exporter": ["h:1"], "vllm": ["h:2"]}}}
     )
-    scrape_targets = prometheus.targets(settings, (MONITOR, GPU))
+    scrape_targets = compose_prometheus.targets(settings, (MONITOR, GPU))
     assert scrape_targets["dcgm-exporter"] == [
         {"targets": ["192.0.2.21:9400"], "labels": {"node": "gpu1"}},
         {"targets": ["h:1"]},

@@ -17,7 +17,7 @@ from deploys.engine import changes
 from deploys.engine.commands import fail
 from deploys.parts.compose import operations as compose
 from deploys.parts.compose.fact import Compose, ComposeState
-from gpuboot.docker.compose.files import COMPOSE, File, Project
+from gpuboot.docker.compose.compose_files import COMPOSE, File, Project
 
 Command = FunctionCommand | StringCommand
 Commands = Callable[..., list[Command]]

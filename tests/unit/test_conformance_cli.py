@@ -11,10 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuboot.cli import app, runs
-from gpuboot.conformance.ai.requirements import LEVELS
-from gpuboot.conformance.ai.results import Outcome as AiOutcome
-from gpuboot.conformance.ai.results import Result
-from gpuboot.conformance.runner import Outcome
+from gpuboot.conformance.ai.evidence_requirements import LEVELS
+from gpuboot.conformance.ai.evidence_results import Outcome as AiOutcome
+from gpuboot.conformance.ai.evidence_results import Result
+from gpuboot.conformance.suite_runner import Outcome
 
 CASE = '<testcase name="[It] {name}" status="{status}">{inner}</testcase>'
 PASSED = CASE.format(name="DNS works [Conformance]", status="passed", inner="")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuboot.conformance.results import Results, ResultsError, Spec, parse_junit, results_of
+from gpuboot.conformance.suite_results import Results, ResultsError, Spec, parse_junit, results_of
 
 DNS = "[sig-network] DNS should provide DNS for the cluster [Conformance]"
 TAINTS = "[sig-node] NoExecuteTaintManager evicts pods [Serial] [Conformance]"

@@ -14,9 +14,9 @@ from typing import Any, cast
 import pytest
 
 from gpuboot.cluster.api import Cluster, ClusterError
-from gpuboot.conformance import manifests, runner
-from gpuboot.conformance.manifests import NAMESPACE, OUTPUT, POD, SUITE, Request
-from gpuboot.conformance.runner import Outcome, from_json, unpack
+from gpuboot.conformance import suite_manifests, suite_runner
+from gpuboot.conformance.suite_manifests import NAMESPACE, OUTPUT, POD, SUITE, Request
+from gpuboot.conformance.suite_runner import Outcome, from_json, unpack
 from tests.unit.test_runner import clock
 
 __all__ = ["clock"]
@@ -113,7 +113,7 @@ def run(
     stopped: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     lines: list[str] = [] if messages is None else messages
-    outcome = runner.run(cast(Cluster, cluster), REQUEST, lines.append, stopped)
+    outcome = suite_runner.run(cast(Cluster, cluster), REQUEST, lines.append, stopped)
     assert BINDING not in cluster.objects, "an administrator's rights were left"
     return outcome
 
@@ -128,14 +128,16 @@ def test_results_are_fetched_and_nothing_is_left() -> None:
 
 
 def test_rights_go_with_the_namespace_also_when_nobody_removes_them() -> None:
-    binding = manifests.role_binding("uid-1")
+    binding = suite_manifests.role_binding("uid-1")
     assert binding["metadata"]["ownerReferences"][0]["uid"] == "uid-1"
     assert binding["roleRef"]["name"] == "cluster-admin"
-    assert manifests.pod(REQUEST)["spec"]["activeDeadlineSeconds"] == manifests.LONGEST_S
+    assert (
+        suite_manifests.pod(REQUEST)["spec"]["activeDeadlineSeconds"] == suite_manifests.LONGEST_S
+    )
 
 
 def test_the_pod_runs_upstream_s_image_as_hydrophone_does() -> None:
-    pod = manifests.pod(REQUEST)["spec"]
+    pod = suite_manifests.pod(REQUEST)["spec"]
     suite, output = pod["containers"]
     assert suite["image"] == "registry.k8s.io/conformance:v1.36.3"
     variables = {item["name"]: item["value"] for item in suite["env"]}
@@ -147,7 +149,7 @@ def test_the_pod_runs_upstream_s_image_as_hydrophone_does() -> None:
 
 def test_a_focus_selects_among_conformance_specs_alone() -> None:
     request = Request("1.36.3", "busybox", focus="DNS")
-    suite = manifests.pod(request)["spec"]["containers"][0]
+    suite = suite_manifests.pod(request)["spec"]["containers"][0]
     variables = {item["name"]: item["value"] for item in suite["env"]}
     assert variables["E2E_FOCUS"] == "DNS"
     assert variables["E2E_EXTRA_GINKGO_ARGS"] == "--label-filter=Conformance"
@@ -162,7 +164,7 @@ def test_what_is_ended_before_its_time_takes_the_namespaces_of_specs_along() -> 
 
 def test_what_a_killed_command_has_left_is_removed_first() -> None:
     cluster = SuiteCluster(exit_code=0, runs_s=0.0)
-    runner._start(cast(Cluster, cluster), REQUEST)
+    suite_runner._start(cast(Cluster, cluster), REQUEST)
     messages = list[str]()
     assert run(cluster, messages).exit_code == 0
     assert messages[0] == f"removing what a killed command has left: the namespace {NAMESPACE}"
@@ -170,8 +172,8 @@ def test_what_a_killed_command_has_left_is_removed_first() -> None:
 
 def test_two_at_a_time_are_refused_and_the_first_goes_on() -> None:
     cluster = SuiteCluster()
-    runner._start(cast(Cluster, cluster), REQUEST)
-    outcome = runner.run(cast(Cluster, cluster), REQUEST, lambda _: None, lambda: False)
+    suite_runner._start(cast(Cluster, cluster), REQUEST)
+    outcome = suite_runner.run(cast(Cluster, cluster), REQUEST, lambda _: None, lambda: False)
     assert "runs already" in outcome.error
     assert "remedy: " in outcome.error
     assert BINDING in cluster.objects

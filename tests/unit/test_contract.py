@@ -18,8 +18,8 @@ from gpuboot.cluster.values import Values
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.monitoring.charts.exporter import exporter_values
-from gpuboot.monitoring.charts.gpu_operator import operator_values
-from gpuboot.monitoring.charts.monitoring import monitoring_values
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
+from gpuboot.monitoring.charts.monitoring_values import monitoring_values
 from lab.charts import assemble
 from lab.charts.render import Object, find, helm_binary, render
 

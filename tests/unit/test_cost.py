@@ -6,13 +6,12 @@ from datetime import UTC
 
 import pytest
 
+from gpuboot.usage.cost.cost_lines import UNOWNED, Sums, grouped, total
+from gpuboot.usage.cost.cost_report import Report, check, report
 from gpuboot.usage.cost.errors import ConservationError, CostError
 from gpuboot.usage.cost.ledger import ledger
-from gpuboot.usage.cost.lines import Sums, grouped, total
 from gpuboot.usage.cost.period import Period
 from gpuboot.usage.cost.prices import Prices, check_models, with_options
-from gpuboot.usage.cost.report import Report, check, report
-from gpuboot.usage.cost.teams import UNOWNED
 from gpuboot.usage.series import History, StepSeries
 from gpuboot.usage.shares import mig_profile, share
 from tests.unit.made_cluster import A100, GPU_RESOURCE, H100, MadeCluster, MadeNode, MadePod

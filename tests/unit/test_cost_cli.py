@@ -16,9 +16,9 @@ from typer.testing import CliRunner, Result
 from gpuboot.cli import app, runs
 from gpuboot.config.settings import parse_settings
 from gpuboot.query import questions
+from gpuboot.usage.cost.cost_question import CostQuestion
 from gpuboot.usage.cost.errors import CostError
 from gpuboot.usage.cost.queries import queries
-from gpuboot.usage.cost.question import CostQuestion
 from gpuboot.usage.ranges import RangeQuestion
 from gpuboot.usage.series import History, Window, to_json
 from tests.documents import ROOT
@@ -137,7 +137,7 @@ def test_the_leader_is_asked_with_the_site_s_settings(
 
     monkeypatch.setattr(runs, "pyinfra", pyinfra)
     clock = SimpleNamespace(time=lambda: answer.window.end + 60)
-    monkeypatch.setattr(sys.modules["gpuboot.cli.cost"], "time", clock)
+    monkeypatch.setattr(sys.modules["gpuboot.cli.cost_command"], "time", clock)
     saved_file = tmp_path / "kept.json"
     span = f"{len(answer.window.steps)}h"
     report = document("i.py", "--since", span, "--format", "json", "--save", saved_file)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from gpuboot.usage.cost.lines import Sums, grouped, total
+from gpuboot.usage.cost.cost_lines import Sums, grouped, total
+from gpuboot.usage.cost.cost_report import Report, report
 from gpuboot.usage.cost.period import Period, time_zone
 from gpuboot.usage.cost.prices import Prices
-from gpuboot.usage.cost.report import Report, report
 from gpuboot.usage.series import History
 from tests.unit.made_cluster import (
     A100,

@@ -11,11 +11,11 @@ import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.monitoring.dashboards import (
-    cluster,
+    cluster_dashboard,
     dashboards,
     gpu_hours,
     node_states,
-    profile,
+    profile_dashboard,
 )
 from gpuboot.monitoring.dashboards.variables import VARIABLES
 from lab.dashboard_preview.page import WIDTH
@@ -106,7 +106,7 @@ def test_a_closed_node_stands_among_the_free_gpus_with_none_and_why(
 
 @pytest.mark.parametrize("reason", CLOSED)
 def test_a_closed_node_is_marked_in_the_table_of_nodes(reason: str, tmp_path: Path) -> None:
-    (column,) = (c for c in cluster.NODE_TABLE.columns if c.title == "New pods")
+    (column,) = (c for c in cluster_dashboard.NODE_TABLE.columns if c.title == "New pods")
     (state,) = (state for state in column.states if state.text == reason)
     expected = [('{node="a"}', 0.0), ('{node="b"}', float(state.value)), ('{node="c"}', 0.0)]
     assert_samples(tmp_path, column.expr, nodes(b=CLOSED[reason]), expected, "2m")
@@ -139,10 +139,10 @@ def shares(*gpus: tuple[float, float]) -> dict[str, str]:
     return series
 
 
-(SM_NOW,) = (panel for panel in profile.NOW if panel.title == "SM active")
+(SM_NOW,) = (panel for panel in profile_dashboard.NOW if panel.title == "SM active")
 
 
-@pytest.mark.parametrize("expr", [cluster.SM_AT_WORK, SM_NOW.expressions[0]])
+@pytest.mark.parametrize("expr", [cluster_dashboard.SM_AT_WORK, SM_NOW.expressions[0]])
 def test_idle_gpus_do_not_dilute_sm_activity(expr: str, tmp_path: Path) -> None:
     series = shares((0.98, 0.9), (0.6, 0.7), (0.01, 0.0), (0.0, 0.0))
     assert_samples(tmp_path, expr, series, [("{}", 0.8)], "2m")
@@ -151,7 +151,7 @@ def test_idle_gpus_do_not_dilute_sm_activity(expr: str, tmp_path: Path) -> None:
 
 def test_means_of_gpus_at_work_say_idle_where_none_works() -> None:
     titles = {"SM active", "Occupancy", "Tensor active", "DRAM active"}
-    for panel in profile.NOW:
+    for panel in profile_dashboard.NOW:
         assert (panel.empty == "idle") == (panel.title in titles)
     no_values = {
         panel["title"]: panel["fieldConfig"]["defaults"].get("noValue")

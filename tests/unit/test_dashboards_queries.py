@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.monitoring.dashboards import classify, cluster, gpu_hours, node
+from gpuboot.monitoring.dashboards import classify, cluster_dashboard, gpu_hours, node_dashboard
 from gpuboot.monitoring.dashboards.spec import State
 from gpuboot.usage import shares as of_gpus
 from lab.dashboard_preview.panels import ALL, interpolate
@@ -160,19 +160,19 @@ def test_a_full_pcie_link_is_suspected_to_starve_the_gpu(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("mask", "expected"),
     [
-        (0, node.FREE_RUNNING.value),
+        (0, node_dashboard.FREE_RUNNING.value),
         (1, 1),
         (4, 2),
         (4 + 64, 6),
         (128 + 64, 7),
-        (2, node.FREE_RUNNING.value),  # an application's own clock setting
-        (256, node.FREE_RUNNING.value),  # display clocks
+        (2, node_dashboard.FREE_RUNNING.value),  # an application's own clock setting
+        (256, node_dashboard.FREE_RUNNING.value),  # display clocks
     ],
 )
 def test_the_gravest_reason_for_low_clocks(mask: int, expected: int, tmp_path: Path) -> None:
     series = {f"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{{GPU}}}": f"{mask}x20"}
     assert_samples(
-        tmp_path, node.throttle_expr(), series, [('{node="n", gpu="0"}', expected)], "5m"
+        tmp_path, node_dashboard.throttle_expr(), series, [('{node="n", gpu="0"}', expected)], "5m"
     )
 
 
@@ -240,7 +240,7 @@ def test_the_largest_job_fits_one_schedulable_node(tmp_path: Path) -> None:
         'node:gpu_requested:sum{node="c"}': "0x5",
         'kube_node_spec_unschedulable{node="c"}': "1x5",
     }
-    (panel,) = (p for p in cluster.CAPACITY if p.title == "Largest job")
+    (panel,) = (p for p in cluster_dashboard.CAPACITY if p.title == "Largest job")
     assert_samples(tmp_path, panel.expressions[0], series, [("{}", 3)], "3m")
 
 
@@ -250,5 +250,5 @@ def test_a_node_whose_exporter_is_gone_misses_all_its_gpus(tmp_path: Path) -> No
         'node:gpu_visible:count{node="a"}': "7x5",
         'node:gpu_expected:count{node="b"}': "4x5",
     }
-    (panel,) = (p for p in cluster.CAPACITY if p.title == "Missing")
+    (panel,) = (p for p in cluster_dashboard.CAPACITY if p.title == "Missing")
     assert_samples(tmp_path, panel.expressions[0], series, [("{}", 5)], "3m")

@@ -8,14 +8,14 @@ import pytest
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import SettingsError, parse_settings
-from gpuboot.docker.compose import services
-from gpuboot.hosts import dcgm, platforms
+from gpuboot.docker.compose import compose_services
+from gpuboot.hosts import dcgm_engine, platforms
 from gpuboot.hosts.node_state import parse
 from gpuboot.monitoring import rules
 from gpuboot.monitoring.charts.exporter import exporter_values
-from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
 from gpuboot.monitoring.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement
-from gpuboot.preflight.packages import required
+from gpuboot.preflight.package_problems import required
 from tests.unit.test_node_state import ANSWER
 
 STATE = replace(parse(ANSWER), packages={}, ports={}, driver_loaded="595.91.07")
@@ -36,7 +36,7 @@ GPU1 = Node("gpu1", "gpu1", "10.0.0.5", "worker", gpus=1, leader=False)
     ],
 )
 def test_packages_are_of_the_driver_s_cuda(driver: str, cuda: str) -> None:
-    assert dcgm.packages(UBUNTU, "4.6.1", driver) == {
+    assert dcgm_engine.packages(UBUNTU, "4.6.1", driver) == {
         "datacenter-gpu-manager-4-core": "1:4.6.1-*",
         f"datacenter-gpu-manager-4-{cuda}": "1:4.6.1-*",
         "datacenter-gpu-manager-4-proprietary": "1:4.6.1-*",
@@ -45,7 +45,7 @@ def test_packages_are_of_the_driver_s_cuda(driver: str, cuda: str) -> None:
 
 
 def test_rpm_packages_are_asked_without_an_epoch() -> None:
-    assert set(dcgm.packages(ROCKY, "4.6.1", "595.91.07").values()) == {"4.6.1-*"}
+    assert set(dcgm_engine.packages(ROCKY, "4.6.1", "595.91.07").values()) == {"4.6.1-*"}
 
 
 @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ def test_rpm_packages_are_asked_without_an_epoch() -> None:
     ],
 )
 def test_an_earlier_engine_is_known(installed: dict[str, str], older: bool) -> None:
-    assert dcgm.is_older(installed, "4.6.1") is older
+    assert dcgm_engine.is_older(installed, "4.6.1") is older
 
 
 def test_the_engine_listens_on_the_node_alone() -> None:
-    [(path, text)] = dcgm.files().items()
+    [(path, text)] = dcgm_engine.files().items()
     assert path == "/etc/systemd/system/nvidia-dcgm.service.d/gpuboot.conf"
     starts = [line for line in text.splitlines() if line.startswith("ExecStart=")]
     # the first, empty one takes away what NVIDIA's own unit has
@@ -89,7 +89,7 @@ def test_the_engine_listens_on_the_node_alone() -> None:
 def test_preflight_tells_what_is_in_the_way(changes: dict[str, Any], cause: str | None) -> None:
     settings = parse_settings({**ON, "driver": {"enabled": False}})
     problems = list(
-        dcgm.problems(GPU1, replace(STATE, **changes), settings, versions.lock(settings))
+        dcgm_engine.problems(GPU1, replace(STATE, **changes), settings, versions.lock(settings))
     )
     assert [text.startswith(cause or "") for text, _ in problems] == ([True] if cause else [])
 
@@ -98,7 +98,9 @@ def test_preflight_tells_what_is_in_the_way(changes: dict[str, Any], cause: str 
 def test_where_no_engine_comes_nothing_is_in_its_way(settings: dict[str, Any], gpus: int) -> None:
     parsed = parse_settings(settings)
     state = replace(STATE, ports={5555: "python3"})
-    assert not list(dcgm.problems(replace(GPU1, gpus=gpus), state, parsed, versions.lock(parsed)))
+    assert not list(
+        dcgm_engine.problems(replace(GPU1, gpus=gpus), state, parsed, versions.lock(parsed))
+    )
 
 
 @pytest.mark.parametrize(("settings", "requested"), [(ON, True), ({}, False)])
@@ -112,7 +114,7 @@ def test_preflight_looks_for_its_versions_in_the_repository(
     }
     assert "nvidia-open" in patterns or "cuda-drivers" in patterns
     of_dcgm = {name: pattern for name, pattern in patterns.items() if "gpu-manager" in name}
-    expected = dcgm.packages(UBUNTU, "4.6.1", "595.91.07")
+    expected = dcgm_engine.packages(UBUNTU, "4.6.1", "595.91.07")
     del expected["datacenter-gpu-manager-4-proprietary"]  # it is there
     assert of_dcgm == (expected if requested else {})
 
@@ -174,10 +176,10 @@ def test_an_exporter_with_its_own_engine_may_be_of_any_version() -> None:
 
 
 def test_timers_ask_every_five_minutes_and_every_day() -> None:
-    files = dcgm.check_files("gpu1", "/metrics")
+    files = dcgm_engine.check_files("gpu1", "/metrics")
     config = files["/etc/gpuboot/dcgm.conf"]
     assert "node=gpu1\nmetrics=/metrics\nresults=/var/lib/gpuboot/dcgm\nsettle_s=65\n" in config
-    health, diag = (files[f"/etc/systemd/system/{timer}"] for timer in dcgm.TIMERS)
+    health, diag = (files[f"/etc/systemd/system/{timer}"] for timer in dcgm_engine.TIMERS)
     assert "OnUnitInactiveSec=5min" in health
     assert "OnCalendar=*-*-* 03:00:00" in diag
     assert "OnActiveSec" not in diag, "systemd would put it off by RandomizedDelaySec as well"
@@ -187,8 +189,12 @@ def test_timers_ask_every_five_minutes_and_every_day() -> None:
 
 
 def test_all_that_is_written_is_known_when_it_has_to_go() -> None:
-    paths = {*dcgm.files(), *dcgm.check_files("gpu1", "/metrics"), dcgm.PROGRAM}
-    assert paths < set(dcgm.traces("/metrics"))
+    paths = {
+        *dcgm_engine.files(),
+        *dcgm_engine.check_files("gpu1", "/metrics"),
+        dcgm_engine.PROGRAM,
+    }
+    assert paths < set(dcgm_engine.traces("/metrics"))
 
 
 def test_only_hosts_with_an_engine_of_their_own_have_its_alerts() -> None:
@@ -208,7 +214,7 @@ def test_node_exporter_of_a_docker_host_reads_what_timers_leave() -> None:
     def arguments(settings: dict[str, Any], nvswitches: bool = False) -> list[str]:
         parsed = parse_settings(settings)
         locked = versions.lock(parsed)
-        command = services.node_exporter(GPU1, parsed, locked, nvswitches)["command"]
+        command = compose_services.node_exporter(GPU1, parsed, locked, nvswitches)["command"]
         return [option for option in command if "textfile" in option]
 
     argument = "--collector.textfile.directory=/host/var/lib/node_exporter/textfile_collector"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.hosts import dcgm
+from gpuboot.hosts import dcgm_engine
 from tests.unit.dcgm_outputs import (
     DISCOVERY,
     NO_ENGINE,
@@ -51,7 +51,7 @@ class Site:
         config.write_text(
             f"metrics={root}/metrics\nresults={root}/results\nnode=gpu1\nsettle_s=0\n"
         )
-        program = dcgm.program().replace("/etc/gpuboot/dcgm.conf", str(config))
+        program = dcgm_engine.program().replace("/etc/gpuboot/dcgm.conf", str(config))
         self.program = re.sub(r"PATH=\S+", f"PATH={root}:/usr/bin:/bin", program, count=1)
         self.provide(discovery=DISCOVERY, watches=watches(), health=healthy())
         (self.output_file / "watches-on").write_text(watches())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuboot.verify.deep import dcgm_diag, load, nccl_tests, nvbandwidth
+from gpuboot.verify.deep import dcgm_diag, gpu_state_at_work, nccl_tests, nvbandwidth
 from tests.unit import deep_outputs as printed
 
 GPU_LIST = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n"
@@ -139,38 +139,50 @@ def smi(**values: object) -> str:
 
 
 def test_values_under_load() -> None:
-    samples = load.parse(smi() + smi(clock=1980) + "Unable to determine the device handle\n")
-    assert load.summary(samples) == (
+    samples = gpu_state_at_work.parse(
+        smi() + smi(clock=1980) + "Unable to determine the device handle\n"
+    )
+    assert gpu_state_at_work.summary(samples) == (
         "SM clock 1755 to 1980 of 1980 MHz, power 690.12 of 700 W, temperature 66 °C, "
         "PCIe generation 5, width 16"
     )
-    assert (load.narrowed(samples), load.slowed(samples)) == ("", [])
+    assert (gpu_state_at_work.narrowed(samples), gpu_state_at_work.slowed(samples)) == ("", [])
 
 
 def test_a_link_that_is_narrow_under_load() -> None:
-    assert load.narrowed(load.parse(smi(width=8, gen=4))) == "width 8 of 16, generation 4 of 5"
+    assert (
+        gpu_state_at_work.narrowed(gpu_state_at_work.parse(smi(width=8, gen=4)))
+        == "width 8 of 16, generation 4 of 5"
+    )
     # a link that was wide for a moment is wide enough, and one at rest says nothing
-    assert load.narrowed(load.parse(smi(gen=1) + smi())) == ""
-    assert load.narrowed(load.parse(smi(gen=1).replace(" 100,", " 0,"))) == ""
+    assert gpu_state_at_work.narrowed(gpu_state_at_work.parse(smi(gen=1) + smi())) == ""
+    assert (
+        gpu_state_at_work.narrowed(gpu_state_at_work.parse(smi(gen=1).replace(" 100,", " 0,")))
+        == ""
+    )
 
 
 def test_slowdowns_count_when_they_last() -> None:
     hot = smi(reasons="0x0000000000000048")
-    assert load.slowed(load.parse(hot)) == [
+    assert gpu_state_at_work.slowed(gpu_state_at_work.parse(hot)) == [
         "hardware slowdown in 100% of the time", "hardware thermal slowdown in 100% of the time"
     ]  # fmt: skip
-    assert load.slowed(load.parse(hot + smi() * 10)) == []
+    assert gpu_state_at_work.slowed(gpu_state_at_work.parse(hot + smi() * 10)) == []
 
 
 def test_values_that_a_gpu_does_not_have() -> None:
     text = smi(width="[N/A]", gen="[Not Supported]", reasons="[N/A]")
-    samples = load.parse(text)
-    assert (load.narrowed(samples), samples[0].width, samples[0].reasons) == ("", None, 0)
+    samples = gpu_state_at_work.parse(text)
+    assert (gpu_state_at_work.narrowed(samples), samples[0].width, samples[0].reasons) == (
+        "",
+        None,
+        0,
+    )
 
 
 def test_a_limit_below_the_model_s_own_is_told() -> None:
-    assert "power 690.12 of 500 W, limited by a setting from 700 W" in load.summary(
-        load.parse(smi(limit=500))
+    assert "power 690.12 of 500 W, limited by a setting from 700 W" in gpu_state_at_work.summary(
+        gpu_state_at_work.parse(smi(limit=500))
     )
 
 
@@ -188,11 +200,16 @@ def test_a_limit_below_the_model_s_own_is_told() -> None:
 def test_gpus_of_a_model_are_compared(
     samples: dict[str, object], peer: dict[str, object], expected: str
 ) -> None:
-    assert load.apart(load.parse(smi(**samples)), load.parse(smi(**peer))) == expected
+    assert (
+        gpu_state_at_work.apart(
+            gpu_state_at_work.parse(smi(**samples)), gpu_state_at_work.parse(smi(**peer))
+        )
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
     "text", ["", smi()[:40], 'Field "clocks_event_reasons.active" is not a valid field to query.\n']
 )
 def test_what_is_cut_off_or_of_an_old_driver_is_no_sample(text: str) -> None:
-    assert load.parse(text) == []
+    assert gpu_state_at_work.parse(text) == []

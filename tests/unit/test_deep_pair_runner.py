@@ -10,10 +10,10 @@ import pytest
 
 from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.config.settings import parse_settings
-from gpuboot.verify.deep.answers import EXIT, PairAnswer
+from gpuboot.verify.deep.deep_answers import EXIT, PairAnswer
+from gpuboot.verify.deep.deep_plan import CONTAINER
 from gpuboot.verify.deep.pair_runner import PairRunner
 from gpuboot.verify.deep.pairs import rounds
-from gpuboot.verify.deep.plan import CONTAINER
 from gpuboot.verify.session import Session
 from tests.unit import deep_outputs as printed
 from tests.unit.test_deep_pairs import plans

@@ -18,9 +18,9 @@ from cryptography.hazmat.primitives.serialization import (
 from gpuboot.cluster.api import Cluster
 from gpuboot.cluster.objects import Node
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.verify.deep import files, internode, pairs, runner
-from gpuboot.verify.deep.answers import EXIT, Answer, DeepAnswers, PairAnswer
-from gpuboot.verify.deep.plan import CONTAINER, START_S, Plan
+from gpuboot.verify.deep import deep_files, deep_runner, internode, pairs
+from gpuboot.verify.deep.deep_answers import EXIT, Answer, DeepAnswers, PairAnswer
+from gpuboot.verify.deep.deep_plan import CONTAINER, START_S, Plan
 from tests.unit import deep_outputs as printed
 from tests.unit.evidence import SIZES
 from tests.unit.test_deep_runner import HOSTS, DeepCluster
@@ -87,7 +87,7 @@ def answers_of(
     saved_answers: list[Any] | None = None,
     messages: list[str] | None = None,
 ) -> DeepAnswers:
-    return runner.run_tests(
+    return deep_runner.run_tests(
         cast(Cluster, cluster),
         HOSTS,
         configured or settings(),
@@ -233,8 +233,8 @@ def test_one_node_has_no_other() -> None:
 
 def test_what_was_found_before_is_not_tried_again(tmp_path: Path) -> None:
     first = answers_of(PairCluster())
-    files.save_all(first, tmp_path)
-    previous = files.read(tmp_path)
+    deep_files.save_all(first, tmp_path)
+    previous = deep_files.read(tmp_path)
     assert previous == first
     second_cluster = PairCluster()
     assert answers_of(second_cluster, previous=previous) == first

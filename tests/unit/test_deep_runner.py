@@ -11,8 +11,8 @@ import pytest
 
 from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.verify.deep import files, plan, runner
-from gpuboot.verify.deep.answers import EXIT, Answer, DeepAnswers, NodeAnswers, PairAnswer
+from gpuboot.verify.deep import deep_files, deep_plan, deep_runner
+from gpuboot.verify.deep.deep_answers import EXIT, Answer, DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.deep.verdicts import evaluate
 from gpuboot.verify.devices import Host
 from tests.unit import deep_outputs as printed
@@ -60,7 +60,10 @@ class DeepCluster(FakeCluster):
         if key in self.unpullable:
             state = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
         phase = {"terminated": "Succeeded", "running": "Running"}.get(next(iter(state)), "Pending")
-        return {"phase": phase, "containerStatuses": [{"name": plan.CONTAINER, "state": state}]}
+        return {
+            "phase": phase,
+            "containerStatuses": [{"name": deep_plan.CONTAINER, "state": state}],
+        }
 
     def _gpu_log(self, pod: str, container: str) -> str:
         node, step = self._of(pod)
@@ -89,7 +92,7 @@ def answers_of(
 ) -> Mapping[str, NodeAnswers]:
     lines: list[str] = [] if messages is None else messages
     results: list[NodeAnswers | PairAnswer] = [] if saved_answers is None else saved_answers
-    return runner.run_tests(
+    return deep_runner.run_tests(
         cast(Cluster, cluster), hosts, configured or settings(), lines.append,
         lambda name: "", results.append, previous or DeepAnswers(),
     ).nodes  # fmt: skip
@@ -139,7 +142,7 @@ def test_a_pod_holds_all_gpus_and_ends_itself() -> None:
     spec = next(pod["spec"] for pod in cluster.created if pod["metadata"]["name"] == "diag-gpu2")
     (container,) = spec["containers"]
     assert container["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
-    assert spec["activeDeadlineSeconds"] == plan.START_S + 660
+    assert spec["activeDeadlineSeconds"] == deep_plan.START_S + 660
     assert "dcgmi diag -r 2 -j" in container["command"][2]
     assert container["image"] == Settings().verify.deep.dcgm_image
 
@@ -221,9 +224,9 @@ def test_without_an_image_nccl_is_left_out_and_said() -> None:
 def test_what_was_found_before_is_not_tried_again(tmp_path: Path) -> None:
     first = answers_of(DeepCluster(unpullable={("gpu2", "diag")}))
     for node_answers in first.values():
-        files.save(node_answers, tmp_path)
+        deep_files.save(node_answers, tmp_path)
     cluster = DeepCluster()
-    second_answers = answers_of(cluster, previous=files.read(tmp_path))
+    second_answers = answers_of(cluster, previous=deep_files.read(tmp_path))
     assert {node for node, _ in cluster.order} == {"gpu2"}, "its diagnosis never started"
     assert second_answers["gpu1"] == first["gpu1"]
 
@@ -259,12 +262,12 @@ def test_another_verification_is_waited_for_and_then_not_disturbed() -> None:
 
 
 def test_files_that_are_none_are_named(tmp_path: Path) -> None:
-    assert files.read(tmp_path) == DeepAnswers()
-    folder = tmp_path / files.FOLDER
+    assert deep_files.read(tmp_path) == DeepAnswers()
+    folder = tmp_path / deep_files.FOLDER
     folder.mkdir()
     (folder / "gpu1.json").write_text('{"node": "gpu1", "steps": {"diag": {}}}')
-    with pytest.raises(files.KeptError, match=r"gpu1\.json"):
-        files.read(tmp_path)
+    with pytest.raises(deep_files.KeptError, match=r"gpu1\.json"):
+        deep_files.read(tmp_path)
 
 
 def test_the_newest_report_of_the_cluster_with_answers_is_gone_on_with(tmp_path: Path) -> None:
@@ -272,15 +275,15 @@ def test_the_newest_report_of_the_cluster_with_answers_is_gone_on_with(tmp_path:
     for name in names:
         (tmp_path / name).mkdir()
     current_folder = tmp_path / names[2]
-    assert files.newest(current_folder, "lab") is None
-    files.save(
+    assert deep_files.newest(current_folder, "lab") is None
+    deep_files.save(
         NodeAnswers(node="gpu1", steps={"diag": Answer(ended="answered")}), tmp_path / names[0]
     )
-    assert files.newest(current_folder, "lab") == (tmp_path / names[0]).resolve()
+    assert deep_files.newest(current_folder, "lab") == (tmp_path / names[0]).resolve()
 
 
 @pytest.mark.parametrize(
     ("memory", "size"), [(81559, "16G"), (40960, "8G"), (32768, "8G"), (15360, "2G"), (0, "1G")]
 )
 def test_messages_fit_into_a_gpu(memory: int, size: str) -> None:
-    assert plan.message_size(memory) == size
+    assert deep_plan.message_size(memory) == size

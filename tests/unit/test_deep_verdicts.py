@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.verify.deep.answers import Answer, NodeAnswers, Step
+from gpuboot.verify.deep.deep_answers import Answer, NodeAnswers, Step
 from gpuboot.verify.deep.thresholds import TABLE, threshold
 from gpuboot.verify.deep.verdicts import evaluate
 from gpuboot.verify.devices import Gpu, Host

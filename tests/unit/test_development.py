@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.messages import _removed
-from gpuboot.docs.settings import models
+from gpuboot.docs.settings_page import models
 from gpuboot.hosts import platforms, prerequisites
 from lab.build.base import INCLUDE, MIRRORED
 from tests.documents import ROOT

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot.diagnose import details, model, report
+from gpuboot.diagnose import cause_model, details, diagnosis_report
 from gpuboot.diagnose.causes import TABLE
-from gpuboot.diagnose.causes.pending import reasons
+from gpuboot.diagnose.causes.pending_causes import reasons
 from gpuboot.diagnose.facts import Facts, of
-from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, from_json
+from gpuboot.diagnose.site_recording import ClusterRecording, HostRecording, Recording, from_json
 from tests.e2e.diagnose_absence import ABSENCE_FAULTS
 from tests.e2e.diagnose_faults import HOST_FAULTS
 from tests.e2e.diagnose_operands import OPERAND_FAULTS
@@ -151,7 +151,7 @@ def test_every_cause_has_its_case() -> None:
 
 
 @pytest.mark.parametrize("cause", TABLE, ids=lambda cause: cause.id)
-def test_a_cause_is_whole(cause: model.Cause) -> None:
+def test_a_cause_is_whole(cause: cause_model.Cause) -> None:
     assert set(cause.explains) <= set(BY_ID)
     assert cause.id not in cause.explains
     assert cause.on in ("node", "leader", "here")
@@ -201,15 +201,15 @@ def test_it_works_without_the_api_server_and_with_a_silent_host() -> None:
     off = replace(off, cluster=replace(off.cluster, pods=(), monitors=(), prometheuses=()))
     assert cause_ids(off)[:2] == ["containerd-stopped", "host-silent"]
     assert "api-server-down" in cause_ids(off)
-    assert report.exit_code(findings(off), off) == 1
-    assert "without the cluster" in report.text(findings(off), off, "lab", 3.0)
+    assert diagnosis_report.exit_code(findings(off), off) == 1
+    assert "without the cluster" in diagnosis_report.text(findings(off), off, "lab", 3.0)
 
 
 def test_nothing_found_is_not_said_where_nobody_could_look() -> None:
     blind = replace(site(), cluster=cluster(error="no route", pods=()))
     without_pods = replace(blind, cluster=replace(blind.cluster, pods=()))
-    assert report.exit_code((), without_pods) == 2
-    assert report.exit_code((), site()) == 0
+    assert diagnosis_report.exit_code((), without_pods) == 2
+    assert diagnosis_report.exit_code((), site()) == 0
 
 
 def test_only_what_concerns_a_pod_or_node() -> None:
@@ -219,9 +219,9 @@ def test_only_what_concerns_a_pod_or_node() -> None:
         cluster(pods=(pod("train-0"), waiting("0/2 nodes are available: 2 Insufficient cpu."))),
     )
     all_findings = findings(broken)
-    on_node = model.findings_about(all_findings, broken, "", "gpu1")
+    on_node = cause_model.findings_about(all_findings, broken, "", "gpu1")
     assert [item.location for finding in on_node for item in finding.sightings] == ["gpu1"]
-    of_pod = model.findings_about(all_findings, broken, "ml/train-0", "")
+    of_pod = cause_model.findings_about(all_findings, broken, "ml/train-0", "")
     assert {finding.cause.id for finding in of_pod} == {"pending-resource"}
 
 
@@ -258,7 +258,7 @@ def test_a_recording_comes_back_as_it_was_and_gives_typed_state() -> None:
     assert facts.hosts[0].details == details.parse(lines())
     assert facts.hosts[0].skew_s == -600.0
     assert facts.hosts[0].state is None  # the fact is missing: the others tell all the same
-    assert report.unread(facts) == [
+    assert diagnosis_report.unread(facts) == [
         "the cluster could not be asked: x",
         "gpu1: its answer was cut off",
     ]
@@ -281,13 +281,13 @@ def test_the_skew_of_a_clock_is_what_is_left_beside_the_way(
 
 def test_the_document_has_all_that_the_text_has() -> None:
     broken = site(gpu_host("disk\t/var/log 100 0 4"))
-    document = json.loads(report.document(findings(broken), broken, "lab", 12.3))
+    document = json.loads(diagnosis_report.document(findings(broken), broken, "lab", 12.3))
     [cause] = document["causes"]
     assert (cause["id"], cause["confidence"]) == ("disk-full", "certain")
     assert cause["seen"][0]["node"] == "gpu1"
     assert cause["commands"][0]["on"] == "gpu1"
     assert cause["page"] == "docs/causes.md#disk-full"
-    output = report.text(findings(broken), broken, "lab", 12.3)
+    output = diagnosis_report.text(findings(broken), broken, "lab", 12.3)
     assert all(word in output for word in ("gpu1$ sudo du", "certain", "1 cause found in 12 s"))
 
 

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuboot.cli import app, runs
-from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
+from gpuboot.diagnose.site_recording import ClusterRecording, HostRecording, Recording
 
 SOUND = HostRecording(
     node="gpu1", host="10.0.0.12", role="worker", gpus=0,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from gpuboot.config import redaction
-from gpuboot.diagnose import lines
+from gpuboot.diagnose import log_lines
 from gpuboot.diagnose.facts import Host
 from tests.unit.diagnose_site import NOW, at, cluster, gpu_host, pod
 
@@ -38,7 +38,7 @@ GRPC = (
     ],
 )
 def test_a_line_and_its_time(text: str, second: float | None, remainder: str) -> None:
-    line = lines.parse(text)
+    line = log_lines.parse(text)
     assert line == remainder
     assert (None if line.at is None else line.at % 60) == (second and pytest.approx(second))
 
@@ -81,7 +81,7 @@ def test_a_line_and_its_time(text: str, second: float | None, remainder: str) ->
     ],
 )
 def test_why_a_program_ended(output: tuple[str, ...], expected: list[str]) -> None:
-    words = lines.last_words(map(lines.parse, output))
+    words = log_lines.last_words(map(log_lines.parse, output))
     assert len(words) == len(expected)
     assert all(part in line for part, line in zip(expected, words, strict=True))
 

@@ -13,13 +13,13 @@ from deploys.parts.driver.operations import load
 from deploys.parts.node.fact import SCRIPT
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
-from gpuboot.diagnose.causes.driver import driver_not_loaded
+from gpuboot.diagnose.causes.driver_causes import driver_not_loaded
 from gpuboot.hosts import dkms
 from gpuboot.hosts.dkms import DkmsState
 from gpuboot.hosts.failures import explain
 from gpuboot.hosts.module_loading import ModuleLoading
 from gpuboot.hosts.node_state import parse
-from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit import diagnose_cases_hosts
 from tests.unit.diagnose_site import gpu_host, site, state
 from tests.unit.test_node_state import ANSWER

@@ -10,7 +10,7 @@ import pytest
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.docker import checks, mig
+from gpuboot.docker import docker_checks, docker_mig
 from gpuboot.hosts import mig as hosts_mig
 from gpuboot.hosts import mig_profiles
 from gpuboot.hosts.node_state import parse
@@ -26,7 +26,7 @@ CUSTOM_LAYOUTS = {
 
 def lines(share: dict[str, Any], devices: tuple[int, ...] = (H100, H100)) -> list[str]:
     settings = parse_settings({"sharing": {"gpu_hosts": share}, "mig_layouts": CUSTOM_LAYOUTS})
-    return mig.layout(NODE, settings, devices).splitlines()[1:]
+    return docker_mig.layout(NODE, settings, devices).splitlines()[1:]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_what_only_the_driver_knows_is_asked_of_it_on_the_host() -> None:
     assert lines({"mig": "all-1g.99gb"}, (H100, 0x3FFF))[1:] == ["1 all-1g.99gb"]
     assert lines({"mig": "all-balanced"}, (0x3FFF,)) == ["0 all-balanced"]
     settings = parse_settings({"sharing": {"gpu_hosts": {"mig": "all-1g.99gb"}}})
-    layout = mig.layout(NODE, settings, (0x3FFF,), {0x3FFF: {"1g.99gb": 2}})
+    layout = docker_mig.layout(NODE, settings, (0x3FFF,), {0x3FFF: {"1g.99gb": 2}})
     assert layout.splitlines()[1:] == ["0 1g.99gb 1g.99gb"]
 
 
@@ -64,15 +64,15 @@ def test_a_host_without_a_layout_keeps_its_own() -> None:
     settings = parse_settings(
         {"sharing": {"gpu_hosts": {"mig": "mine"}}, "mig_layouts": CUSTOM_LAYOUTS}
     )
-    assert mig.layout(replace(NODE, gpus=0), settings, ()) == ""
-    assert mig.layout(replace(NODE, groups=()), settings, (H100, H100)) == ""
+    assert docker_mig.layout(replace(NODE, gpus=0), settings, ()) == ""
+    assert docker_mig.layout(replace(NODE, groups=()), settings, (H100, H100)) == ""
 
 
 @pytest.mark.parametrize("card", mig_profiles.CARDS, ids=lambda card: card.name)
 def test_the_largest_instances_come_first(card: mig_profiles.Card) -> None:
     for _, instances in mig_profiles.of_all("all-balanced"):
         if all(card.profile(name) for name in instances):
-            sizes = [card.profile(name) for name in mig._ordered(instances)]
+            sizes = [card.profile(name) for name in docker_mig._ordered(instances)]
             memory = [item.memory for item in sizes if item]
             assert memory == sorted(memory, reverse=True)
 
@@ -88,10 +88,10 @@ def test_the_instances_are_those_of_the_layout() -> None:
     machine = mig_evidence.machine(recordings.MIXED)
     profile_counts = Counter(item.profile for gpu in machine.gpus for item in gpu.instances)
     for right in (None, profile_counts):
-        findings = checks.runtime(replace(machine, layout=right))
+        findings = docker_checks.runtime(replace(machine, layout=right))
         assert {item.gpu_uuid for item in findings} == {device.uuid for device in machine.devices}
         assert {item.status for item in findings} == {"pass"}
-    [failed] = checks.runtime(replace(machine, layout={"7g.80gb": 1}))
+    [failed] = docker_checks.runtime(replace(machine, layout={"7g.80gb": 1}))
     assert failed.status == "fail"
     assert "its MIG instances are not those of the settings" in failed.detail
     assert "gpuboot-mig.service" in failed.remedy

@@ -10,7 +10,7 @@ import pytest
 
 from deploys.parts.verify import docker_operations as verify_docker
 from gpuboot.config.settings import parse_settings
-from gpuboot.docker.runner import workload_result
+from gpuboot.docker.docker_runner import workload_result
 
 # `docker run` hands SIGTERM on and waits for the container, which is a shell that ignores it.
 DOCKER = """#!/bin/bash

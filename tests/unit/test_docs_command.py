@@ -30,7 +30,7 @@ def test_a_table_that_fails_leaves_the_page(
 ) -> None:
     page = tmp_path / "settings.md"
     page.write_text("the page\n")
-    monkeypatch.setattr("gpuboot.docs.settings.settings_markdown", lambda: 1 / 0)
+    monkeypatch.setattr("gpuboot.docs.settings_page.settings_markdown", lambda: 1 / 0)
     assert runner.invoke(app, ["docs", "settings", str(page)]).exit_code != 0
     assert page.read_text() == "the page\n"
 

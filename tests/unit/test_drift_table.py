@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot.cluster import in_force, kubelet_in_force, static_pods
+from gpuboot.cluster import kubelet_in_force, settings_in_force, static_pods
 from gpuboot.cluster.open_rights import CLUSTER_BINDINGS, INTENT_ANNOTATION
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import boot, boot_overrides, module_loading
@@ -38,7 +38,7 @@ def test_the_table_has_each_change_once() -> None:
 def test_what_nobody_has_touched_is_not_named() -> None:
     assert drift_plants.kubelet() == []
     assert measured("cp1", "gpu1", "gpu2") == []
-    state = in_force.parse(drift_plants.lines()["in_force"])
+    state = settings_in_force.parse(drift_plants.lines()["in_force"])
     assert sorted(state.kubelets) == ["cp1", "gpu1", "gpu2"]
     assert (state.rights, state.silences, state.unanswered) == ((), (), {})
     pods = static_pods.parse(drift_plants.lines()["static_pods"])
@@ -88,7 +88,7 @@ def test_rights_that_a_site_means_are_not_named() -> None:
 def test_what_files_of_real_hosts_set_is_named() -> None:
     """By /etc/default/kubelet, kubeadm's flags, a drop-in, files of sysctl.d and modprobe.d."""
     planted = drift_plants.lines()["planted"]
-    state_in_force = in_force.parse(planted["in_force"])
+    state_in_force = settings_in_force.parse(planted["in_force"])
     expected = kubelet_in_force.expected(planted["config"])
     names = []
     for host, lines in planted["hosts"].items():
@@ -118,7 +118,7 @@ def test_what_files_of_real_hosts_set_is_named() -> None:
 
 def test_rights_manifests_and_silences_of_a_real_cluster_are_named() -> None:
     planted = drift_plants.lines()["planted"]
-    state = in_force.parse(planted["in_force"])
+    state = settings_in_force.parse(planted["in_force"])
     assert [item.label for item in state.rights] == [
         "ClusterRoleBinding everyone",
         "ClusterRoleBinding permissive-binding",

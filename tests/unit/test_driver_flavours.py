@@ -13,7 +13,7 @@ from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import DriverLock
 from gpuboot.hosts import gpu_models, platforms
-from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit.test_preflight import CLEAN, GB200, H100, P100, T4, WORKER, gpu
 
 M40, V100, A100 = 0x17FD, 0x1DB6, 0x20B2

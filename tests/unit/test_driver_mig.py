@@ -9,11 +9,12 @@ import pytest
 
 from gpuboot.cluster import offers
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.hosts import driver_mig, sharing, sharing_checks
+from gpuboot.hosts import driver_mig, sharing_checks
+from gpuboot.hosts import gpu_sharing as sharing
 from gpuboot.hosts.driver_mig import DriverProfiles
+from gpuboot.hosts.gpu_sharing import Offer
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.pci import PciDevice
-from gpuboot.hosts.sharing import Offer
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_offers import node_status
 from tests.unit.test_sharing import NODE

@@ -13,7 +13,7 @@ from deploys.parts.node import fact as node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.environment import WITHOUT_PROXIES, ProxyVariable, parse
 from gpuboot.hosts.fact_output import Fields
-from gpuboot.preflight import environment
+from gpuboot.preflight import environment_problems
 from group_data import all as defaults
 from tests.unit.test_preflight import CLEAN, LEADER
 
@@ -28,7 +28,8 @@ def variables(source: str, **values: str) -> tuple[ProxyVariable, ...]:
 def causes(*proxy_variables: ProxyVariable, **settings: Any) -> list[str]:
     state = replace(CLEAN, proxy_variables=proxy_variables)
     return [
-        cause for cause, _ in environment.problems(LEADER, state, parse_settings(dict(settings)))
+        cause
+        for cause, _ in environment_problems.problems(LEADER, state, parse_settings(dict(settings)))
     ]
 
 
@@ -88,10 +89,10 @@ def test_what_a_unit_says_counts_before_what_systemd_says() -> None:
 def test_a_proxy_that_the_settings_do_not_name_is_told() -> None:
     state = replace(CLEAN, proxy_variables=variables("/etc/environment", https_proxy=PROXY))
     assert causes(*state.proxy_variables) == [], "no command of ours gets it"
-    [line] = environment.warnings([LEADER], {LEADER.host: state}, parse_settings({}))
+    [line] = environment_problems.warnings([LEADER], {LEADER.host: state}, parse_settings({}))
     assert line.startswith(f"cp1: /etc/environment names the proxy {PROXY}, which gpuboot and")
     configured = parse_settings({"proxy": {"https": PROXY}})
-    assert environment.warnings([LEADER], {LEADER.host: state}, configured) == []
+    assert environment_problems.warnings([LEADER], {LEADER.host: state}, configured) == []
 
 
 @pytest.mark.parametrize(

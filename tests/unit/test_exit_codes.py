@@ -11,7 +11,7 @@ import typer
 
 from gpuboot.cli import app
 from gpuboot.config.exit_codes import with_unwritten
-from gpuboot.docs.exit_codes import TABLE, exit_codes_markdown
+from gpuboot.docs.exit_codes_page import TABLE, exit_codes_markdown
 
 ROOT = Path(__file__).resolve().parents[2]
 

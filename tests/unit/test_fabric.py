@@ -21,7 +21,7 @@ from gpuboot.config.versions import lock
 from gpuboot.hosts import fabric
 from gpuboot.hosts.node_state import NodeState, parse
 from gpuboot.hosts.pci import PciDevice
-from gpuboot.preflight import checks as preflight
+from gpuboot.preflight import preflight_checks as preflight
 from gpuboot.verify.checks import operating_system
 from gpuboot.verify.gpu_state import parse as parse_gpus
 from tests.unit import evidence

@@ -15,7 +15,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.pci import PciDevice
-from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_preflight import CLEAN, H100, gpu
 

@@ -15,7 +15,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.folders import Folders, parse
-from gpuboot.preflight import folders
+from gpuboot.preflight import folder_problems
 from tests.unit.test_preflight import CLEAN, LEADER, WORKER
 
 RECORDS = {
@@ -42,7 +42,7 @@ def causes(
     state: Folders, node: Node = WORKER, settings: dict[str, Any] | None = None, **changes: Any
 ) -> list[str]:
     host = replace(CLEAN, folders=state, **changes)
-    problems = list(folders.problems(node, host, parse_settings(settings or {})))
+    problems = list(folder_problems.problems(node, host, parse_settings(settings or {})))
     assert all(remedy for _, remedy in problems)
     return [cause for cause, _ in problems]
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.cluster import gate, kubeadm, storage
+from gpuboot.cluster import kubeadm, local_path, node_gate
 from gpuboot.cluster.objects import parse_node
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.monitoring.charts.exporter import exporter_values
-from gpuboot.monitoring.charts.gpu_operator import operator_values
-from gpuboot.monitoring.charts.monitoring import monitoring_values
-from gpuboot.verify import gate as rules
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
+from gpuboot.monitoring.charts.monitoring_values import monitoring_values
+from gpuboot.verify import gate_outcome as rules
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 ON = parse_settings({"gate": {"enabled": True}})
@@ -25,10 +25,12 @@ LEADER = Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, True)
 
 
 def test_a_worker_s_kubelet_waits_and_a_control_plane_s_cannot() -> None:
-    [worker] = gate.boot_files(GPU1).values()
+    [worker] = node_gate.boot_files(GPU1).values()
     assert "Before=kubelet.service\n" in worker
     assert "RequiredBy=kubelet.service\n" in worker
-    [single] = gate.boot_files(Node("cp1", "cp1", "10.0.0.1", "control_plane", 1, True)).values()
+    [single] = node_gate.boot_files(
+        Node("cp1", "cp1", "10.0.0.1", "control_plane", 1, True)
+    ).values()
     assert "kubelet.service" in single.split("After=")[1].splitlines()[0]
     assert "RequiredBy" not in single
     assert "gpuboot-gate-boot cp1 after\n" in single
@@ -96,8 +98,8 @@ def taints(node: Node, **settings: Any) -> Any:
 
 
 def test_new_nodes_are_registered_closed() -> None:
-    unproven = {"key": gate.KEY, "effect": "NoSchedule"}
-    reserved = {"key": gate.CONTROL_PLANE, "effect": "NoSchedule"}
+    unproven = {"key": node_gate.KEY, "effect": "NoSchedule"}
+    reserved = {"key": node_gate.CONTROL_PLANE, "effect": "NoSchedule"}
     assert taints(GPU1) == [unproven]
     assert taints(Node("c", "c", "10.0.0.3", "worker", 0, False)) is None
     assert taints(LEADER) is None
@@ -109,7 +111,7 @@ def test_new_nodes_are_registered_closed() -> None:
 
 
 def tolerating(values: Any) -> bool:
-    return gate.TOLERATION in values["tolerations"]
+    return node_gate.TOLERATION in values["tolerations"]
 
 
 def test_our_own_pods_come_to_nodes_that_are_not_proven() -> None:
@@ -132,11 +134,11 @@ def test_our_own_pods_come_to_nodes_that_are_not_proven() -> None:
             ),
         )
     )
-    assert storage.local_path(ON, versions).count(gate.KEY) == 2
+    assert local_path.local_path(ON, versions).count(node_gate.KEY) == 2
     all_manifests = (
-        operator_values(OFF, versions), monitoring_values(OFF), storage.local_path(OFF, versions)
+        operator_values(OFF, versions), monitoring_values(OFF), local_path.local_path(OFF, versions)
     )  # fmt: skip
-    assert gate.KEY not in str(all_manifests)
+    assert node_gate.KEY not in str(all_manifests)
 
 
 @pytest.mark.parametrize(
@@ -156,14 +158,14 @@ def test_settings_with_which_nothing_could_be_proven_are_refused(
 def test_the_state_of_a_node() -> None:
     item = {
         "metadata": {"name": "gpu1", "annotations": {"gpuboot.io/proven-boot": "b1"}},
-        "spec": {"taints": [{"key": gate.KEY, "effect": "NoSchedule"}]},
+        "spec": {"taints": [{"key": node_gate.KEY, "effect": "NoSchedule"}]},
         "status": {
             "nodeInfo": {"bootID": "b1"},
-            "conditions": [{"type": gate.CONDITION, "status": "True", "reason": "Proven"}],
+            "conditions": [{"type": node_gate.CONDITION, "status": "True", "reason": "Proven"}],
         },
     }
     state = parse_node(item)
-    assert gate.is_proven(state)
-    assert state.has_taint(gate.KEY)
-    assert gate.is_marked(state)
-    assert not gate.is_marked(parse_node({"metadata": {"name": "gpu1"}}))
+    assert node_gate.is_proven(state)
+    assert state.has_taint(node_gate.KEY)
+    assert node_gate.is_marked(state)
+    assert not node_gate.is_marked(parse_node({"metadata": {"name": "gpu1"}}))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.cluster import gate
+from gpuboot.cluster import node_gate
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify.workload_pods import gate_pod
@@ -51,7 +51,7 @@ def proven(**fields: Any) -> dict[str, Any]:
 
 
 def closed(**fields: Any) -> dict[str, Any]:
-    return {"name": "gpu1", "boot": "b1", "taints": [gate.KEY]} | fields
+    return {"name": "gpu1", "boot": "b1", "taints": [node_gate.KEY]} | fields
 
 
 class Site:
@@ -66,7 +66,7 @@ class Site:
         kubectl.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
         kubectl.chmod(0o755)
         settings = parse_settings({"gate": {"enabled": True}, "verify": {"timeout_s": 10}})
-        for path, text in gate.leader_files(settings, "1.2.3", gate_pod(settings)).items():
+        for path, text in node_gate.leader_files(settings, "1.2.3", gate_pod(settings)).items():
             target = root / path.lstrip("/")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
@@ -90,7 +90,7 @@ class Site:
 
     def look(self, node: dict[str, Any], **state: Any) -> dict[str, Any]:
         """The node after a look of the timer."""
-        result = self.run(gate.program(), "look", nodes=[node], **state)
+        result = self.run(node_gate.program(), "look", nodes=[node], **state)
         assert result.returncode == 0, result.stderr
         self.output = result.stdout + result.stderr
         updated_node: dict[str, Any] = self.state["nodes"][0]
@@ -128,25 +128,25 @@ def test_a_closed_node_is_proven_and_opened(site: Site) -> None:
 
 def test_a_node_that_rebooted_is_closed_before_it_is_proven_again(site: Site) -> None:
     node = site.look(proven(boot="b2"), logs={})
-    assert node["taints"] == [gate.KEY]
+    assert node["taints"] == [node_gate.KEY]
     assert node["condition"]["status"] == "False"
     assert "gpu1 is closed: Rebooted: it rebooted after its GPUs were proven" in site.output
 
 
 def test_the_node_s_own_cordon_becomes_a_taint_and_goes(site: Site) -> None:
-    notes = proven()["annotations"] | {gate.CORDON: "b2"}
+    notes = proven()["annotations"] | {node_gate.CORDON: "b2"}
     node = site.look(proven(boot="b2", annotations=notes, cordoned=True))
     calls = site.state["calls"]
-    taint = calls.index(f"taint --overwrite node gpu1 {gate.TAINT}")
+    taint = calls.index(f"taint --overwrite node gpu1 {node_gate.TAINT}")
     assert taint < calls.index("uncordon gpu1")
     assert (node["cordoned"], node["taints"]) == (False, [])
     assert node["annotations"]["gpuboot.io/proven-boot"] == "b2"
-    assert gate.CORDON not in node["annotations"]
+    assert node_gate.CORDON not in node["annotations"]
 
 
 def test_its_cordon_stays_until_its_kubelet_tells_of_the_new_boot(site: Site) -> None:
     """The node object has the proven boot's id for as long as the kubelet has not begun."""
-    notes = proven()["annotations"] | {gate.CORDON: "b2"}
+    notes = proven()["annotations"] | {node_gate.CORDON: "b2"}
     node = proven(annotations=notes, cordoned=True)
     assert site.look(node) == node
     assert len(site.state["calls"]) == 1
@@ -155,7 +155,7 @@ def test_its_cordon_stays_until_its_kubelet_tells_of_the_new_boot(site: Site) ->
 def test_a_person_s_cordon_stays_and_nothing_is_proven_meanwhile(site: Site) -> None:
     node = site.look(proven(boot="b2", cordoned=True))
     assert node["cordoned"]
-    assert node["taints"] == [gate.KEY]
+    assert node["taints"] == [node_gate.KEY]
     assert site.state["pods"] == []
 
 
@@ -172,7 +172,7 @@ def test_a_gpu_that_fails_keeps_its_node_closed_with_the_reason(
     site: Site, log: str, phase: str, reason: str
 ) -> None:
     node = site.look(closed(), logs={"gpu1": log}, phases={"gpu1": phase})
-    assert node["taints"] == [gate.KEY]
+    assert node["taints"] == [node_gate.KEY]
     assert (node["condition"]["status"], node["condition"]["reason"]) == ("False", "ProofFailed")
     assert reason in node["condition"]["message"]
 
@@ -188,7 +188,7 @@ def test_a_gpu_that_hangs_fails_when_time_is_up(site: Site) -> None:
 
 def test_a_pod_that_did_not_start_proves_nothing(site: Site) -> None:
     node = site.look(closed(), phases={"gpu1": "Failed OutOfnvidia.com/gpu"})
-    assert node["taints"] == [gate.KEY]
+    assert node["taints"] == [node_gate.KEY]
     assert node["condition"]["status"] == "Unknown"
 
 
@@ -203,7 +203,7 @@ def test_a_proof_that_failed_is_tried_again_after_ten_minutes(
     assert (node["taints"] == []) is retried
 
 
-@pytest.mark.parametrize(("log", "taints"), [(PASSED, []), (COMPUTE_FAILED, [gate.KEY])])
+@pytest.mark.parametrize(("log", "taints"), [(PASSED, []), (COMPUTE_FAILED, [node_gate.KEY])])
 def test_an_old_proof_is_renewed(site: Site, log: str, taints: list[str]) -> None:
     notes = proven()["annotations"] | {"gpuboot.io/proven-time": ago(hours=25)}
     node = site.look(proven(annotations=notes), logs={"gpu1": log})
@@ -223,7 +223,7 @@ def test_a_node_without_all_of_its_gpus_waits(site: Site, offers: int, status: s
     node = site.look(closed(offers=offers, condition={
         "status": "Unknown", "lastTransitionTime": ago(hours=2)
     }))  # fmt: skip
-    assert node["taints"] == [gate.KEY]
+    assert node["taints"] == [node_gate.KEY]
     assert node["condition"]["status"] == (status or "Unknown")
     assert site.state["pods"] == []
 
@@ -232,27 +232,27 @@ def test_a_node_without_all_of_its_gpus_waits(site: Site, offers: int, status: s
 def test_another_verification_goes_on(site: Site, age: int, waits: bool) -> None:
     lease = {"holderIdentity": "gpuboot-verify-x", "renewTime": ago(seconds=age)}
     node = site.look(closed(), lease=lease)
-    assert (node["taints"] == [gate.KEY]) is waits
+    assert (node["taints"] == [node_gate.KEY]) is waits
     assert (site.state["lease"] == lease) is waits
 
 
 def test_what_a_verification_found_is_recorded(site: Site) -> None:
     nodes = [closed(), closed(name="gpu2"), proven(name="gpu3"), closed(name="gpu4")]
-    recorded_lines = gate.lines(
+    recorded_lines = node_gate.lines(
         [
             ("open", "gpu1", "b1", "standard", "GPU-a", "vectorAdd passed on 1 of 1 GPUs"),
             ("open", "gpu2", "b0", "standard", "GPU-a", "before it rebooted"),
             ("close", "gpu3", "ProofFailed", 'driver "x"\nis\tgone'),
         ]
     )
-    result = site.run(gate.program(), "record", "1.2.3", stdin=recorded_lines, nodes=nodes)
+    result = site.run(node_gate.program(), "record", "1.2.3", stdin=recorded_lines, nodes=nodes)
     assert result.returncode == 0, result.stderr
     first, second, third, fourth = site.state["nodes"]
     assert first["taints"] == []
     assert first["condition"]["message"] == "vectorAdd passed on 1 of 1 GPUs"
-    assert second["taints"] == [gate.KEY]
+    assert second["taints"] == [node_gate.KEY]
     assert "gpu2 stays closed: it rebooted while it was proven" in result.stdout
-    assert third["taints"] == [gate.KEY]
+    assert third["taints"] == [node_gate.KEY]
     assert third["condition"]["message"] == 'driver "x" is gone'
     assert fourth == closed(name="gpu4")
 
@@ -274,16 +274,16 @@ def test_a_node_cordons_itself_when_it_boots(
     site: Site, node: dict[str, Any], arguments: tuple[str, ...], cordoned: bool
 ) -> None:
     nodes = [{"name": "gpu1", **node}]
-    result = site.run(gate.boot_program(), "gpu1", *arguments, nodes=nodes, away=3)
+    result = site.run(node_gate.boot_program(), "gpu1", *arguments, nodes=nodes, away=3)
     assert result.returncode == 0, result.stderr
     [node_state] = site.state["nodes"]
     assert node_state.get("cordoned", False) is cordoned
-    assert (node_state.get("annotations", {}).get(gate.CORDON) == BOOT) is cordoned
+    assert (node_state.get("annotations", {}).get(node_gate.CORDON) == BOOT) is cordoned
     assert "connection refused" in result.stderr
 
 
 def test_at_boot_a_person_s_cordon_stays_the_person_s(site: Site) -> None:
     node = {"name": "gpu1", "boot": "before", "cordoned": True}
-    result = site.run(gate.boot_program(), "gpu1", nodes=[node])
+    result = site.run(node_gate.boot_program(), "gpu1", nodes=[node])
     assert result.returncode == 0, result.stderr
     assert site.state["nodes"] == [node]

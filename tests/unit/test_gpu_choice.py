@@ -16,7 +16,7 @@ from gpuboot.hosts import gpu_choice
 from gpuboot.hosts.gpu_choice import choose, options
 from gpuboot.hosts.node_state import NodeState, parse
 from gpuboot.hosts.pci import PciDevice
-from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit.test_preflight import CLEAN
 
 VGA, CARD = "0x030000", "0x030200"

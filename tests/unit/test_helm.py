@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.cluster.helm import Release, evaluate, needs_crds
+from gpuboot.cluster.helm_releases import Release, evaluate, needs_crds
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.hosts import downloads
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from gpuboot.cli import app
 from gpuboot.verify.history.events import Event
-from gpuboot.verify.history.files import HistoryError, note, read, read_last
+from gpuboot.verify.history.history_files import HistoryError, note, read, read_last
 from gpuboot.verify.report import Report
 from tests.unit.evidence import evidence, uuid
 from tests.unit.reports import broken, report

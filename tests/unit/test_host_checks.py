@@ -11,7 +11,7 @@ import pytest
 
 from deploys.parts.verify.fact import HostChecks
 from gpuboot.hosts.fact_output import answer
-from gpuboot.verify.checks import hosts
+from gpuboot.verify.checks import host_checks
 from gpuboot.verify.checks.one_file import TIMED_OUT, CommandOutput, HostCheck
 from gpuboot.verify.checks.one_file_checks import HOST_CHECKS
 from gpuboot.verify.devices import Gpu, Host
@@ -40,7 +40,7 @@ def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, An
     output = CommandOutput(case["printed"], case.get("exit", 0), requested=NOW, answered=NOW + 1)
     findings = [
         item
-        for item in hosts.evaluate(
+        for item in host_checks.evaluate(
             host(case.get("models", {}), {check.link.name: output}, case.get("gpus", 2))
         )
         if item.link == check.link.name
@@ -63,9 +63,9 @@ def test_cases_are_of_checks() -> None:
 
 def test_a_host_that_was_not_asked_says_nothing_and_one_that_is_silent_is_unknown() -> None:
     links = [check.link.name for check in HOST_CHECKS]
-    assert hosts.evaluate(host({}, None)) == []
-    assert hosts.without(["pci", *links], host({}, None)) == ["pci"]
-    silent = hosts.evaluate(host({}, {}))
+    assert host_checks.evaluate(host({}, None)) == []
+    assert host_checks.without(["pci", *links], host({}, None)) == ["pci"]
+    silent = host_checks.evaluate(host({}, {}))
     assert {(item.link, item.status) for item in silent} == {(name, "unknown") for name in links}
     assert all(item.remedy for item in silent)
 
@@ -138,8 +138,8 @@ from gpuboot.verify.checks import of_hosts
 of_hosts.__path__.append(sys.argv[1])
 from deploys.parts.verify.fact import HostChecks
 from gpuboot.config.settings import parse_settings
-from gpuboot.docs.checks import checks_markdown
-from gpuboot.verify.checks import chain
+from gpuboot.docs.checks_page import checks_markdown
+from gpuboot.verify.checks import proof_chain
 from gpuboot.verify.checks.one_file import CommandOutput
 from gpuboot.verify.report import build
 from tests.unit.evidence import evidence, host, uuid

@@ -12,8 +12,8 @@ import pytest
 from deploys.parts.in_force.fact import InForce
 from deploys.parts.kubeadm.static_pods_fact import StaticPods
 from gpuboot.cluster import static_pods
-from gpuboot.cluster.in_force import InForce as State
 from gpuboot.cluster.open_rights import CLUSTER_BINDINGS, PATHS, ROLES
+from gpuboot.cluster.settings_in_force import InForce as State
 from tests.cluster_answers import item_list, make_object, served
 
 SILENCES = "/api/v1/namespaces/m/services/a:9093/proxy/api/v2/silences"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from gpuboot.cli import app, runs
 from gpuboot.config.problems import Problem
 from gpuboot.hosts.reading import Reading
-from gpuboot.site.check import parse_assignments
+from gpuboot.site.site_check import parse_assignments
 from tests.documents import ROOT
 from tests.unit.fake_pyinfra import HOSTS, FakePyinfra, fake_pyinfra
 from tests.unit.site_hosts import reading

@@ -10,7 +10,7 @@ from kubernetes.client import V1Pod
 from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify import isolation_probe
-from gpuboot.verify.checks import isolation, kubernetes
+from gpuboot.verify.checks import isolation, kubernetes_checks
 from gpuboot.verify.evidence import IsolationResult
 from gpuboot.verify.findings import Finding, verdict
 from gpuboot.verify.isolation_probe import ANNOTATION, VOLUME, IsolationProbe, ways
@@ -174,5 +174,5 @@ def test_the_level_quick_has_no_such_link() -> None:
 )
 def test_what_a_pod_with_a_request_can_do_about_it(result: dict[str, Any], remedy: str) -> None:
     observed = evidence(workload_results=(workload_result("gpu1", 0, passed=False, **result),))
-    failed = of(kubernetes.workload(observed.hosts[0], observed, 1), "fail")
+    failed = of(kubernetes_checks.workload(observed.hosts[0], observed, 1), "fail")
     assert remedy in failed[0].remedy

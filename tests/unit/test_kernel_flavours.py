@@ -16,7 +16,7 @@ from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import kernels, platforms
 from gpuboot.hosts.node_state import NodeState, parse
-from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_preflight import CLEAN, WORKER
 

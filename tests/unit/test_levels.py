@@ -12,11 +12,11 @@ import pytest
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify import levels
-from gpuboot.verify.checks import chain
+from gpuboot.verify.checks import proof_chain
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import DEEP_LINKS, LINKS
 from gpuboot.verify.history.events import changes
-from gpuboot.verify.history.files import note, read, read_last
+from gpuboot.verify.history.history_files import note, read, read_last
 from gpuboot.verify.report import Report, build, load, write
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
@@ -33,8 +33,8 @@ WITHOUT_PODS = replace(evidence(), workload_results=(), service_probes=())
 
 
 def quick(observed: Evidence = WITHOUT_PODS, **fields: Any) -> Report:
-    findings = chain.evaluate(observed, QUICK)
-    links = chain.required_links(observed, QUICK)
+    findings = proof_chain.evaluate(observed, QUICK)
+    links = proof_chain.required_links(observed, QUICK)
     return build(
         "lab", "2026-11-21T14:00:00Z", 3.1, observed.hosts, findings, links, level="quick", **fields
     )

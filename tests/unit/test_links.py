@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from gpuboot.cluster.backup import Backups
-from gpuboot.cluster.certificates import Certificate
+from gpuboot.cluster.node_certificates import Certificate
 from gpuboot.config.settings import parse_settings
-from gpuboot.docker import checks as docker_checks
-from gpuboot.docs.checks import checks_markdown
+from gpuboot.docker import docker_checks
+from gpuboot.docs.checks_page import checks_markdown
 from gpuboot.verify.alert_path import AlertPath
-from gpuboot.verify.checks import chain, hosts
+from gpuboot.verify.checks import host_checks, proof_chain
 from gpuboot.verify.checks.links import TABLE
 from gpuboot.verify.checks.one_file import Answer as Answered
 from gpuboot.verify.checks.one_file import Link
 from gpuboot.verify.deep import internode, verdicts
-from gpuboot.verify.deep.answers import Answer, DeepAnswers, NodeAnswers, PairAnswer
+from gpuboot.verify.deep.deep_answers import Answer, DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.evidence import (
     Evidence,
     HealthValue,
@@ -156,7 +156,9 @@ BETWEEN = DeepAnswers(
 )
 
 
-CHAIN_LINKS = [link for link in TABLE if link.name not in hosts.NAMES]  # others: tests/host_checks
+CHAIN_LINKS = [
+    link for link in TABLE if link.name not in host_checks.NAMES
+]  # others: tests/host_checks
 
 
 @pytest.mark.parametrize("link", CHAIN_LINKS, ids=lambda link: link.name)
@@ -167,7 +169,7 @@ def test_a_link_fails_with_the_remedy_that_its_table_says(link: Link) -> None:
     elif link.subject == "deep":
         findings = verdicts.evaluate(host("gpu1"), DEEP[link.name])
     else:
-        findings = chain.evaluate(BROKEN[link.name], settings)
+        findings = proof_chain.evaluate(BROKEN[link.name], settings)
     failed = of(findings, "fail", link.name)
     assert failed
     assert [item.remedy for item in failed if item.remedy.startswith(link.remedy)], failed
@@ -176,7 +178,7 @@ def test_a_link_fails_with_the_remedy_that_its_table_says(link: Link) -> None:
 def test_the_tables_of_links_are_one() -> None:
     assert list(LINKS) == [link.name for link in TABLE]
     assert [*GPU_LINKS, *DEEP_LINKS, *CLUSTER_LINKS] == list(LINKS)
-    assert [link for link in PHYSICAL_LINKS if link not in hosts.NAMES] == [
+    assert [link for link in PHYSICAL_LINKS if link not in host_checks.NAMES] == [
         "pci", "driver", "nvidia-smi", "health"
     ]  # fmt: skip
 

@@ -16,14 +16,12 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuboot.cli import app, runs
-from gpuboot.verify.load.answers import GpuLoad, Outcome
+from gpuboot.verify.load.load_answers import GpuLoad, Outcome
 
 runner = CliRunner()
-FINISHED = GpuLoad(
-    node="gpu1", uuid="GPU-1", program="gpuboot", launches=9, seconds=60.0, per_second=2.8e12,
-    unit="B/s", ended=True,
-)  # fmt: skip
-FAILED = GpuLoad(node="gpu1", uuid="GPU-2", program="gpuboot", ended=True, error="wrong result")
+TESTER = "dcgmproftester13"
+FINISHED = GpuLoad(node="gpu1", uuid="GPU-1", program=TESTER, said="2800.0 GB/s", ended=True)
+FAILED = GpuLoad(node="gpu1", uuid="GPU-2", program=TESTER, ended=True, error="wrong result")
 
 
 def run_load(
@@ -47,7 +45,7 @@ def run_load(
 @pytest.mark.parametrize(
     ("outcome", "code", "expected"),
     [
-        ({"gpus": (FINISHED,)}, 0, "gpu1 GPU-1: 2.8 TB/s, 9 launches in 60 s, by gpuboot"),
+        ({"gpus": (FINISHED,)}, 0, f"gpu1 GPU-1: 2800.0 GB/s, by {TESTER}"),
         ({"gpus": (FINISHED, FAILED)}, 1, "gpu1 GPU-2: failed: wrong result"),
         ({"left": {"gpu1": "the node is cordoned"}}, 2, "gpu1: not loaded: the node is cordoned"),
         ({"error": "there is no cluster to ask"}, 2, "there is no cluster to ask"),
@@ -73,7 +71,7 @@ def test_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert selected == {
         "kind": "memory", "nodes": ["gpu1", "gpu2"], "seconds": 900, "gpus": 2, "uuid": ""
     }  # fmt: skip
-    assert json.loads(output[output.index("{") :])["gpus"][0]["per_second"] == 2.8e12
+    assert json.loads(output[output.index("{") :])["gpus"][0]["said"] == "2800.0 GB/s"
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,15 @@ import pytest
 
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import Settings
-from gpuboot.verify.load import runner
-from gpuboot.verify.load.answers import Outcome
-from gpuboot.verify.load.pods import CONTAINER, START_S, LoadRequest
+from gpuboot.verify.load import load_runner
+from gpuboot.verify.load.load_answers import Outcome
+from gpuboot.verify.load.load_pods import CONTAINER, START_S, LoadRequest
 from tests.unit.evidence import SIZES, uuid
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_runner import clock
 
 __all__ = ["clock"]
+COUNTED = "generated ???, dcgm 0.000 (2800.0 GB/s)"
 
 
 @dataclass
@@ -37,7 +38,7 @@ class LoadCluster(FakeCluster):
 
     def _create_namespace(self, body: Any) -> dict[str, Any]:
         metadata = body["metadata"]
-        self.ends[metadata["name"]] = metadata["annotations"][runner.ENDS]
+        self.ends[metadata["name"]] = metadata["annotations"][load_runner.ENDS]
         assert metadata["labels"]["app.kubernetes.io/component"] == "load"
         return super()._create_namespace(body)
 
@@ -45,7 +46,7 @@ class LoadCluster(FakeCluster):
         namespaces = super()._namespaces()
         for item in namespaces:
             if ends := self.ends.get(item["metadata"]["name"]):
-                item["metadata"]["annotations"] = {runner.ENDS: ends}
+                item["metadata"]["annotations"] = {load_runner.ENDS: ends}
         return namespaces
 
     def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -79,12 +80,14 @@ class LoadCluster(FakeCluster):
         lines = []
         for gpu in self._held_devices(pod, container):
             name = uuid(*gpu)
-            lines += [f"GPU {gpu[1]}: NVIDIA H100 (UUID: {name})", f"{name}: program gpuboot"]
+            lines += [
+                f"GPU {gpu[1]}: NVIDIA H100 (UUID: {name})",
+                f"{name}: program dcgmproftester13",
+            ]
             if gpu in self.refusing:
-                lines += [f"{name}: failed: cuInit: CUDA_ERROR_UNKNOWN (999)", f"{name}: exit 1"]
+                lines += [f"{name}: CUDA_ERROR_UNKNOWN", f"{name}: exit 1"]
                 continue
-            count = f'"launches": {elapsed:.0f}, "seconds": {elapsed:.1f}'
-            lines.append(f'{name}: {{{count}, "per_second": 2.8e12, "unit": "B/s"}}')
+            lines.append(f"{name}: {COUNTED}")
             if elapsed >= self.runs_s and gpu[0] not in self.silent:
                 lines.append(f"{name}: exit 0")
         return "\n".join(lines) + "\n"
@@ -98,7 +101,9 @@ def loaded(
 ) -> Outcome:
     lines: list[str] = [] if messages is None else messages
     request = LoadRequest(**{"kind": "memory", "seconds": 60, **fields})
-    return runner.run(cast(Cluster, cluster), SIZES, Settings(), request, lines.append, stopped)
+    return load_runner.run(
+        cast(Cluster, cluster), SIZES, Settings(), request, lines.append, stopped
+    )
 
 
 def nothing_left(cluster: FakeCluster) -> bool:
@@ -113,10 +118,10 @@ def test_all_free_gpus_are_loaded_in_one_pod_a_node_and_nothing_is_left() -> Non
         *(uuid("gpu1", i) for i in range(2)),
         *(uuid("gpu2", i) for i in range(1, 4)),
     ]
-    assert all(gpu.ended and gpu.per_second == 2.8e12 for gpu in outcome.gpus)
+    assert all(gpu.ended and gpu.said == COUNTED for gpu in outcome.gpus)
     assert (outcome.left, outcome.stopped, outcome.error) == ({}, False, "")
     assert nothing_left(cluster)
-    assert f"gpu1 {uuid('gpu1', 0)}: 2.8 TB/s, by gpuboot" in messages
+    assert f"gpu1 {uuid('gpu1', 0)}: {COUNTED}, by dcgmproftester13" in messages
     assert cluster.lease is None, "verifications may go on"
 
 
@@ -142,7 +147,7 @@ def test_what_it_made_is_removed_when_the_cluster_stops_to_answer() -> None:
 def test_a_gpu_whose_program_fails_is_told_beside_the_others() -> None:
     outcome = loaded(LoadCluster(refusing={("gpu1", 1)}))
     errors = {gpu.uuid: gpu.error for gpu in outcome.gpus if gpu.error}
-    assert errors == {uuid("gpu1", 1): "cuInit: CUDA_ERROR_UNKNOWN (999)"}
+    assert errors == {uuid("gpu1", 1): "CUDA_ERROR_UNKNOWN / exit code 1"}
 
 
 def test_a_program_that_does_not_end_is_ended_and_an_error() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.docs.metrics import metrics_markdown
+from gpuboot.docs.metrics_page import metrics_markdown
 from gpuboot.telemetry import BY_NAME, FIELDS, Limit, Shape, collected, not_collected, series
 
 TEXT = metrics_markdown()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.cluster import kubeadm, metrics, serving_requests
+from gpuboot.cluster import kubeadm, metrics_server, serving_requests
 from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.serving_requests import ServingRequest
 from gpuboot.cluster.workloads import Workload
@@ -54,11 +54,11 @@ def test_kubelets_that_sign_for_themselves_and_metrics_server_exclude_each_other
 
 
 def test_metrics_server_checks_the_certificates_of_kubelets() -> None:
-    documents = objects(metrics.server(ON, lock(ON)))
+    documents = objects(metrics_server.server(ON, lock(ON)))
     [container] = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert not [argument for argument in container["args"] if "insecure" in argument]
     assert container["image"].endswith(f"/metrics-server:{lock(ON).images.metrics_server}")
-    assert documents["APIService"]["metadata"]["name"] == metrics.API_SERVICE
+    assert documents["APIService"]["metadata"]["name"] == metrics_server.API_SERVICE
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_metrics_server_checks_the_certificates_of_kubelets() -> None:
     [("cp1", True), ("gpu1.site", True), ("gpu1xsite", False), ("cp10", False), ("xcp1", False)],
 )
 def test_only_nodes_of_the_site_get_certificates(name: str, approved: bool) -> None:
-    [container] = objects(metrics.approver(ON, lock(ON), NODES))["Deployment"]["spec"]["template"][
-        "spec"
-    ]["containers"]
+    [container] = objects(metrics_server.approver(ON, lock(ON), NODES))["Deployment"]["spec"][
+        "template"
+    ]["spec"]["containers"]
     variables = {item["name"]: item["value"] for item in container["env"]}
     assert bool(re.search(variables["PROVIDER_REGEX"], name)) is approved
     assert variables["PROVIDER_IP_PREFIXES"] == "10.0.0.1/32,fd00::2/128"
@@ -112,13 +112,15 @@ def test_requests_of_others_are_none_of_a_kubelet() -> None:
 def test_a_run_waits_for_certificates_and_says_which_is_missing() -> None:
     request = ServingRequest("gpu1", "csr-x", "denied", "not allowed")
     state = ClusterState(serving_requests=(request, ServingRequest("cp1", "csr-y", "signed")))
-    look = metrics.certificates_signed(state, ["cp1", "gpu1"])
+    look = metrics_server.certificates_signed(state, ["cp1", "gpu1"])
     assert not look.complete
     assert "1 of 2 kubelets" in look.text
     assert "gpu1 (csr-x is denied: not allowed)" in look.text
     [reason] = look.stuck
     assert "kubectl certificate approve" in reason.remedy
-    assert metrics.certificates_signed(state, ["cp1"]).complete, "gpu1 is left out of this run"
+    assert metrics_server.certificates_signed(state, ["cp1"]).complete, (
+        "gpu1 is left out of this run"
+    )
 
 
 def deployment(name: str, digest: str) -> Workload:
@@ -144,13 +146,13 @@ def test_whose_metrics_server_there_is(
     service: str, workloads: tuple[Workload, ...], foreign: str
 ) -> None:
     state = ClusterState(metrics_service=service, workloads=workloads)
-    assert metrics.foreign_server(state) == foreign
+    assert metrics_server.foreign_server(state) == foreign
 
 
 def test_somebody_elses_deployment_is_not_waited_for() -> None:
     state = ClusterState(workloads=(deployment("metrics-server", ""),))
-    assert metrics.ready(state, metrics.SERVER).complete
+    assert metrics_server.ready(state, metrics_server.SERVER).complete
     state = ClusterState(
         workloads=(Workload("Deployment", "kube-system", "metrics-server", 1, 0, True, "d"),)
     )
-    assert not metrics.ready(state, metrics.SERVER).complete
+    assert not metrics_server.ready(state, metrics_server.SERVER).complete

@@ -13,9 +13,9 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.hosts import mig
+from gpuboot.hosts.gpu_sharing import Offer
 from gpuboot.hosts.node_state import parse
-from gpuboot.hosts.sharing import Offer
-from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
 from tests.unit.test_node_state import ANSWER
 
 NODE = Node("h1", "gpu1", "10.0.0.2", "worker", 1, False)

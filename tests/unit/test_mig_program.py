@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from deploys.parts.containerd.operations import CDI_SPEC
-from gpuboot.docker import mig
+from gpuboot.docker import docker_mig
 
 HEAD = '#!/bin/sh\necho "$(basename $0) $*" >>"$STATE/notes"\n'
 # keeps for each GPU a file with its mode now, one with that after a reset, one with its instances
@@ -86,7 +86,7 @@ class Machine:
                        f"GPU UUID: \t GPU-{gpu}\nDevice Minor: \t {gpu}\n"})  # fmt: skip
         self.provide({"containers": "", "apps": "", "notes": ""})
         self.provide({"active": "docker.service\nnvidia-dcgm.service\n", "layout": LAYOUT})
-        program = mig.program().replace(CDI_SPEC, f"{root}/cdi.yaml")
+        program = docker_mig.program().replace(CDI_SPEC, f"{root}/cdi.yaml")
         program = program.replace("proc=/proc", f"proc={root}/proc")
         self.program = re.sub(r"PATH=\S+", f"PATH={root}:/usr/bin:/bin", program, count=1)
 

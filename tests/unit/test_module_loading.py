@@ -24,7 +24,7 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import module_loading
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.module_loading import CONFLICTING, OWN_FILE, ModuleLoading
-from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit.test_preflight import CLEAN, WORKER
 
 FUNCTION = SCRIPT[SCRIPT.index("module_loading() {") : SCRIPT.index("#!/bin/sh")]

@@ -10,8 +10,8 @@ import pytest
 from deploys.parts.node import fact as node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import parse
-from gpuboot.preflight import network
-from gpuboot.preflight.network import overlaps
+from gpuboot.preflight import network_problems
+from gpuboot.preflight.network_problems import overlaps
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_preflight import CLEAN
 
@@ -120,4 +120,4 @@ def test_routes_of_both_families_are_read(tmp_path: Path) -> None:
 )
 def test_a_proxy_mode_that_upstream_drops_is_told(mode: str, minor: str, count: int) -> None:
     site = parse_settings({"cluster": {"proxy_mode": mode}})
-    assert len(network.warnings(site, minor)) == count
+    assert len(network_problems.warnings(site, minor)) == count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuboot.cluster import offers
 from gpuboot.cluster.objects import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts import sharing
+from gpuboot.hosts import gpu_sharing
 from tests.unit.test_sharing import H100, NODE, shared
 
 
@@ -24,7 +24,7 @@ def node_status(labels: dict[str, str], **allocatable: str) -> Node:
 
 def test_a_layout_is_there_when_the_mig_manager_and_the_plugin_say_so() -> None:
     settings = shared(mig="all-1g.10gb")
-    offer = sharing.offer(NODE, settings, [H100] * 2)
+    offer = gpu_sharing.offer(NODE, settings, [H100] * 2)
     labels = {name: str(value) for name, value in offer.labels.items()}
     ready_labels = {**labels, "nvidia.com/mig.config.state": "success"}
     gpus = {"nvidia.com/gpu": "14"}
@@ -39,7 +39,7 @@ def test_a_layout_is_there_when_the_mig_manager_and_the_plugin_say_so() -> None:
 
 
 def test_what_the_mig_manager_said_of_another_layout_goes_with_it() -> None:
-    offer = sharing.offer(NODE, shared(mig="all-1g.10gb"), [H100] * 2)
+    offer = gpu_sharing.offer(NODE, shared(mig="all-1g.10gb"), [H100] * 2)
     before = {"nvidia.com/mig.config": "all-2g.20gb", "nvidia.com/mig.config.state": "success"}
     changed = offers.label_changes(before, offer)
     assert changed["nvidia.com/mig.config"] == "all-1g.10gb"
@@ -48,7 +48,7 @@ def test_what_the_mig_manager_said_of_another_layout_goes_with_it() -> None:
 
 
 def test_a_layout_that_failed_is_tried_again_and_not_waited_for() -> None:
-    offer = sharing.offer(NODE, shared(mig="all-1g.10gb"), [H100] * 2)
+    offer = gpu_sharing.offer(NODE, shared(mig="all-1g.10gb"), [H100] * 2)
     labels = {name: str(value) for name, value in offer.labels.items()}
     failed = {**labels, "nvidia.com/mig.config.state": "failed"}
     assert offers.label_changes(failed, offer) == {"nvidia.com/mig.config.state": None}
@@ -56,11 +56,11 @@ def test_a_layout_that_failed_is_tried_again_and_not_waited_for() -> None:
     assert offers.given_up(failed, offer)
     for state in ("success", "pending"):
         assert not offers.given_up({**labels, "nvidia.com/mig.config.state": state}, offer)
-    assert not offers.given_up(failed, sharing.offer(NODE, parse_settings({})))
+    assert not offers.given_up(failed, gpu_sharing.offer(NODE, parse_settings({})))
 
 
 def test_labels_of_others_stay() -> None:
-    empty_offer = sharing.offer(NODE, parse_settings({}))
+    empty_offer = gpu_sharing.offer(NODE, parse_settings({}))
     key = "nvidia.com/device-plugin.config"
     own_labels = {key: "mine", "nvidia.com/mig.config": "all-1g.10gb"}
     assert offers.label_changes(own_labels, empty_offer) == {}

@@ -16,7 +16,7 @@ from gpuboot.cluster.operands import Operand
 from gpuboot.cluster.workloads import Workload
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
 from gpuboot.monitoring.charts.operator_daemonsets import expected_operands
 from lab.charts import assemble
 from lab.charts.render import Object, helm_binary, render

@@ -17,7 +17,7 @@ import pytest
 from deploys.parts.node.outside_name_fact import OutsideName
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify import outside_name, service_probe
-from gpuboot.verify.checks import services
+from gpuboot.verify.checks import service_checks
 from gpuboot.verify.evidence import ServiceProbeResult
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.service_probe import parse_log
@@ -57,7 +57,7 @@ def finding(answer: str, node: str, required: bool = False, name: str = NAME) ->
         outside_required=required,
     )  # fmt: skip
     observed = evidence(service_probes=(item,))
-    [result] = services.evaluate(replace(observed.hosts[0], outside=node), observed)
+    [result] = service_checks.evaluate(replace(observed.hosts[0], outside=node), observed)
     return result
 
 

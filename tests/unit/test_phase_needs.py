@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.cluster import gate
-from gpuboot.hosts import dcgm
+from gpuboot.cluster import node_gate
+from gpuboot.hosts import dcgm_engine
 
 ROOT = Path(__file__).resolve().parents[2]
 # program -> the module of its name, the constant, and the phase that installs it
 PROGRAMS = {
-    gate.PROGRAM: ("gpuboot.cluster.gate", "PROGRAM", "gate"),
-    dcgm.PROGRAM: ("gpuboot.hosts.dcgm", "PROGRAM", "dcgm"),
+    node_gate.PROGRAM: ("gpuboot.cluster.node_gate", "PROGRAM", "gate"),
+    dcgm_engine.PROGRAM: ("gpuboot.hosts.dcgm_engine", "PROGRAM", "dcgm"),
 }
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from deploys.parts.helm.fact import HelmManifests
-from gpuboot.cluster.helm import Release
-from gpuboot.cluster.release_changes import release_changes
+from gpuboot.cluster.helm_releases import Release, release_changes
 from gpuboot.hosts.package_changes import package_changes
 from gpuboot.plan import Change, Duration, Effect, Plan, Step, Unknown
 from gpuboot.plan.history import WAIT, durations
+from gpuboot.plan.restarted_workloads import effects, object_changes, release_effects
 from gpuboot.plan.terminal import render
-from gpuboot.plan.workloads import effects, object_changes, release_effects
 
 
 def step(

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot.docker import checks as docker
-from gpuboot.verify.checks import chain, kubernetes
+from gpuboot.docker import docker_checks as docker
+from gpuboot.verify.checks import kubernetes_checks, proof_chain
 from gpuboot.verify.evidence import IsolationResult, ServiceProbeResult
 from tests.unit.evidence import evidence, of, uuid, workload_result
 from tests.unit.test_verdict import STANDARD
@@ -32,7 +32,7 @@ from tests.unit.test_verdict import STANDARD
 def test_the_remedy_is_about_the_cause(error: str, remedy: str) -> None:
     bad = workload_result("gpu1", 0, passed=False, error=error)
     observed = evidence(workload_results=(bad,))
-    finding = of(kubernetes.workload(observed.hosts[0], observed, 1), "fail")[0]
+    finding = of(kubernetes_checks.workload(observed.hosts[0], observed, 1), "fail")[0]
     assert remedy in finding.remedy
     assert "kubectl -n gpuboot-verify" not in finding.remedy
     if remedy.startswith("drain"):
@@ -55,7 +55,7 @@ def test_no_remedy_points_at_events_that_are_gone() -> None:
         service_probes=(ServiceProbeResult(node="gpu1", pod="p", error="it failed"),),
         isolation_results=(IsolationResult(node="gpu1", pod="p", error="it failed"),),
     )
-    findings = [item for item in chain.evaluate(observed, STANDARD) if item.node == "gpu1"]
+    findings = [item for item in proof_chain.evaluate(observed, STANDARD) if item.node == "gpu1"]
     remedies = [
         item.remedy for item in findings
         if item.link in ("workload", "services", "isolation") and item.status != "pass"
@@ -68,7 +68,7 @@ def test_no_remedy_points_at_events_that_are_gone() -> None:
 
 def test_a_node_that_no_probe_tried_is_not_covered() -> None:
     observed = evidence(service_probes=(), isolation_results=())
-    findings = of(chain.evaluate(observed, STANDARD), "not_covered")
+    findings = of(proof_chain.evaluate(observed, STANDARD), "not_covered")
     assert {(item.link, item.node) for item in findings} == {
         (link, node) for link in ("services", "isolation") for node in ("gpu1", "gpu2")
     }
@@ -76,6 +76,6 @@ def test_a_node_that_no_probe_tried_is_not_covered() -> None:
 
 def test_a_pod_that_tried_nothing_is_no_isolation() -> None:
     observed = evidence(isolation_results=(IsolationResult(node="gpu1", pod="p"),))
-    (finding,) = [item for item in chain.evaluate(observed, STANDARD)
+    (finding,) = [item for item in proof_chain.evaluate(observed, STANDARD)
                 if (item.link, item.node) == ("isolation", "gpu1")]  # fmt: skip
     assert finding.status == "unknown"

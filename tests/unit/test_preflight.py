@@ -11,7 +11,7 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import Unit, parse
 from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.secure_boot import SecureBootState
-from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit.test_node_state import ANSWER
 
 LOCKED = versions.lock(parse_settings({})).driver.version

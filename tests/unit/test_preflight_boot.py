@@ -9,7 +9,7 @@ import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.boot import BootState, ConfigLine
-from gpuboot.preflight import boot, kubelet
+from gpuboot.preflight import boot_problems, kubelet_problems
 from tests.unit.test_preflight import CLEAN, WORKER, causes
 from tests.unit.test_preflight_platform import ROCKY
 
@@ -108,29 +108,29 @@ def test_a_kubelet_s_file_that_is_gone_stops_new_pods() -> None:
     missing_file = "/run/systemd/resolve/resolv.conf"
     state = BootState(resolvers={"/etc/resolv.conf": ("10.0.0.2",)}, resolver_missing=missing_file)
     member = replace(CLEAN, boot=state, kubeconfigs=JOINED)
-    [(cause, remedy)] = boot.problems(member, parse_settings({}))
+    [(cause, remedy)] = boot_problems.problems(member, parse_settings({}))
     assert f"takes name servers from {missing_file}" in cause
     assert "systemctl enable --now systemd-resolved" in remedy
     assert '{"resolvConf": "/etc/resolv.conf"}' in remedy
     # a run that names another one puts it right, and so does a join
     site_settings = parse_settings({"cluster": {"kubelet": {"resolvConf": "/etc/resolv.conf"}}})
-    assert list(boot.problems(member, site_settings)) == []
+    assert list(boot_problems.problems(member, site_settings)) == []
     assert boot_causes(state) == []
 
 
 def test_the_remedy_names_the_file_with_the_real_servers() -> None:
     state = replace(CLEAN, boot=BootState(resolvers={**DNSMASQ, BEHIND: ("10.0.0.2",)}))
-    [(_, remedy)] = boot.problems(state, parse_settings({}))
+    [(_, remedy)] = boot_problems.problems(state, parse_settings({}))
     assert f'set cluster.kubelet = {{"resolvConf": "{BEHIND}"}}' in remedy
     assert "write" not in remedy
     state = replace(CLEAN, boot=BootState(resolvers=DNSMASQ))
-    [(_, remedy)] = boot.problems(state, parse_settings({}))
+    [(_, remedy)] = boot_problems.problems(state, parse_settings({}))
     assert "lines to /etc/kubernetes/resolv.conf on each node, and set cluster.kubelet" in remedy
 
 
 def test_a_node_of_a_living_cluster_goes_on_with_its_resolver() -> None:
     state = replace(CLEAN, boot=BootState(resolvers=DNSMASQ), kubeconfigs=JOINED)
-    assert list(boot.problems(state, parse_settings({}))) == []
+    assert list(boot_problems.problems(state, parse_settings({}))) == []
 
 
 def test_each_family_has_its_own_file_of_flags() -> None:
@@ -139,7 +139,7 @@ def test_each_family_has_its_own_file_of_flags() -> None:
     rocky = replace(ROCKY, boot=flags(removed_flag, "/etc/sysconfig/kubelet"))
     debian = replace(ROCKY, boot=flags(removed_flag))
     warnings = [
-        kubelet.warnings([WORKER], {WORKER.host: state}, parse_settings({}))
+        kubelet_problems.warnings([WORKER], {WORKER.host: state}, parse_settings({}))
         for state in (rocky, debian)
     ]
     assert warnings == [[], []]
@@ -167,7 +167,7 @@ def test_flags_that_win_over_settings_are_told(
 ) -> None:
     parsed = parse_settings({"cluster": {"kubelet": settings}})
     state = replace(CLEAN, boot=flags(f"KUBELET_EXTRA_ARGS={text}"))
-    warnings = kubelet.warnings([WORKER], {WORKER.host: state}, parsed)
+    warnings = kubelet_problems.warnings([WORKER], {WORKER.host: state}, parsed)
     assert len(warnings) == bool(part)
     assert all(part in item and "[gpu1] /etc/default/kubelet:3" in item for item in warnings)
 
@@ -181,11 +181,11 @@ def test_what_a_run_overrides_is_told_and_who_reboots() -> None:
             reboots_by=("unattended-upgrades", "dnf-automatic"),
         ),
     )
-    owner, sysctl, apt, dnf = boot.warnings([WORKER], {WORKER.host: state})
+    owner, sysctl, apt, dnf = boot_problems.warnings([WORKER], {WORKER.host: state})
     assert "[gpu1] /etc/sysctl.d/99-sysctl.conf:3 sets `net.ipv4.ip_forward=0`" in sysctl
     assert 'Unattended-Upgrade::Automatic-Reboot "false"' in apt
     assert "reboot = never in /etc/dnf/automatic.conf" in dnf
     assert "/etc/hosts says `# Managed by Puppet`" in owner
     assert all("remedy: " in item for item in (owner, sysctl, apt, dnf))
-    assert boot.warnings([WORKER], {WORKER.host: CLEAN}) == []
-    assert boot.warnings([WORKER], {}) == []
+    assert boot_problems.warnings([WORKER], {WORKER.host: CLEAN}) == []
+    assert boot_problems.warnings([WORKER], {}) == []

@@ -10,8 +10,8 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import kernels, platforms
 from gpuboot.hosts.node_state import Unit, parse
 from gpuboot.preflight import platform as platform_checks
-from gpuboot.preflight.checks import evaluate
-from gpuboot.preflight.docker import checks as docker_checks
+from gpuboot.preflight.docker_problems import checks as docker_checks
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit.test_preflight import CLEAN, LEADER, WORKER
 
 KERNEL = "5.14.0-570.el9.x86_64"

@@ -13,8 +13,8 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import Unit
 from gpuboot.hosts.remains import EtcdProcess, Remains
-from gpuboot.preflight import docker as docker
-from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight import docker_problems as docker
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit.test_preflight import CLEAN, LEADER, WORKER
 
 OWN_KUBECONFIGS = {"/etc/kubernetes/kubelet.conf": "https://10.0.0.5:6443"}

@@ -12,8 +12,8 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.remains import EtcdData, EtcdProcess, KubeletState, Remains
-from gpuboot.preflight.checks import evaluate
-from gpuboot.preflight.remains import warnings
+from gpuboot.preflight.preflight_checks import evaluate
+from gpuboot.preflight.remains_problems import warnings
 from tests.unit.test_preflight import CLEAN, LEADER, WORKER
 
 NOW = CLEAN.clock

@@ -17,7 +17,7 @@ from gpuboot.cluster.cluster_state import (
 from gpuboot.cluster.objects import Node
 from gpuboot.cluster.workloads import Workload
 from gpuboot.hosts.fact_output import FactOutputError
-from gpuboot.hosts.sharing import Offer
+from gpuboot.hosts.gpu_sharing import Offer
 
 READY = Node(
     name="cp1",

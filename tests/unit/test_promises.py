@@ -17,18 +17,18 @@ from gpuboot.config.settings.cluster import Cluster
 from gpuboot.docker.compose import project
 from gpuboot.monitoring import dashboards
 from gpuboot.monitoring.charts.exporter import exporter_values
-from gpuboot.monitoring.charts.gpu_operator import operator_values
-from gpuboot.monitoring.charts.monitoring import monitoring_values
-from gpuboot.monitoring.charts.volumes import USABLE_SHARE
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
+from gpuboot.monitoring.charts.monitoring_values import monitoring_values
+from gpuboot.monitoring.charts.stack_volumes import USABLE_SHARE
 from gpuboot.monitoring.dashboards.alert_panels import REPAIR
 from gpuboot.monitoring.network_policies import policies
 from gpuboot.monitoring.rules.alert import Action
 from gpuboot.monitoring.rules.catalogue import all_alerts
 from gpuboot.preflight import ports as preflight_ports
-from gpuboot.preflight.checks import Subject, _gpus
 from gpuboot.preflight.connectivity import endpoints
-from gpuboot.preflight.docker import ports
-from gpuboot.verify.checks import hosts
+from gpuboot.preflight.docker_problems import ports
+from gpuboot.preflight.preflight_checks import Subject, _gpus
+from gpuboot.verify.checks import host_checks
 from gpuboot.verify.findings import LINKS
 from gpuboot.verify.report import build
 from tests.documents import ROOT
@@ -250,7 +250,7 @@ def test_the_readme_counts_rightly() -> None:
 
 def test_the_page_of_reports_explains_every_link_and_key() -> None:
     text = (ROOT / "docs/reports.md").read_text()
-    assert [link for link in LINKS.keys() - hosts.NAMES if f"`{link}`" not in text] == []
+    assert [link for link in LINKS.keys() - host_checks.NAMES if f"`{link}`" not in text] == []
     document = build("c", "", 0, (), (), {}).to_json()
     assert [key for key in document if f"`{key}`" not in text and f"`{key}[]`" not in text] == []
 

@@ -11,10 +11,10 @@ import pytest
 
 from gpuboot.cluster.managed_objects import Key
 from gpuboot.cluster.workloads import Workload
+from gpuboot.diagnose.cause_model import Finding, diagnose
 from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import of
-from gpuboot.diagnose.model import Finding, diagnose
-from gpuboot.diagnose.recording import ClusterRecording, Recording
+from gpuboot.diagnose.site_recording import ClusterRecording, Recording
 from gpuboot.monitoring.components import Missing
 from tests.unit.diagnose_site import COREDNS, EXPORTERS, cluster, site
 

@@ -16,9 +16,9 @@ from deploys.parts.diagnose import fact as recording
 from deploys.parts.diagnose.fact import HostOutput, HostRecording
 from deploys.parts.node.fact import NodeFact
 from gpuboot.diagnose import facts
+from gpuboot.diagnose.cause_model import diagnose
 from gpuboot.diagnose.causes import TABLE
-from gpuboot.diagnose.model import diagnose
-from gpuboot.diagnose.recording import from_json
+from gpuboot.diagnose.site_recording import from_json
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pytest
 
-from gpuboot.hosts import rehearsal
+from gpuboot.hosts import package_rehearsal as rehearsal
 from tests.unit import apt_host
 from tests.unit.rehearsed_host import (
     CONTAINERD,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.cluster.helm import Release
+from gpuboot.cluster.helm_releases import Release
 from gpuboot.cluster.managed_objects import ManagedObjects, ManagedSecret, Object
 from gpuboot.cluster.release_objects import (
     Drift,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.cluster.helm import parse_released
+from gpuboot.cluster.helm_releases import parse_released
 
 SCRIPT = Path(__file__).resolve().parents[2] / "deploys/parts/helm/fact.sh"
 MANIFEST = """---

@@ -15,7 +15,7 @@ from deploys.parts.repair import operations as operations
 from deploys.parts.repair.operations import LEASE, SiteLock
 from deploys.run.lock import LockError
 from gpuboot.cli import app, runs
-from gpuboot.repair import STEPS, report
+from gpuboot.repair import STEPS, repair_report
 from gpuboot.verify import lease
 from tests.unit.repair_site import RECOVERY_RESET, Site, site
 
@@ -45,7 +45,7 @@ def test_a_step_is_a_line_for_whoever_started_the_deploy(
     assert path.read_text() == '{"to": "drained"}\n'
 
 
-def act(fake_site: Site, lock: SiteLock | None = None) -> report.Json:
+def act(fake_site: Site, lock: SiteLock | None = None) -> repair_report.Json:
     return operations.repaired(cast(Any, fake_site), fake_site.settings, fake_site, lock or free())
 
 
@@ -82,7 +82,7 @@ def test_only_one_controller_is_at_work(
     assert (
         "another gpuboot remediate --act, root@admin-7, has been running since" in answer["error"]
     )
-    assert report.exit_code(answer) == report.COULD_NOT_TELL
+    assert repair_report.exit_code(answer) == repair_report.COULD_NOT_TELL
     assert (progress_lines, fake_site.writes) == ([], [])
 
 
@@ -160,7 +160,7 @@ def test_the_operation_leaves_the_answer(
     assert json.loads(path.read_text())["nodes"][0]["state"] == "released"
 
 
-REPORT: report.Json = {
+REPORT: repair_report.Json = {
     "schema": 1, "cluster": "c", "time": "", "gpu_nodes": 1, "error": "", "stale": "",
     "stopped": "", "breaker": "", "ignored": [],
     "nodes": [{"node": "gpu1", "state": None, "action": "reset", "gpus": [], "saw": "s",

@@ -20,7 +20,7 @@ from gpuboot.cluster.drain import NodePods, Pod
 from gpuboot.cluster.node_volumes import NodeVolume
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.monitoring.charts.monitoring import remade_claims
+from gpuboot.monitoring.charts.monitoring_values import remade_claims
 
 
 def node(name: str, role: Any = "worker", leader: bool = False) -> Node:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpuboot.cluster.repair_keys import PAST_KEY, STATE_KEY
-from gpuboot.repair import model
-from gpuboot.repair.model import Past, Repair
+from gpuboot.repair import repair_model
+from gpuboot.repair.repair_model import Past, Repair
 from tests.unit.repair_site import (
     GPU_LOST,
     HEALTH,
@@ -57,7 +57,7 @@ def test_after_an_hour_nothing_is_left_but_the_memory() -> None:
     assert path(fake_site) == [*WAY, "released", None]
     notes = fake_site.nodes["gpu1"]["metadata"]["annotations"]
     assert STATE_KEY not in notes
-    assert [repair.action for repair in model.load_past(notes[PAST_KEY])] == ["reset"]
+    assert [repair.action for repair in repair_model.load_past(notes[PAST_KEY])] == ["reset"]
 
 
 def test_a_gpu_that_is_to_be_replaced_waits_for_a_person() -> None:
@@ -199,21 +199,21 @@ def test_annotations_are_read_as_they_were_written() -> None:
         state="repairing", since=START, case_at=START - 60, action="reset", gpus=("GPU-a",),
         reason="xid-119", why="why", boot="b", cordoned=True, note="n",
     )  # fmt: skip
-    assert model.load(model.dump(repair)) == repair
+    assert repair_model.load(repair_model.dump(repair)) == repair
     past = (Past(case_at=START, at=START + 9, action=None, end="cancelled"),)
-    assert model.load_past(model.dump_past(past)) == past
+    assert repair_model.load_past(repair_model.dump_past(past)) == past
     many = past * 12
-    assert len(model.load_past(model.dump_past(many))) == 10
+    assert len(repair_model.load_past(repair_model.dump_past(many))) == 10
     for text in (
         "",
         "[]",
         '{"state": "lost", "since": "2026-11-23T03:00:00Z"}',
         '{"state": "failed"}',
     ):
-        with pytest.raises(model.AnnotationError):
-            model.load(text)
-    with pytest.raises(model.AnnotationError):
-        model.load_past('[{"at": 3}]')
+        with pytest.raises(repair_model.AnnotationError):
+            repair_model.load(text)
+    with pytest.raises(repair_model.AnnotationError):
+        repair_model.load_past('[{"at": 3}]')
 
 
 def test_nothing_is_waited_for_where_the_settings_say_so() -> None:

@@ -21,9 +21,9 @@ from gpuboot.cluster.api import ClusterError
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.diagnose.recording import Recording
+from gpuboot.diagnose.site_recording import Recording
 from gpuboot.repair.controller import UndecidedError
-from gpuboot.repair.model import Repair
+from gpuboot.repair.repair_model import Repair
 from gpuboot.verify.findings import Finding
 
 NODES = [

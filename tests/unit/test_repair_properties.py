@@ -15,8 +15,8 @@ from gpuboot.cluster.repair_keys import BREAKER, STATE_KEY
 from gpuboot.config.settings.upgrade import batch_size
 from gpuboot.repair.controller import Controller
 from gpuboot.repair.decide import decide
-from gpuboot.repair.model import OUT
 from gpuboot.repair.observe import NODES, STALE_S, gpu_node, observe
+from gpuboot.repair.repair_model import OUT
 from tests.unit.repair_site import (
     GPU_LOST,
     HEALTH,

@@ -8,7 +8,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.hosts.health_watches import UNKNOWN, Card
 from gpuboot.monitoring.rules.catalogue import all_alerts
 from gpuboot.monitoring.rules.xid import FATAL, classes
-from gpuboot.repair.model import GpuNode
+from gpuboot.repair.repair_model import GpuNode
 from gpuboot.repair.signals import NEVER, Case, Ignored, Signal, case_of, of_alert, of_node
 from tests.unit.repair_site import (
     GPU_LOST,

@@ -14,13 +14,13 @@ import pytest
 from markupsafe import escape
 from rich.console import Console
 
-from gpuboot.verify.checks import hosts
+from gpuboot.verify.checks import host_checks
 from gpuboot.verify.findings import GPU_LINKS
 from gpuboot.verify.report import build, load, new_folder, write
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
-from gpuboot.verify.report.model import ReportError
-from gpuboot.verify.report.terminal import show
+from gpuboot.verify.report.report_model import ReportError
+from gpuboot.verify.report.report_terminal import show
 from tests.unit import mig_evidence
 from tests.unit.evidence import evidence, uuid
 from tests.unit.reports import UUIDS, broken, report, text
@@ -154,7 +154,7 @@ def test_a_gpu_with_mig_is_one_row_with_its_instances(tmp_path: Path) -> None:
         else item
         for item in findings
     ]
-    links = {observed.hosts[0].node: tuple(hosts.without(GPU_LINKS, observed.hosts[0]))}
+    links = {observed.hosts[0].node: tuple(host_checks.without(GPU_LINKS, observed.hosts[0]))}
     built_report = build("lab", "2026-11-21T14:00:00Z", 1.0, observed.hosts, findings, links)
     cut, undivided = built_report.gpus
     assert (

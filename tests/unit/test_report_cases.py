@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpuboot.verify.findings import NOT_REACHED, Finding, Status
 from gpuboot.verify.report.cases import Location, Step, cases
 from gpuboot.verify.report.html import html
-from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
+from gpuboot.verify.report.report_model import GpuRow, InstanceRow, Report
 from gpuboot.verify.report.run_failures import Failure, with_run_failures
 from tests.unit.evidence import evidence
 from tests.unit.reports import FAILED, PASSED, report

@@ -10,7 +10,7 @@ from deploys.parts.packages.fact import KEYS
 from gpuboot.hosts import node_state
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.repository_keys import RepositoryKey, parse
-from gpuboot.preflight.repository_keys import summary, warnings
+from gpuboot.preflight.repository_key_problems import summary, warnings
 from tests.unit import apt_host
 from tests.unit.apt_host import Key
 from tests.unit.test_node_state import ANSWER

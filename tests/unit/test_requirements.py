@@ -10,7 +10,7 @@ import pytest
 from gpuboot.cluster.service_scrape import JOB as SERVICES
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.docker.compose.prometheus import monitoring_rules
+from gpuboot.docker.compose.compose_prometheus import monitoring_rules
 from gpuboot.monitoring import rules
 from gpuboot.monitoring.dashboards import boards, dashboards
 from gpuboot.monitoring.dashboards.spec import Column, Dashboard, Panel, Query

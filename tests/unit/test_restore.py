@@ -13,9 +13,9 @@ from pyinfra.api.command import FunctionCommand
 
 from deploys.parts.restore.operations import LeaderBootstrap, restored
 from deploys.parts.restore.volume_operations import BackupVolumes
-from gpuboot.cluster import restore
+from gpuboot.cluster import etcd_restore
 from gpuboot.cluster.backup import Backup, Backups
-from gpuboot.cluster.restore import LiveData, Source
+from gpuboot.cluster.etcd_restore import LiveData, Source
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.hosts.fact_output import Fields
@@ -34,7 +34,7 @@ NODES = (
 
 def select_source(requested: str = "", leader_ca: str = "c1") -> Source | Problem:
     backups = {**STORED_BACKUPS, "host1": replace(STORED_BACKUPS["host1"], ca=leader_ca)}
-    return restore.choose(requested, backups, "/b", "host1")
+    return etcd_restore.choose(requested, backups, "/b", "host1")
 
 
 def test_the_newest_of_this_cluster_is_taken() -> None:
@@ -60,7 +60,7 @@ def test_a_folder_of_the_control_machine_is_read(tmp_path: Path) -> None:
     problem = select_source(str(tmp_path))
     assert isinstance(problem, Problem)
     assert "about.json, etcd.db, pki.tar is missing" in problem.cause
-    for name in restore.FILES:
+    for name in etcd_restore.FILES:
         (tmp_path / name).touch()
     snapshot = {"revision": 7, "totalKey": 3, "totalSize": 64}
     metadata = {
@@ -86,7 +86,7 @@ def test_a_folder_of_the_control_machine_is_read(tmp_path: Path) -> None:
 def test_what_may_not_be_restored_is_refused(
     backup: Backup, ca: str, lock: str, ready: bool, expected: str
 ) -> None:
-    problem = restore.refusal(Source(backup, "host1", "/b"), ca, lock, ready, "host1")
+    problem = etcd_restore.refusal(Source(backup, "host1", "/b"), ca, lock, ready, "host1")
     assert (expected in problem.cause and problem.remedy) if problem else not expected
 
 
@@ -101,7 +101,7 @@ def test_what_may_not_be_restored_is_refused(
 def test_a_person_is_told_what_is_replaced(
     live_cluster: LiveData, empty: bool, expected: str
 ) -> None:
-    text = restore.question("prod", Source(OLD, "host1", "/b"), live_cluster, 7201.0, empty)
+    text = etcd_restore.question("prod", Source(OLD, "host1", "/b"), live_cluster, 7201.0, empty)
     assert expected in text
     assert "revision 100, 90 keys" in text
     assert "taken 2 h 0 min ago" in text
@@ -109,9 +109,9 @@ def test_a_person_is_told_what_is_replaced(
 
 
 def test_all_control_planes_are_members_of_the_restored_etcd() -> None:
-    member_list = restore.members(NODES)
+    member_list = etcd_restore.members(NODES)
     assert [item.host for item in member_list] == ["host1", "host2"]
-    assert restore.initial_cluster(member_list) == (
+    assert etcd_restore.initial_cluster(member_list) == (
         "cp1=https://192.0.2.11:2380,cp2=https://[2001:db8::12]:2380"
     )
 
@@ -129,7 +129,7 @@ def test_all_control_planes_are_members_of_the_restored_etcd() -> None:
     ],
 )
 def test_all_members_are_restored_or_none(backups: dict[str, Backups], expected: str) -> None:
-    problem = restore.members_missing(restore.members(NODES), backups, "c1")
+    problem = etcd_restore.members_missing(etcd_restore.members(NODES), backups, "c1")
     assert (expected in problem.cause and problem.remedy) if problem else not expected
 
 
@@ -139,8 +139,8 @@ def test_etcd_s_metrics_tell_what_it_has() -> None:
         "etcd_debugging_mvcc_keys_total\t1.2e+03",
         "end\tok",
     ]
-    assert restore.parse_living(Fields(lines)) == LiveData(2091, 1200)
-    assert restore.parse_living(Fields(["end\tok"])) == LiveData()
+    assert etcd_restore.parse_living(Fields(lines)) == LiveData(2091, 1200)
+    assert etcd_restore.parse_living(Fields(["end\tok"])) == LiveData()
 
 
 CRICTL = '#!/bin/sh\ncase "$*" in *" pull "*) exit 1 ;; esac\n'
@@ -243,7 +243,9 @@ def names(fresh_machine: LeaderBootstrap | None) -> list[str]:
     """What a restore does, one after the other: the functions' and the steps' names."""
     source = Source(OLD, "host1", "/b")
     step_names = []
-    for command in restored._inner(source, restore.members(NODES), "/b", VOLUMES, fresh_machine):
+    for command in restored._inner(
+        source, etcd_restore.members(NODES), "/b", VOLUMES, fresh_machine
+    ):
         if isinstance(command, FunctionCommand):
             step = [str(item).partition(" ")[0] for item in command.args if isinstance(item, str)]
             function_name = command.function.__name__.strip("_")

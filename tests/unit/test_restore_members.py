@@ -9,9 +9,9 @@ from pyinfra.api.command import FunctionCommand
 
 from deploys.parts.restore.operations import restored
 from deploys.parts.restore.volume_operations import BackupVolumes
-from gpuboot.cluster import restore
+from gpuboot.cluster import etcd_restore
 from gpuboot.cluster.backup import Backup
-from gpuboot.cluster.restore import Source
+from gpuboot.cluster.etcd_restore import Source
 
 OLD = Backup("20261121T000000Z-timer", 1.0, "timer", "cp1", "v1.36.3", "etcd:1", "c1", 100, 90, 64)
 
@@ -50,7 +50,7 @@ def distribute(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, lis
     monkeypatch.setattr("deploys.parts.restore.operations.report_failure", report)
     (command, *_) = restored._inner(
         Source(OLD, "cp2", f"/b/{OLD.name}"),
-        [restore.Member(name, name, "p") for name in nodes.digests],
+        [etcd_restore.Member(name, name, "p") for name in nodes.digests],
         "/b",
         BackupVolumes(None, {}, 0),
     )

@@ -20,6 +20,7 @@ from deploys.parts.restore import volume_operations as restored_volumes
 from deploys.parts.restore.volume_operations import BackupVolumes, _checked, _returned
 from deploys.parts.storage import folder_volumes as local_volumes
 from gpuboot.cluster.backup import Backup
+from gpuboot.cluster.etcd_restore import Source
 from gpuboot.cluster.local_volumes import (
     Folder,
     LocalVolume,
@@ -30,7 +31,6 @@ from gpuboot.cluster.local_volumes import (
     parse_folders,
     question_lines,
 )
-from gpuboot.cluster.restore import Source
 from gpuboot.config.exit_codes import COULD_NOT_TELL, FAILED, OK
 from gpuboot.templates import render
 from gpuboot.verify.report.run import last_lines, run_html

@@ -11,7 +11,7 @@ from deploys.engine.batch import Batch, Request
 from deploys.parts.cluster.secret_operations import digests
 from deploys.parts.cluster.secrets_fact import SecretDigests
 from deploys.parts.helm.fact import HelmRelease
-from gpuboot.cluster.helm import Release, release_path
+from gpuboot.cluster.helm_releases import Release, release_path
 from tests.cluster_answers import item_list, make_object, revision, served
 
 SECRETS = "/api/v1/namespaces/w/secrets"

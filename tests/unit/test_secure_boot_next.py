@@ -13,8 +13,8 @@ from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.secure_boot import SecureBootState, standing, standing_of_next
-from gpuboot.preflight import driver
-from gpuboot.preflight.checks import evaluate
+from gpuboot.preflight import driver_problems
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit.test_preflight import CLEAN, WORKER
 from tests.unit.test_secure_boot import CANONICAL, DEBIAN, DKMS, KEYS, UBUNTU, Machine
 from tests.unit.test_secure_boot import machine as machine  # a fixture
@@ -184,7 +184,7 @@ def test_without_dkms_s_key_the_remedy_makes_it() -> None:
 def test_the_next_kernel_s_module_is_warned_of() -> None:
     def lines(boot: SecureBootState, **changes: Any) -> list[str]:
         state = replace(CLEAN, secure_boot=boot, **SAME_VERSION | changes)
-        return driver.warnings([WORKER], {WORKER.host: state})
+        return driver_problems.warnings([WORKER], {WORKER.host: state})
 
     [line] = lines(NOT_ENROLLED)
     assert f"mokutil --import {UBUNTU}" in line

@@ -17,9 +17,9 @@ from kubernetes.client import V1Pod
 
 from gpuboot.cluster.api import Cluster
 from gpuboot.config.settings import parse_settings
-from gpuboot.monitoring.charts.monitoring import monitoring_values
+from gpuboot.monitoring.charts.monitoring_values import monitoring_values
 from gpuboot.verify import outside_name, service_probe
-from gpuboot.verify.checks import services as checks
+from gpuboot.verify.checks import service_checks as checks
 from gpuboot.verify.evidence import ServiceProbeResult
 from gpuboot.verify.findings import Finding, verdict
 from gpuboot.verify.service_probe import ServiceProbe, parse_log

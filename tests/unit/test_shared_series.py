@@ -14,9 +14,9 @@ import pytest
 
 from gpuboot.cluster.pods import Pod
 from gpuboot.hosts.mig_devices import Instance
-from gpuboot.verify.checks import metrics as checks
+from gpuboot.verify.checks import metrics_checks as checks
 from gpuboot.verify.checks.attribution import attribution
-from gpuboot.verify.checks.metrics import Limits
+from gpuboot.verify.checks.metrics_checks import Limits
 from gpuboot.verify.evidence import ExporterScrape, Reading
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.prometheus import Prometheus, gpu_readings, parse_exposition

@@ -10,11 +10,11 @@ import yaml
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
-from gpuboot.hosts import sharing, sharing_checks
+from gpuboot.hosts import gpu_sharing, sharing_checks
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.pci import PciDevice
-from gpuboot.monitoring.charts.gpu_operator import operator_values
-from gpuboot.site.load import load
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
+from gpuboot.site.load_site import load
 from tests.unit.test_node_state import ANSWER
 
 H100, H200, A100_40, T4, V100 = 0x2330, 0x2335, 0x20B0, 0x1EB8, 0x1DB5
@@ -29,12 +29,14 @@ def shared(mixed: bool = False, **share: Any) -> Settings:
 
 def test_a_hosts_own_entry_wins_over_its_group() -> None:
     data = {"sharing": {"inference": {"time_slices": 4}, "h2": {"time_slices": 2}}}
-    assert sharing.replicas(NODE, parse_settings(data)) == 2
+    assert gpu_sharing.replicas(NODE, parse_settings(data)) == 2
     of_group = replace(NODE, host="h3", name="gpu3")
-    assert sharing.replicas(of_group, parse_settings(data)) == 4
+    assert gpu_sharing.replicas(of_group, parse_settings(data)) == 4
     host_entry = replace(of_group, groups=("workers",))
     assert (
-        sharing.replicas(host_entry, parse_settings({**data, "gpu_operator": {"time_slices": 3}}))
+        gpu_sharing.replicas(
+            host_entry, parse_settings({**data, "gpu_operator": {"time_slices": 3}})
+        )
         == 3
     )
 
@@ -67,14 +69,14 @@ def test_a_hosts_own_entry_wins_over_its_group() -> None:
 def test_what_a_node_offers(
     settings: Settings, devices: list[int], resources: dict[str, int]
 ) -> None:
-    assert sharing.offer(NODE, settings, devices).resources == resources
+    assert gpu_sharing.offer(NODE, settings, devices).resources == resources
 
 
 def plugin(settings: Settings) -> tuple[dict[str, Any], dict[str, Any]]:
     """The device plugin's values, and the configuration that nodes of the group ask for."""
     _, lock = load({})
     config = operator_values(settings, lock)["devicePlugin"]["config"]
-    label = sharing.offer(NODE, settings).labels["nvidia.com/device-plugin.config"]
+    label = gpu_sharing.offer(NODE, settings).labels["nvidia.com/device-plugin.config"]
     return config, yaml.safe_load(config["data"][label])
 
 
@@ -122,7 +124,7 @@ def test_layouts_of_the_settings_are_a_file_for_the_mig_manager() -> None:
     settings = parse_settings(data)
     manager = operator_values(settings, lock)["migManager"]
     layouts = yaml.safe_load(manager["config"]["data"]["config.yaml"])["mig-configs"]
-    label = sharing.offer(NODE, settings, [H100] * 2).labels["nvidia.com/mig.config"]
+    label = gpu_sharing.offer(NODE, settings, [H100] * 2).labels["nvidia.com/mig.config"]
     assert layouts[label] == [
         {"devices": [0], "mig-enabled": True, "mig-devices": {"3g.40gb": 2}},
         {"devices": [1], "mig-enabled": False},

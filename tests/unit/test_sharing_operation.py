@@ -19,7 +19,7 @@ from deploys.parts.nodes.node_sharing import Turn
 from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.objects import Node
 from gpuboot.cluster.readiness import Progress
-from gpuboot.hosts.sharing import PLUGIN_LABEL, Offer
+from gpuboot.hosts.gpu_sharing import PLUGIN_LABEL, Offer
 from gpuboot.plan import Change, Effect
 
 LABELS: dict[str, str | None] = {

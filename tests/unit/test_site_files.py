@@ -13,10 +13,9 @@ import pytest
 from gpuboot.config.problems import Problem
 from gpuboot.config.ssh_targets import Target, parse
 from gpuboot.hosts.reading import HostReading, Reading, from_json
-from gpuboot.site import check as site_check
-from gpuboot.site import screen as site_screen
+from gpuboot.site import site_check, site_screen
 from gpuboot.site.draft import Choices, Site, inventory_names, name_problems, site
-from gpuboot.site.files import group_data_text, inventory_text, reading_inventory
+from gpuboot.site.site_files import group_data_text, inventory_text, reading_inventory
 from tests.unit.site_hosts import V100, reading
 
 HOSTS = {

@@ -13,7 +13,7 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.node_state import Unit
 from gpuboot.hosts.software import Software, parse
-from gpuboot.preflight import software
+from gpuboot.preflight import software_problems
 from tests.unit.test_preflight import CLEAN, WORKER
 
 DOCKER = Node("d1", "d1", "10.0.0.5", "docker", 1, leader=False)
@@ -22,7 +22,9 @@ PACKAGED = "/usr/lib/systemd/system/containerd.service"
 
 def causes(state: Software, node: Node = WORKER, **changes: Any) -> list[str]:
     settings = parse_settings(changes.pop("settings", {}))
-    reported = list(software.problems(node, replace(CLEAN, software=state, **changes), settings))
+    reported = list(
+        software_problems.problems(node, replace(CLEAN, software=state, **changes), settings)
+    )
     assert all(remedy for _, remedy in reported)
     return [cause for cause, _ in reported]
 
@@ -95,9 +97,9 @@ def test_snaps() -> None:
     assert causes(read("snap\tk8s")) != []
     docker = read("snap\tdocker", "snap\tdocker")
     assert causes(docker) == [], "it stays beside a cluster, as docker-ce does"
-    [line] = software.warnings([WORKER], {WORKER.host: replace(CLEAN, software=docker)})
+    [line] = software_problems.warnings([WORKER], {WORKER.host: replace(CLEAN, software=docker)})
     assert line.startswith("gpu1: Docker runs there as a snap")
-    assert software.warnings([WORKER], {WORKER.host: CLEAN}) == []
+    assert software_problems.warnings([WORKER], {WORKER.host: CLEAN}) == []
     [cause] = causes(docker, DOCKER)
     assert "Docker is there as a snap" in cause
 

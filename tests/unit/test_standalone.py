@@ -12,10 +12,10 @@ from gpuboot.config.inventory import Entry, Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker import daemon
 from gpuboot.hosts.node_state import parse
-from gpuboot.preflight.checks import evaluate
 from gpuboot.preflight.connectivity import endpoints
-from gpuboot.preflight.docker import checks as preflight_checks
 from gpuboot.preflight.docker_inventory import is_of_docker_hosts, plan
+from gpuboot.preflight.docker_problems import checks as preflight_checks
+from gpuboot.preflight.preflight_checks import evaluate
 from tests.unit.test_node_state import ANSWER
 
 GPU = Entry("gpu1", ("gpu_hosts",), {"gpus": 8, "address": "192.0.2.21"})

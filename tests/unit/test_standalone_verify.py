@@ -11,9 +11,9 @@ import pytest
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.docker import checks, runner
-from gpuboot.docker.remedies import DOCKER_HOSTS
-from gpuboot.verify.checks import hosts
+from gpuboot.docker import docker_checks, docker_runner
+from gpuboot.docker.docker_remedies import DOCKER_HOSTS
+from gpuboot.verify.checks import host_checks as hosts
 from gpuboot.verify.checks.remedies import Remedies
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence, Target
@@ -44,7 +44,7 @@ class Site:
 
     def fetch(self, url: str) -> str:
         if self.silent and self.silent in url:
-            raise runner.NoAnswer("connection refused")
+            raise docker_runner.NoAnswer("connection refused")
         if url.endswith("/metrics"):
             return self.exposition
         if url.endswith("/-/ready"):
@@ -86,17 +86,20 @@ def proven(
     hosts: list[Host] | None = None,
     outputs: dict[str, tuple[int, str]] | None = None,
 ) -> VerificationResult:
-    monkeypatch.setattr(runner, "settle_s", lambda settings: 0.0)
+    monkeypatch.setattr(docker_runner, "settle_s", lambda settings: 0.0)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     nodes = (Node("mon1", "mon1", "192.0.2.11", "docker", 0, leader=False, monitor=True),
              Node("gpu1", "gpu1", "192.0.2.21", "docker", 2, leader=False))  # fmt: skip
-    gatherer = runner.MetricsCollector(nodes, SETTINGS, site.fetch, site.search)
+    gatherer = docker_runner.MetricsCollector(nodes, SETTINGS, site.fetch, site.search)
     ids = [uuid("gpu1", index) for index in range(2)]
     results = outputs or {gpu: (0, PASSED.format(gpu)) for gpu in ids}
     trials = [
-        runner.workload_result("gpu1", gpu, out, code, 1.0) for gpu, (code, out) in results.items()
+        docker_runner.workload_result("gpu1", gpu, out, code, 1.0)
+        for gpu, (code, out) in results.items()
     ]
-    return runner.verify(hosts or [host()], SETTINGS, gatherer, lambda: trials, lambda line: None)
+    return docker_runner.verify(
+        hosts or [host()], SETTINGS, gatherer, lambda: trials, lambda line: None
+    )
 
 
 def failed(proof: VerificationResult) -> set[tuple[str, str | None]]:
@@ -107,7 +110,7 @@ def test_sound_hosts_are_proven_at_every_link(monkeypatch: pytest.MonkeyPatch) -
     proof = proven(monkeypatch, Site())
     assert verdict(proof.findings) == "proven"
     links = {(item.link, item.gpu_uuid) for item in proof.findings if item.gpu_uuid}
-    expected = {*checks.LINKS} - hosts.NAMES
+    expected = {*docker_checks.LINKS} - hosts.NAMES
     assert links == {(link, uuid("gpu1", i)) for link in expected for i in range(2)}
 
 
@@ -152,7 +155,7 @@ def test_what_metrics_lack_is_found_and_nothing_speaks_of_pods(
     ],
 )
 def test_dockerds_default_runtime(changes: dict[str, Any], status: str) -> None:
-    (finding,) = checks.runtime(host(**changes))
+    (finding,) = docker_checks.runtime(host(**changes))
     assert finding.status == status
 
 
@@ -170,7 +173,7 @@ def test_a_gpu_without_a_sample_s_age_is_told_what_to_do() -> None:
     observed = Evidence(
         hosts=(host(),), nodes={}, metrics=metrics(series=tuple(old), targets=targets)
     )
-    findings = [f for f in checks.evaluate(observed, SETTINGS) if f.link == "prometheus"]
+    findings = [f for f in docker_checks.evaluate(observed, SETTINGS) if f.link == "prometheus"]
     assert findings
     assert all(item.status == "unknown" and item.remedy for item in findings)
 
@@ -178,7 +181,7 @@ def test_a_gpu_without_a_sample_s_age_is_told_what_to_do() -> None:
 def test_processes_on_a_gpu_are_counted() -> None:
     first, second = uuid("gpu1", 0), uuid("gpu1", 1)
     output = f"{first}, 4711\n{first}, 4712\n{second}, 5\nNo devices were found\n"
-    assert runner.processes_by_gpu(output) == {first: 2, second: 1}
+    assert docker_runner.processes_by_gpu(output) == {first: 2, second: 1}
 
 
 def test_mig_devices_of_a_docker_host_are_tried_each_by_itself() -> None:
@@ -187,7 +190,7 @@ def test_mig_devices_of_a_docker_host_are_tried_each_by_itself() -> None:
     machine = mig_evidence.machine((*recordings.MIXED, empty))
     devices = [device.uuid for device in machine.devices]
     trials = [
-        runner.workload_result(
+        docker_runner.workload_result(
             machine.node,
             device_uuid,
             f"MIG 1g.10gb Device 0: (UUID: {device_uuid})\nTest PASSED",
@@ -197,7 +200,7 @@ def test_mig_devices_of_a_docker_host_are_tried_each_by_itself() -> None:
         for device_uuid in devices
     ]
     observed = Evidence(hosts=(machine,), nodes={}, workload_results=tuple(trials))
-    findings = [*checks.runtime(machine), *checks.workload(machine, observed)]
+    findings = [*docker_checks.runtime(machine), *docker_checks.workload(machine, observed)]
     passed = {(item.link, item.gpu_uuid) for item in findings if item.status == "pass"}
     assert passed == {
         (link, device_uuid) for link in ("runtime", "workload") for device_uuid in devices

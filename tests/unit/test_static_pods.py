@@ -10,7 +10,7 @@ import pytest
 from deploys.parts.in_force import operations as compared
 from deploys.parts.kubeadm import static_pod_operations as operation
 from gpuboot.cluster.cluster_state import ClusterState, KubeadmState
-from gpuboot.cluster.in_force import InForce
+from gpuboot.cluster.settings_in_force import InForce
 from gpuboot.cluster.static_pods import StaticPods, is_running, parse
 from gpuboot.hosts.boot import ConfigLine
 from tests.unit.recordings import in_force

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from deploys.parts.storage.fact import Removed, RemovedVolumes
-from gpuboot.cluster.storage import default_change, local_path, missing_class
+from gpuboot.cluster.local_path import default_change, local_path, missing_class
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
 

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from gpuboot.cluster import volumes
-from gpuboot.cluster.helm import Release
+from gpuboot.cluster.helm_releases import Release
 from gpuboot.cluster.objects import Claim
-from gpuboot.cluster.switched_off import (
+from gpuboot.cluster.switched_off_parts import (
     Contents,
     contents_paths,
     leaving,
@@ -21,7 +21,7 @@ from gpuboot.cluster.switched_off import (
 )
 from gpuboot.cluster.volumes import Volume, Volumes, parse_volumes
 from gpuboot.config.settings import parse_settings
-from gpuboot.monitoring.charts.monitoring import claim_names, monitoring_values
+from gpuboot.monitoring.charts.monitoring_values import claim_names, monitoring_values
 from tests.cluster_answers import item_list, make_object, packed
 
 Object = dict[str, Any]

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from gpuboot.cluster import manifests, teams
+from gpuboot.cluster import manifests, team_objects
 from gpuboot.config.settings import SettingsError, parse_settings
-from gpuboot.site.load import load
+from gpuboot.site.load_site import load
 
 MIXED = {"gpu_operator": {"mig_strategy": "mixed"}}
 VISION = {"gpus": 8, "mig": {"1g.10gb": 14, "1g.10gb+me": 1}, "priority": 100}
 
 
 def objects(**definitions: Any) -> list[manifests.Object]:
-    return teams.objects(parse_settings({**MIXED, "teams": definitions}).teams)
+    return team_objects.objects(parse_settings({**MIXED, "teams": definitions}).teams)
 
 
 def test_a_team_has_a_quota_and_a_priority() -> None:
@@ -42,7 +42,7 @@ def test_no_gpu_at_all_is_a_bound() -> None:
 
 
 def difference(desired: list[manifests.Object], live: list[manifests.Object]) -> Any:
-    return manifests.difference(desired, live, None, teams.KINDS)
+    return manifests.difference(desired, live, None, team_objects.KINDS)
 
 
 def test_what_is_as_it_should_be_is_left_alone() -> None:

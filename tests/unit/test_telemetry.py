@@ -12,7 +12,7 @@ from gpuboot import telemetry
 from gpuboot.config import exporter_versions
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.config.versions import parse
-from gpuboot.site.load import load
+from gpuboot.site.load_site import load
 from gpuboot.telemetry import (
     BY_NAME,
     FIELDS,

@@ -18,7 +18,7 @@ from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import parse_settings
 from gpuboot.query import questions
 from gpuboot.query.questions import Question
-from gpuboot.usage.cost.question import CostQuestion
+from gpuboot.usage.cost.cost_question import CostQuestion
 from gpuboot.usage.ranges import RangeQuestion, answered, read
 from gpuboot.usage.series import (
     History,

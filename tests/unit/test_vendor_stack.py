@@ -16,7 +16,7 @@ from deploys.parts.node.fact import SCRIPT
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import Unit, parse
-from gpuboot.preflight import driver
+from gpuboot.preflight import driver_problems
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_preflight import CLEAN, WORKER
 
@@ -92,7 +92,9 @@ def test_plain_ubuntu(tmp_path: Path) -> None:
 def lines(settings: dict[str, Any] | None = None, **changes: Any) -> list[str]:
     parsed = parse_settings(settings or {})
     state = replace(CLEAN, **({"vendor_stacks": ("DGX OS 7.5.0 (NVIDIA DGX H100)",)} | changes))
-    return driver.vendor_warnings([WORKER], {WORKER.host: state}, parsed, versions.lock(parsed))
+    return driver_problems.vendor_warnings(
+        [WORKER], {WORKER.host: state}, parsed, versions.lock(parsed)
+    )
 
 
 def test_a_vendor_s_driver_that_the_run_replaces() -> None:

@@ -12,16 +12,16 @@ import pytest
 
 from gpuboot.cluster.api import ClusterError
 from gpuboot.config.settings import parse_settings
-from gpuboot.docker import checks as docker_checks
-from gpuboot.verify.checks import chain, operating_system, pod_remedies
+from gpuboot.docker import docker_checks
+from gpuboot.verify.checks import operating_system, pod_remedies, proof_chain
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding
-from gpuboot.verify.gate import outcomes
+from gpuboot.verify.gate_outcome import outcomes
 from gpuboot.verify.history.events import changes
 from gpuboot.verify.report import Report, build, load, write
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
-from gpuboot.verify.report.model import GpuRow
+from gpuboot.verify.report.report_model import GpuRow
 from gpuboot.verify.runner import VerificationResult
 from gpuboot.verify.stopped import stopped
 from tests.unit.evidence import evidence
@@ -95,7 +95,7 @@ def test_a_lower_link_that_passed_is_no_proof_of_those_above() -> None:
         item for host in evidence().hosts for item in operating_system.evaluate(host, "default")
     ]
     result = VerificationResult(
-        evidence(), tuple(lower), chain.required_links(evidence(), STANDARD)
+        evidence(), tuple(lower), proof_chain.required_links(evidence(), STANDARD)
     )
     built_report = of(result)
     assert {item.status for item in lower} == {"pass"}
@@ -104,17 +104,19 @@ def test_a_lower_link_that_passed_is_no_proof_of_those_above() -> None:
     assert "nobody looked at it" in text(built_report)
 
 
-@pytest.mark.parametrize("link", chain.required_links(evidence(), STANDARD)["gpu1"])
+@pytest.mark.parametrize("link", proof_chain.required_links(evidence(), STANDARD)["gpu1"])
 def test_each_link_of_the_level_is_needed(link: str) -> None:
     """Without the findings of one link of one node, the GPUs of just that node are not covered."""
     observed = evidence()
     findings = [
         item
-        for item in chain.evaluate(observed, STANDARD)
+        for item in proof_chain.evaluate(observed, STANDARD)
         if (item.node, item.link) != ("gpu1", link)
     ]
     built_report = of(
-        VerificationResult(observed, tuple(findings), chain.required_links(observed, STANDARD))
+        VerificationResult(
+            observed, tuple(findings), proof_chain.required_links(observed, STANDARD)
+        )
     )
     assert (built_report.totals["proven"], built_report.totals["not_covered"]) == (4, 2)
     assert (built_report.verdict, built_report.exit) == ("not_covered", 2)
@@ -122,11 +124,11 @@ def test_each_link_of_the_level_is_needed(link: str) -> None:
 
 def test_what_settings_switch_off_is_not_demanded() -> None:
     off = parse_settings({"monitoring": {"enabled": False}})
-    links = chain.required_links(evidence(), off)["gpu1"]
+    links = proof_chain.required_links(evidence(), off)["gpu1"]
     assert {"prometheus", "attribution"} & {*links} == set()
     assert {"workload", "exporter"} <= {*links}
-    assert "diag" in chain.required_links(evidence(), DEEP)["gpu1"]
-    assert "workload" not in chain.required_links(evidence(), QUICK)["gpu1"]
+    assert "diag" in proof_chain.required_links(evidence(), DEEP)["gpu1"]
+    assert "workload" not in proof_chain.required_links(evidence(), QUICK)["gpu1"]
     docker = docker_checks.required_links(evidence(), STANDARD)["gpu1"]
     assert {"allocatable", "attribution"} & {*docker} == set()
     assert {"workload", "prometheus"} <= {*docker}
@@ -135,7 +137,9 @@ def test_what_settings_switch_off_is_not_demanded() -> None:
 def test_deep_tests_that_were_stopped_leave_what_was_proven_before_and_prove_nothing() -> None:
     observed = evidence()
     before = VerificationResult(
-        observed, tuple(chain.evaluate(observed, DEEP)), chain.required_links(observed, DEEP)
+        observed,
+        tuple(proof_chain.evaluate(observed, DEEP)),
+        proof_chain.required_links(observed, DEEP),
     )
     built_report = of(stopped(DENIED, only_hosts(), DEEP, before), "deep")
     row = built_report.gpus[0]
@@ -205,7 +209,7 @@ def test_a_gpu_without_uuid_is_not_covered() -> None:
     first = observed.hosts[0]
     without_uuid = replace(first, gpus=(replace(first.gpus[0], uuid=""), *first.gpus[1:]))
     only = replace(observed, hosts=(without_uuid,))
-    built_report = of(VerificationResult(only, (), chain.required_links(only, STANDARD)))
+    built_report = of(VerificationResult(only, (), proof_chain.required_links(only, STANDARD)))
     assert [row.status for row in built_report.gpus] == ["not_covered", "not_covered"]
 
 

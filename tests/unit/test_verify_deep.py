@@ -12,9 +12,9 @@ from deploys.parts.verify import verify_deep
 from gpuboot.cluster.api import Cluster
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.verify.checks import chain
-from gpuboot.verify.deep import files, load, runner
-from gpuboot.verify.deep.answers import Answer, DeepAnswers, NodeAnswers
+from gpuboot.verify.checks import proof_chain
+from gpuboot.verify.deep import deep_files, deep_runner, gpu_state_at_work
+from gpuboot.verify.deep.deep_answers import Answer, DeepAnswers, NodeAnswers
 from gpuboot.verify.findings import DEEP_LINKS
 from gpuboot.verify.runner import VerificationResult
 from tests.unit.evidence import evidence
@@ -36,15 +36,15 @@ def runner_arguments(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             nodes={host.node: NodeAnswers(node=host.node, steps=cast(Any, HUNG)) for host in hosts}
         )
 
-    monkeypatch.setattr(runner, "run_tests", run_tests)
+    monkeypatch.setattr(deep_runner, "run_tests", run_tests)
     monkeypatch.setattr(verify_deep, "say", lambda _: None)
     return arguments
 
 
 def added(folder: Path, resume: bool = False) -> VerificationResult:
     observed = evidence()
-    findings = tuple(chain.evaluate(observed, parse_settings({})))
-    before = VerificationResult(observed, findings, chain.required_links(observed, SETTINGS))
+    findings = tuple(proof_chain.evaluate(observed, parse_settings({})))
+    before = VerificationResult(observed, findings, proof_chain.required_links(observed, SETTINGS))
     cluster = cast(Cluster, None)
     return verify_deep.with_deep_tests(cluster, before, SETTINGS, NODES, folder, resume)
 
@@ -63,7 +63,7 @@ def test_its_findings_are_part_of_the_chain_and_its_answers_of_the_report(
         if finding.node == "gpu1" and finding.link in DEEP_LINKS
     ]
     assert set(links) == set(DEEP_LINKS)
-    assert set(files.read(tmp_path).nodes) == {"gpu1", "gpu2"}
+    assert set(deep_files.read(tmp_path).nodes) == {"gpu1", "gpu2"}
     assert "deep" in result.evidence.durations
     assert runner_arguments["kept"] == DeepAnswers()
 
@@ -77,10 +77,10 @@ def test_a_resumed_one_takes_what_the_newest_report_has(
     added(new_folder, resume=True)
     assert runner_arguments["kept"] == DeepAnswers()
     saved_answers = NodeAnswers(node="gpu1", steps=cast(Any, HUNG))
-    files.save(saved_answers, old)
+    deep_files.save(saved_answers, old)
     added(new_folder, resume=True)
     assert runner_arguments["kept"] == DeepAnswers(nodes={"gpu1": saved_answers})
-    (old / files.FOLDER / "gpu1.json").write_text("{")
+    (old / deep_files.FOLDER / "gpu1.json").write_text("{")
     added(new_folder, resume=True)
     assert runner_arguments["kept"] == DeepAnswers(), "what cannot be read is tested again"
 
@@ -102,4 +102,4 @@ def test_a_host_that_does_not_answer_under_load_says_nothing(
     monkeypatch.setattr(verify_deep, "run", run)
     added(tmp_path)
     assert runner_arguments["sample"]("gpu1") == ""
-    assert runner_arguments["sample"]("gpu2") == f"10.0.0.2: {load.COMMAND}"
+    assert runner_arguments["sample"]("gpu2") == f"10.0.0.2: {gpu_state_at_work.COMMAND}"

@@ -10,7 +10,7 @@ from gpuboot.cluster import volumes
 from gpuboot.cluster.cluster_state import ClusterState, PodIssue
 from gpuboot.cluster.objects import Claim
 from gpuboot.cluster.stuck import CERTAIN_S, UNCERTAIN_S, Patience
-from gpuboot.cluster.switched_off import going
+from gpuboot.cluster.switched_off_parts import going
 from gpuboot.cluster.volumes import Volume, Volumes
 from gpuboot.cluster.workloads import Workload
 

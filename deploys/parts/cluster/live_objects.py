@@ -9,7 +9,7 @@ from deploys.engine import changes
 from deploys.engine.answers import read
 from deploys.parts.cluster.objects_fact import LiveObjects
 from gpuboot.plan import Change, Item
-from gpuboot.plan.workloads import effects, label, object_changes
+from gpuboot.plan.restarted_workloads import effects, label, object_changes
 
 Object = Mapping[str, Any]
 

@@ -22,7 +22,7 @@ from gpuboot.cluster.set_fields import field_differences
 from gpuboot.monitoring import network_policies
 from gpuboot.plan import Change, Effect, KeptItem
 from gpuboot.plan.differences import field_change
-from gpuboot.plan.workloads import label
+from gpuboot.plan.restarted_workloads import label
 
 _TEAM = "its team is gone from the settings, what is in it stays; kubectl delete namespace ends it"
 

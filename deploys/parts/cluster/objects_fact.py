@@ -23,7 +23,7 @@ from gpuboot.cluster.managed_objects import (
     parse_present,
     path,
 )
-from gpuboot.cluster.switched_off import Contents, contents_paths, parse_contents
+from gpuboot.cluster.switched_off_parts import Contents, contents_paths, parse_contents
 from gpuboot.cluster.volumes import Volumes, parse_volumes
 
 

@@ -25,7 +25,7 @@ from gpuboot.cluster.manifests import runtime_class as runtime_class_manifest
 from gpuboot.cluster.objects import Node
 from gpuboot.cluster.release_objects import drifted
 from gpuboot.plan import Change, Decision
-from gpuboot.plan.workloads import label
+from gpuboot.plan.restarted_workloads import label
 
 MANAGER = "gpuboot"  # in whose name manifests are applied
 ENFORCE = "pod-security.kubernetes.io/enforce"

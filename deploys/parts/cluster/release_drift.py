@@ -10,13 +10,13 @@ from deploys.engine.commands import Commands, executing
 from deploys.engine.framed import HiddenInput
 from deploys.parts.cluster.kubectl import KUBECTL, apply_as, with_objects
 from deploys.parts.cluster.objects_fact import Applied
-from gpuboot.cluster.helm import Release
+from gpuboot.cluster.helm_releases import Release
 from gpuboot.cluster.managed_objects import ManagedObjects, Object, key
 from gpuboot.cluster.manifests import manifest
 from gpuboot.cluster.release_objects import Drift, confirmed, drifted, release_objects
 from gpuboot.plan import Change
 from gpuboot.plan.differences import field_change
-from gpuboot.plan.workloads import effects, label
+from gpuboot.plan.restarted_workloads import effects, label
 
 # Controllers whose pods were refused try again at distances that grow to a quarter of an hour, and
 # at once when their object changes (kubernetes v1.36, pkg/controller/daemon, updateDaemonset).

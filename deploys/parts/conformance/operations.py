@@ -17,11 +17,11 @@ from deploys.parts.driver.driver_texts import driver_texts, simulated
 from gpuboot.cluster.api import ClusterError
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.conformance import runner
-from gpuboot.conformance.ai import runner as ai_runner
-from gpuboot.conformance.ai.results import Outcome as AiOutcome
-from gpuboot.conformance.manifests import NAMESPACE, Request
-from gpuboot.conformance.runner import Outcome
+from gpuboot.conformance import suite_runner
+from gpuboot.conformance.ai import evidence_runner as ai_runner
+from gpuboot.conformance.ai.evidence_results import Outcome as AiOutcome
+from gpuboot.conformance.suite_manifests import NAMESPACE, Request
+from gpuboot.conformance.suite_runner import Outcome
 
 _REMEDY = (
     "see kube-apiserver on the leader (`crictl ps -a`); when it answers, `kubectl delete namespace "
@@ -46,7 +46,7 @@ def conforming(leader: str, request: Request, path: str, parent: int) -> Command
     with end_requested(parent) as stopped:
         try:
             with cluster_clients(inventory.get_host(leader)) as clients:
-                outcome = runner.run(clients, request, say, stopped)
+                outcome = suite_runner.run(clients, request, say, stopped)
         except ClusterError as error:
             outcome = Outcome(error=f"{error}\n    remedy: {_REMEDY}")
     _write(outcome.to_json(), path)

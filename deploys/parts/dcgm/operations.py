@@ -15,7 +15,7 @@ from deploys.parts.packages import operations as packages
 from deploys.parts.units import operations as units
 from deploys.parts.units.fact import Units
 from gpuboot.cluster.node_upgrade import mismatched
-from gpuboot.hosts import dcgm
+from gpuboot.hosts import dcgm_engine
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.plan import Effect
 
@@ -39,17 +39,17 @@ def engine(
     + settle_s: wait so long after a restart, until an exporter has noticed
     """
     installed, running = _installed_state(versions, manager, contents)
-    if not upgrade and dcgm.is_older(installed, version):
+    if not upgrade and dcgm_engine.is_older(installed, version):
         host.noop("an earlier host engine is upgraded after the exporters that read it")
         return
     has_mismatch = bool(mismatched(versions, installed))
     yield from packages.installed._inner(versions, manager, hold=True)
     changed = yield from files.of_units(contents)
-    yield from units.ensured([dcgm.UNIT])
+    yield from units.ensured([dcgm_engine.UNIT])
     if running and (has_mismatch or changed):
         note = "its exporter ends and starts again; DCGM forgets health watches and job statistics"
-        changes.record(Effect(kind="restart", target=dcgm.UNIT, note=note, local=True))
-        yield StringCommand("systemctl restart", dcgm.UNIT, *_settled(settle_s))
+        changes.record(Effect(kind="restart", target=dcgm_engine.UNIT, note=note, local=True))
+        yield StringCommand("systemctl restart", dcgm_engine.UNIT, *_settled(settle_s))
 
 
 def _installed_state(
@@ -61,10 +61,10 @@ def _installed_state(
         [
             (host, fact, arguments),
             (host, Files, {"paths": list(contents)}),
-            (host, Units, {"units": [dcgm.UNIT]}),
+            (host, Units, {"units": [dcgm_engine.UNIT]}),
         ]
     )
-    unit = read(Units, units=[dcgm.UNIT]).get(dcgm.UNIT, _ABSENT)
+    unit = read(Units, units=[dcgm_engine.UNIT]).get(dcgm_engine.UNIT, _ABSENT)
     return read(fact, **arguments).versions, unit[0] == "active"
 
 
@@ -78,16 +78,16 @@ def checked(program: str, contents: Mapping[str, str]) -> Commands:
 
     + program: text of what they call; contents: path -> text of its settings and units
     """
-    timers = list(dcgm.TIMERS)
+    timers = list(dcgm_engine.TIMERS)
     foresee(
         [
-            (host, Files, {"paths": [dcgm.PROGRAM]}),
+            (host, Files, {"paths": [dcgm_engine.PROGRAM]}),
             (host, Files, {"paths": list(contents)}),
             (host, Units, {"units": timers}),
         ]
     )
     running = read(Units, units=timers)
-    yield from files.present._inner({dcgm.PROGRAM: program}, mode="755")
+    yield from files.present._inner({dcgm_engine.PROGRAM: program}, mode="755")
     changed = yield from files.of_units(contents)
     yield from units.ensured(timers)
     if changed and running:
@@ -107,12 +107,12 @@ def removed(metrics: str) -> Commands:
 
     + metrics: folder that node-exporter reads
     """
-    paths, unit_names = list(dcgm.traces(metrics)), [*dcgm.TIMERS, dcgm.UNIT]
+    paths, unit_names = list(dcgm_engine.traces(metrics)), [*dcgm_engine.TIMERS, dcgm_engine.UNIT]
     foresee([(host, Files, {"paths": paths}), (host, Units, {"units": unit_names})])
-    if dcgm.DROP_IN not in read(Files, paths=paths):
+    if dcgm_engine.DROP_IN not in read(Files, paths=paths):
         host.noop("gpuboot has set up no host engine here")
         return
-    changes.record(Effect(kind="restart", target=dcgm.UNIT, note="it stops", local=True))
+    changes.record(Effect(kind="restart", target=dcgm_engine.UNIT, note="it stops", local=True))
     present_units = [unit for unit in unit_names if unit in read(Units, units=unit_names)]
     if present_units:
         yield StringCommand("systemctl disable --now", *present_units)

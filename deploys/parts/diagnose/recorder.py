@@ -26,9 +26,14 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.redaction import known_secrets, masker
 from gpuboot.config.settings import Settings
-from gpuboot.diagnose import PROGRESS, reading
+from gpuboot.diagnose import PROGRESS, cluster_reading
 from gpuboot.diagnose.absence import Members, Released
-from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, without_secrets
+from gpuboot.diagnose.site_recording import (
+    ClusterRecording,
+    HostRecording,
+    Recording,
+    without_secrets,
+)
 from gpuboot.monitoring.components import Expected
 
 _AT_ONCE = 64
@@ -140,7 +145,7 @@ def _cluster(
         return ClusterRecording(error=f"its leader {leader.name} cannot be reached")
     try:
         with cluster_clients(target) as cluster:
-            return reading.read(
+            return cluster_reading.read(
                 cluster,
                 settings.monitoring.namespace,
                 within_s,

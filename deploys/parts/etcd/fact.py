@@ -6,7 +6,7 @@ from deploys.engine.framed import Framed
 from gpuboot.cluster import backup_copy
 from gpuboot.cluster.backup import SERVICE, Backups
 from gpuboot.cluster.backup import parse as parse_backups
-from gpuboot.cluster.restore import LiveData, parse_living
+from gpuboot.cluster.etcd_restore import LiveData, parse_living
 from gpuboot.hosts.fact_output import Fields
 
 # Times in UTC: `date` does not know all abbreviations of time zones

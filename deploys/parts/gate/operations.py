@@ -16,11 +16,11 @@ from deploys.parts.files import operations as files
 from deploys.parts.files.fact import Files
 from deploys.parts.units import operations as units
 from deploys.parts.units.fact import Units
-from gpuboot.cluster import gate
+from gpuboot.cluster import node_gate
 from gpuboot.plan import Change, Effect
 
-_ALL = (gate.PROGRAM, *gate.LEADER_FILES, gate.BOOT_PROGRAM, gate.BOOT_FILE)
-_UNITS = (gate.TIMER, gate.BOOT_UNIT)
+_ALL = (node_gate.PROGRAM, *node_gate.LEADER_FILES, node_gate.BOOT_PROGRAM, node_gate.BOOT_FILE)
+_UNITS = (node_gate.TIMER, node_gate.BOOT_UNIT)
 
 
 @operation()
@@ -50,7 +50,9 @@ def installed(
     leaving = [unit for unit in obsolete_units if unit in present_units]
     for unit in leaving:
         # a kubelet that requires the unit of its boot would be stopped with it
-        yield StringCommand("systemctl disable", *(["--now"] if unit == gate.TIMER else []), unit)
+        yield StringCommand(
+            "systemctl disable", *(["--now"] if unit == node_gate.TIMER else []), unit
+        )
     yield from files.present._inner(programs, mode="755", absent=obsolete_paths)
     changed = yield from files.of_units(contents)
     if leaving and not changed:
@@ -59,8 +61,8 @@ def installed(
         yield from units.ensured(started)
     if at_boot:
         yield from units.ensured(at_boot, started=False)
-    if changed and gate.TIMER in started:
-        yield StringCommand("systemctl restart", gate.TIMER)
+    if changed and node_gate.TIMER in started:
+        yield StringCommand("systemctl restart", node_gate.TIMER)
 
 
 @operation()
@@ -73,11 +75,11 @@ def closed(nodes: Sequence[str]) -> Commands:
     open_nodes = [
         node.name
         for node in state.nodes
-        if node.name in nodes and not gate.is_closed(node) and not gate.is_proven(node)
+        if node.name in nodes and not node_gate.is_closed(node) and not node_gate.is_proven(node)
     ]
     changes.record(
         *[
-            Change(subject=f"node {name}", field=f"taint {gate.TAINT}", new="set")
+            Change(subject=f"node {name}", field=f"taint {node_gate.TAINT}", new="set")
             for name in open_nodes
         ],
         *[
@@ -87,7 +89,7 @@ def closed(nodes: Sequence[str]) -> Commands:
     )
     for name in open_nodes:
         yield StringCommand(
-            gate.PROGRAM, "close", QuoteString(name), "NotProven",
+            node_gate.PROGRAM, "close", QuoteString(name), "NotProven",
             QuoteString("its GPUs have not been proven yet"),
         )  # fmt: skip
     if not open_nodes:
@@ -108,21 +110,21 @@ def _closed_for(node: str) -> str:
 def lifted() -> Commands:
     """Ensure that the gate, which is switched off, keeps pods off no node. On the leader."""
     state = read(Cluster, kubeconfig=ADMIN_CONF)
-    marked_nodes = [node for node in state.nodes if gate.is_marked(node)]
+    marked_nodes = [node for node in state.nodes if node_gate.is_marked(node)]
     for node in marked_nodes:
         changes.record(Change(subject=f"node {node.name}", field="gate", old="on"))
     for node in marked_nodes:
         name = QuoteString(node.name)
-        if gate.is_closed(node):
-            yield StringCommand(KUBECTL, "taint node", name, f"{gate.KEY}-")
-        if gate.CORDON in node.annotations:
+        if node_gate.is_closed(node):
+            yield StringCommand(KUBECTL, "taint node", name, f"{node_gate.KEY}-")
+        if node_gate.CORDON in node.annotations:
             yield StringCommand(KUBECTL, "uncordon", name)
-        removed = " ".join(f"{key}-" for key in (*gate.PROVEN, gate.CORDON))
+        removed = " ".join(f"{key}-" for key in (*node_gate.PROVEN, node_gate.CORDON))
         yield StringCommand(KUBECTL, "annotate node", name, removed)
-        if gate.CONDITION in node.conditions:
+        if node_gate.CONDITION in node.conditions:
             yield StringCommand(
                 KUBECTL, "patch node", name, "--subresource=status -p",
-                QuoteString(gate.LIFTED_CONDITION),
+                QuoteString(node_gate.LIFTED_CONDITION),
             )  # fmt: skip
     if not marked_nodes:
         host.noop("no node has anything of the gate")

@@ -9,7 +9,7 @@ from pyinfra.api.state import State
 
 from deploys.engine.commands import report_failure
 from deploys.engine.remote import RemoteError, run
-from gpuboot.cluster import gate
+from gpuboot.cluster import node_gate
 
 # The program comes with its lines: a run that switches the gate on, or brings a newer one, upgrades
 # nodes before it installs it. Lines come first, then an empty one. `read` takes no byte too many.
@@ -21,13 +21,13 @@ _RECORD = (
 
 
 def record(leader: Host, outcomes: Sequence[Sequence[str]]) -> None:
-    """Open and close nodes. + outcomes: of `gpuboot.verify.gate`
+    """Open and close nodes. + outcomes: of `gpuboot.verify.gate_outcome`
 
     Raises `RemoteError` when the cluster does not answer.
     """
     if not outcomes:
         return
-    program_input = f"{gate.lines(outcomes)}\n{gate.program()}"
+    program_input = f"{node_gate.lines(outcomes)}\n{node_gate.program()}"
     for line in run(leader, f"{_RECORD}{version('gpuboot')}", program_input).splitlines():
         logger.info(f"gate: {line}")
 

@@ -10,7 +10,7 @@ from typing import Any
 from deploys.engine.framed import Framed
 from deploys.engine.one_line import OneLine
 from deploys.parts.cluster import api_scripts as api
-from gpuboot.cluster.helm import Release, parse_released, parse_releases, release_path
+from gpuboot.cluster.helm_releases import Release, parse_released, parse_releases, release_path
 from gpuboot.cluster.managed_objects import Key
 from gpuboot.hosts.fact_output import Fields
 
@@ -31,7 +31,7 @@ class HelmReleases(Framed[dict[str, Release]]):
     parse = parse_releases
 
     def command(self, kubeconfig: str, paths: Iterable[str]) -> str:
-        """`paths`: as `gpuboot.cluster.helm.release_path` has them."""
+        """`paths`: as `gpuboot.cluster.helm_releases.release_path` has them."""
         asking = api.command("helm/fact.sh", kubeconfig, paths)
         return api.where_there_is_one(kubeconfig, f"names=\n{asking}")
 
@@ -47,7 +47,7 @@ class ReleasedObjects(Framed[dict[str, tuple[Key, ...] | None]]):
     parse = parse_released
 
     def command(self, kubeconfig: str, paths: Iterable[str]) -> str:
-        """`paths`: as `gpuboot.cluster.helm.release_path` has them."""
+        """`paths`: as `gpuboot.cluster.helm_releases.release_path` has them."""
         asking = api.command("helm/fact.sh", kubeconfig, paths)
         return api.where_there_is_one(kubeconfig, f"names=yes\n{asking}")
 

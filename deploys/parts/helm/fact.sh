@@ -1,5 +1,5 @@
 # The newest revision of Helm releases, as Helm keeps it in a Secret: "key<TAB>value" lines.
-# Runs after api.sh. Parsed by gpuboot/cluster/helm.py.
+# Runs after api.sh. Parsed by gpuboot/cluster/helm_releases.py.
 # Arguments: the path of each release's Secrets. Their number, from 0, stands in the lines.
 # Variable names: not empty where nothing but the objects' names may leave the host.
 for path; do put asked "$path"; done

@@ -21,15 +21,21 @@ from deploys.parts.helm.download_operations import BINARY, archive
 from deploys.parts.helm.fact import HelmManifests, HelmRelease
 from deploys.parts.helm.helm_hooks import watched
 from deploys.parts.monitoring.scrape_config import SCRAPE_NOW
-from gpuboot.cluster.helm import MANAGED, Decision, Release, evaluate, needs_crds
+from gpuboot.cluster.helm_releases import (
+    MANAGED,
+    Decision,
+    Release,
+    evaluate,
+    needs_crds,
+    release_changes,
+)
 from gpuboot.cluster.managed_objects import undefined
-from gpuboot.cluster.release_changes import release_changes
 from gpuboot.cluster.release_objects import unknown_kinds
 from gpuboot.cluster.values import keeping
 from gpuboot.config.problems import join_first
 from gpuboot.plan import Change, Unknown
 from gpuboot.plan.differences import safe_text
-from gpuboot.plan.workloads import release_effects
+from gpuboot.plan.restarted_workloads import release_effects
 
 VALUES = "/etc/gpuboot/helm"
 # of the documents in a file, those with one of these names

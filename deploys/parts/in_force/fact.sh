@@ -1,5 +1,5 @@
 # What is in force in the cluster, as "key<TAB>value" lines. Runs after api.sh. Parsed by
-# gpuboot/cluster/in_force.py. Variables: nodes (names), silences (Alertmanager's path; empty:
+# gpuboot/cluster/settings_in_force.py. Variables: nodes (names), silences (Alertmanager's path; empty:
 # nobody asks). Arguments: paths of RBAC.
 ask "$work/answers" "$@"
 # behind the API server's proxy, all at once: one that hangs holds up no other

@@ -16,10 +16,10 @@ from deploys.parts.etcd import operations as etcd_backup
 from deploys.parts.etcd.members import wait_for_etcd
 from deploys.parts.files import operations as files
 from deploys.parts.kubeadm.change_operations import CONTROL_PLANE
-from gpuboot.cluster import certificates
-from gpuboot.cluster.certificates import Certificate
+from gpuboot.cluster import node_certificates
 from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.cluster.kubeadm import CRI_SOCKET, SOCKET
+from gpuboot.cluster.node_certificates import Certificate
 from gpuboot.plan import Change
 
 # processes read their certificates when they start; an API server and its clients after etcd
@@ -73,13 +73,13 @@ def renewed(days: int, control_planes: Sequence[str]) -> Commands:
     + control_planes: inventory names of those with a member of etcd
     """
     state = read(Kubeadm, socket=SOCKET)
-    due_certificates = certificates.due(state.certificates, state.clock, days)
+    due_certificates = node_certificates.due(state.certificates, state.clock, days)
     controls = "manifests/kube-apiserver.yaml" in state.files and not state.started
     if not controls or not (due_certificates or state.restart_due):
         host.noop("no certificate of the control plane expires soon")
         return
     _record(due_certificates, state)
-    late = certificates.expired(due_certificates, state.clock)
+    late = node_certificates.expired(due_certificates, state.clock)
     # members whose certificates have expired trust each other no more: there is nothing to wait for
     healthy = FunctionCommand(wait_for_etcd, (list(control_planes), 0), {})
     if due_certificates and not late:
@@ -111,7 +111,9 @@ def address_covered(address: str, config: str) -> Commands:
     + config: kubeadm's configuration with this node in the leader's place
     """
     state = read(Kubeadm, socket=SOCKET)
-    serving = next((item for item in state.certificates if item.name == certificates.SERVING), None)
+    serving = next(
+        (item for item in state.certificates if item.name == node_certificates.SERVING), None
+    )
     controls = "manifests/kube-apiserver.yaml" in state.files and not state.started
     if not controls or (serving and address in serving.names):
         host.noop(f"the API server's certificate names {address}")

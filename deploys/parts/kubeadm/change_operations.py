@@ -16,7 +16,7 @@ from deploys.parts.cluster.fact import Cluster, Kubeadm
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
 from deploys.parts.etcd import operations as etcd_backup
 from deploys.parts.kubeadm.operations import CONFIG, KUBELET_FILE, note, note_kubelet
-from gpuboot.cluster import metrics
+from gpuboot.cluster import metrics_server
 from gpuboot.cluster.cluster_state import ClusterState, KubeadmState, immutable_changes
 from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.cluster.kubelet_in_force import FLAGS_FILE, stray_flags, without_stray_flags
@@ -152,10 +152,12 @@ def _approver_running(leader: str) -> Commands:
         return
     target = host.state.inventory.get_host(leader)
     end = wait_until(
-        host, lambda: looked(target, lambda state: metrics.ready(state, metrics.APPROVER)), 300
+        host,
+        lambda: looked(target, lambda state: metrics_server.ready(state, metrics_server.APPROVER)),
+        300,
     )
     if not end.complete:
-        default = f"see `kubectl -n {metrics.NAMESPACE} get pods,events`, then run again"
+        default = f"see `kubectl -n {metrics_server.NAMESPACE} get pods,events`, then run again"
         yield fail(*unfinished(end, 300, default))
 
 
@@ -163,9 +165,9 @@ def _served(node: str) -> StringCommand:
     """Wait until the kubelet has its certificate, by which it answers logs, exec and metrics."""
     failure = shell_failure(
         f"the kubelet of {node} has no certificate of the cluster after {_SERVED_S} s",
-        f"see `kubectl get csr` and `kubectl -n {metrics.NAMESPACE} logs "
-        f"deployment/{metrics.APPROVER}`; `kubectl certificate approve NAME` approves a request, "
-        "then run again",
+        f"see `kubectl get csr` and `kubectl -n {metrics_server.NAMESPACE} logs "
+        f"deployment/{metrics_server.APPROVER}`; `kubectl certificate approve NAME` approves a "
+        "request, then run again",
     )
     return StringCommand(
         f"for _ in $(seq {_SERVED_S}); do [ ! -s {_SERVING} ] || break; sleep 1; done; "

@@ -15,9 +15,9 @@ from deploys.parts.driver.driver_texts import driver_texts, simulated
 from gpuboot.cluster.api import ClusterError
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.verify.load import runner
-from gpuboot.verify.load.answers import Outcome
-from gpuboot.verify.load.pods import LoadRequest
+from gpuboot.verify.load import load_runner
+from gpuboot.verify.load.load_answers import Outcome
+from gpuboot.verify.load.load_pods import LoadRequest
 
 
 @operation(compared=False)
@@ -62,7 +62,7 @@ def _load(
         return replace(empty_outcome, error=reason)
     try:
         with cluster_clients(inventory.get_host(leader)) as clients:
-            outcome = runner.run(clients, names, settings, request, say, stopped)
+            outcome = load_runner.run(clients, names, settings, request, say, stopped)
     except ClusterError as error:
         return replace(empty_outcome, error=str(error))
     return replace(outcome, simulated=simulated(texts))

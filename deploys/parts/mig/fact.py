@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from deploys.engine.framed import Framed
 from deploys.parts.driver.nvidia_fact import BOUNDED
-from gpuboot.docker import mig
+from gpuboot.docker import docker_mig
 from gpuboot.hosts import driver_mig
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.mig_profiles import Counts
@@ -36,7 +36,7 @@ class MigLayout(Framed[MigState]):
 
     def command(self, layout: str) -> str:
         """`layout`: the text of the program's file."""
-        script = shlex.quote(mig.program())
+        script = shlex.quote(docker_mig.program())
         return f"printf %s {shlex.quote(layout)} | sh -c {script} gpuboot-mig look -"
 
     def process(self, output: list[str]) -> MigState:

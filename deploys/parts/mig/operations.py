@@ -15,7 +15,7 @@ from deploys.parts.files.fact import Files
 from deploys.parts.mig.fact import MigLayout, MigState
 from deploys.parts.units import operations as units
 from deploys.parts.units.fact import Units
-from gpuboot.docker import mig
+from gpuboot.docker import docker_mig
 from gpuboot.plan import Change, Effect, KeptItem, Unknown
 
 _WITHOUT = {
@@ -38,9 +38,9 @@ def partitioned(layout: str, program: str, contents: Mapping[str, str]) -> Comma
     foresee(
         [
             (host, MigLayout, {"layout": layout}),
-            (host, Files, {"paths": [mig.PROGRAM]}),
+            (host, Files, {"paths": [docker_mig.PROGRAM]}),
             (host, Files, {"paths": list(contents)}),
-            (host, Units, {"units": [mig.UNIT]}),
+            (host, Units, {"units": [docker_mig.UNIT]}),
         ]
     )
     state = read(MigLayout, layout=layout)
@@ -53,11 +53,11 @@ def partitioned(layout: str, program: str, contents: Mapping[str, str]) -> Comma
     if state.used:
         yield fail(*_refusal(state))
         return
-    yield from files.present._inner({mig.PROGRAM: program}, mode="755")
+    yield from files.present._inner({docker_mig.PROGRAM: program}, mode="755")
     yield from files.of_units(contents)
-    yield from units.ensured([mig.UNIT], started=False)
+    yield from units.ensured([docker_mig.UNIT], started=False)
     if state.differs:
-        yield StringCommand(mig.PROGRAM, "apply")
+        yield StringCommand(docker_mig.PROGRAM, "apply")
 
 
 def _items(state: MigState, layout: str) -> Iterator[Change | Effect | KeptItem]:

@@ -27,8 +27,8 @@ from gpuboot.cluster.api import ClusterError
 from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.readiness import Progress, held_up
 from gpuboot.cluster.stuck import Stuck, of_pod
-from gpuboot.hosts import sharing
-from gpuboot.hosts.sharing import Offer
+from gpuboot.hosts import gpu_sharing
+from gpuboot.hosts.gpu_sharing import Offer
 
 # names no UUIDs: a layout makes new ones
 Proof = Callable[[Sequence[str]], tuple[str, str] | None]
@@ -158,7 +158,7 @@ def _describe(target: Host, labels: Mapping[str, str | None]) -> None:
     Neither the MIG manager nor nvidia-cdi-refresh does so (NVIDIA Container Toolkit v1.20.1,
     "Support for Container Device Interface").
     """
-    if {sharing.MIG_LABEL, sharing.MIG_STATE} & set(labels):
+    if {gpu_sharing.MIG_LABEL, gpu_sharing.MIG_STATE} & set(labels):
         run(target, f"nvidia-ctk cdi generate --output {CDI_SPEC}")
 
 
@@ -260,4 +260,4 @@ def label_command(node: str, labels: Mapping[str, str | None]) -> str:
 
 def tried_again(labels: Mapping[str, str | None]) -> bool:
     """Whether labels to set mean that the MIG manager is to try the same layout again."""
-    return sharing.MIG_STATE in labels and sharing.MIG_LABEL not in labels
+    return gpu_sharing.MIG_STATE in labels and gpu_sharing.MIG_LABEL not in labels

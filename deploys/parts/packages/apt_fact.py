@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from deploys.engine.framed import Framed
 from deploys.parts.packages.fact import AnyPackages, PackageState
-from gpuboot.preflight.packages import AvailableVersion
+from gpuboot.preflight.package_problems import AvailableVersion
 
 
 class Packages(AnyPackages):

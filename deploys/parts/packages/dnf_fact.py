@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from deploys.engine.framed import Framed
 from deploys.parts.packages.fact import AnyPackages, PackageState
 from gpuboot.hosts.fact_output import Fields
-from gpuboot.preflight.packages import AvailableVersion
+from gpuboot.preflight.package_problems import AvailableVersion
 
 LOCKS = "/etc/dnf/plugins/versionlock.list"
 # kubelet-0:1.36.6-150500.1.1.*

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from deploys.engine.framed import Framed, script
 from deploys.parts.packages import apt, apt_private
-from gpuboot.hosts import rehearsal
+from gpuboot.hosts import package_rehearsal
 from gpuboot.hosts.apt_sources import Edit
-from gpuboot.hosts.rehearsal import Rehearsal
+from gpuboot.hosts.package_rehearsal import Rehearsal
 
 # of its own: a run on the host may try its sources at the same time
 FOLDER = "/run/gpuboot/rehearsal"
@@ -36,7 +36,7 @@ class AptRehearsal(Framed[Rehearsal]):
     host has, and anew where these are not enough.
     """
 
-    parse = rehearsal.parse
+    parse = package_rehearsal.parse
 
     @staticmethod
     def default() -> Rehearsal:

@@ -1,5 +1,5 @@
 # Rehearses an installation by apt in a private copy of the host's sources, as "key<TAB>value" lines.
-# Parsed by gpuboot/hosts/rehearsal.py. POSIX sh; changes nothing but the copy, which it removes.
+# Parsed by gpuboot/hosts/package_rehearsal.py. POSIX sh; changes nothing but the copy, which it removes.
 # rehearsal_fact.py defines before it: lay_pins (apt_pins.sh), prepare, put_keys, put_planned, simulate,
 # put_credentials, remove_copy, copy, options, pins.
 # shellcheck disable=SC2154

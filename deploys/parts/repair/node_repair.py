@@ -34,7 +34,7 @@ from gpuboot.hosts.run_lock import FOLDER
 from gpuboot.monitoring.components import expected
 from gpuboot.repair.controller import UndecidedError
 from gpuboot.repair.handover import handed_files
-from gpuboot.repair.model import Repair
+from gpuboot.repair.repair_model import Repair
 from gpuboot.verify import node_proof
 
 RESET = script("repair/gpu_reset.sh")
@@ -120,7 +120,7 @@ class Hands:
 
     def hand_over(self, node: str, repair: Repair) -> str:
         """Pack a diagnosis of the site with what the maker of a GPU asks for."""
-        from gpuboot.diagnose import bundle, model
+        from gpuboot.diagnose import bundle, cause_model
         from gpuboot.diagnose import facts as all_facts
         from gpuboot.diagnose.causes import TABLE
 
@@ -130,7 +130,7 @@ class Hands:
         recording = record(self.settings, self.nodes, lead, _READ_S, self.denied, parts)
         facts = all_facts.of(recording)
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        files = bundle.contents(recording, model.diagnose(facts, TABLE), facts, when)
+        files = bundle.contents(recording, cause_model.diagnose(facts, TABLE), facts, when)
         files |= handed_files(node, repair, self._looks(node))
         try:
             folder.mkdir(parents=True, exist_ok=True)

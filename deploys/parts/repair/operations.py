@@ -24,7 +24,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.repair import STEPS, report
+from gpuboot.repair import STEPS, repair_report
 from gpuboot.repair.controller import Controller
 from gpuboot.repair.controller import Hands as AnyHands
 from gpuboot.repair.decide import decide
@@ -48,7 +48,7 @@ def assessed(settings: Settings, leader: str, path: str) -> Commands:
         with cluster_clients(inventory.get_host(leader)) as clients:
             document = _assess(clients, settings)
     except ClusterError as error:
-        document = report.failed(settings, str(error))
+        document = repair_report.failed(settings, str(error))
     Path(path).write_text(json.dumps(document, indent=1), encoding="utf-8")
     host.noop("the cluster was asked")
     yield from ()
@@ -90,7 +90,7 @@ def acted(
         with cluster_clients(lead) as clients, site_lock(locking) as site:
             document = repaired(clients, settings, hands, site)
     except ClusterError as error:
-        document = report.failed(settings, str(error))
+        document = repair_report.failed(settings, str(error))
     Path(path).write_text(json.dumps(document, indent=1), encoding="utf-8")
     host.noop("the controller has done what it may do now")
     yield from ()
@@ -130,12 +130,14 @@ def site_lock(locking: Locking) -> Iterator[SiteLock]:
         yield SiteLock(lambda: stack.enter_context(locking()))
 
 
-def repaired(clients: Cluster, settings: Settings, hands: AnyHands, site: SiteLock) -> report.Json:
+def repaired(
+    clients: Cluster, settings: Settings, hands: AnyHands, site: SiteLock
+) -> repair_report.Json:
     """What is left when the controller has done what it may. Raises `ClusterError`."""
     holder = f"{getpass.getuser()}@{socket.gethostname()}-{os.getpid()}"
     lease = VerificationLock(clients, holder, logger.info, LEASE, "another gpuboot remediate --act")
     if blocked := lease.acquire(_PATIENCE_S):
-        return report.failed(settings, f"{blocked}: nothing was done")
+        return repair_report.failed(settings, f"{blocked}: nothing was done")
     try:
         controller = Controller(
             clients, settings, hands, _print_step,
@@ -149,10 +151,10 @@ def repaired(clients: Cluster, settings: Settings, hands: AnyHands, site: SiteLo
     return document
 
 
-def _assess(clients: Cluster, settings: Settings) -> report.Json:
+def _assess(clients: Cluster, settings: Settings) -> repair_report.Json:
     now = clients.now().timestamp()
     world = observe(clients, settings, now)
-    return report.document(world, decide(world, now, settings.remediate), settings, now)
+    return repair_report.document(world, decide(world, now, settings.remediate), settings, now)
 
 
 def _print_step(line: dict[str, Any]) -> None:

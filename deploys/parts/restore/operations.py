@@ -20,7 +20,7 @@ from deploys.engine.operation import operation
 from deploys.parts.etcd.members import wait_for_etcd
 from deploys.parts.kubeadm import operations as kubeadm
 from deploys.parts.restore.volume_operations import BackupVolumes, returned
-from gpuboot.cluster.restore import FILES, VOLUMES, Member, Source, initial_cluster
+from gpuboot.cluster.etcd_restore import FILES, VOLUMES, Member, Source, initial_cluster
 from gpuboot.plan import Change, Effect
 from gpuboot.templates import render
 

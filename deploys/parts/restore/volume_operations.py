@@ -18,6 +18,7 @@ from deploys.engine import run_ending as ending
 from deploys.engine.commands import Commands, inform, warn
 from deploys.engine.operation import operation
 from deploys.parts.storage import folder_volumes as local_volumes
+from gpuboot.cluster.etcd_restore import VOLUMES, Source
 from gpuboot.cluster.local_volumes import (
     Folder,
     LocalVolume,
@@ -27,7 +28,6 @@ from gpuboot.cluster.local_volumes import (
     parse,
     question_lines,
 )
-from gpuboot.cluster.restore import VOLUMES, Source
 from gpuboot.config.exit_codes import COULD_NOT_TELL, FAILED
 
 _REMEDY = (

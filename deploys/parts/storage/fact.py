@@ -4,7 +4,7 @@ import shlex
 from dataclasses import dataclass
 
 from deploys.engine.framed import Framed
-from gpuboot.cluster.storage import expire
+from gpuboot.cluster.local_path import expire
 from gpuboot.hosts.fact_output import Fields
 
 # a tree of millions of files takes minutes

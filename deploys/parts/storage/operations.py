@@ -18,7 +18,7 @@ from deploys.parts.cluster import operations as kubectl
 from deploys.parts.cluster.fact import Cluster, PodIssues
 from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL
 from deploys.parts.cluster.objects_fact import Stored
-from gpuboot.cluster import storage, volumes
+from gpuboot.cluster import local_path, volumes
 from gpuboot.cluster.readiness import Progress
 from gpuboot.cluster.workloads import find_workload
 from gpuboot.hosts.fact_output import answer, framed
@@ -30,15 +30,15 @@ _TIMEOUT_S = 600
 @operation()
 def default_class() -> Commands:
     """Ensure that local-path is the default StorageClass exactly where there is no other."""
-    change = storage.default_change(read(Cluster, kubeconfig=ADMIN_CONF).classes)
+    change = local_path.default_change(read(Cluster, kubeconfig=ADMIN_CONF).classes)
     if change is None:
         host.noop("the default StorageClass is set")
         return
     default = change.endswith("=true")
-    subject = f"StorageClass {storage.STORAGE_CLASS}"
+    subject = f"StorageClass {local_path.STORAGE_CLASS}"
     changes.record(Change(subject=subject, field="default", old=not default, new=default))
     yield StringCommand(
-        KUBECTL, "annotate --overwrite storageclass", storage.STORAGE_CLASS, QuoteString(change)
+        KUBECTL, "annotate --overwrite storageclass", local_path.STORAGE_CLASS, QuoteString(change)
     )
 
 
@@ -55,7 +55,7 @@ def class_required(class_name: str | None = None) -> Commands:
     if state.error:
         yield fail(f"the API server does not answer: {state.error}", "run again")
         return
-    if missing := storage.missing_class(state.classes, class_name):
+    if missing := local_path.missing_class(state.classes, class_name):
         yield fail(*missing)
         return
     host.noop(f"volumes can be provisioned ({class_name or 'by the default StorageClass'})")
@@ -114,7 +114,7 @@ def _released(
         state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
         return volumes.held_up(look, users, claims, state)
 
-    remedy = f"see `kubectl -n {storage.NAMESPACE} get pods,events`; run again"
+    remedy = f"see `kubectl -n {local_path.NAMESPACE} get pods,events`; run again"
     if not wait_or_fail(host, probe, _TIMEOUT_S, remedy):
         return False
     retained_volumes = [
@@ -134,7 +134,7 @@ def provisioner_absent(manifest: str) -> Commands:
     + manifest: what has been applied to install it
     """
     state = read(Cluster, kubeconfig=ADMIN_CONF)
-    provisioner = find_workload(state.workloads, storage.NAMESPACE, storage.PROVISIONER)
+    provisioner = find_workload(state.workloads, local_path.NAMESPACE, local_path.PROVISIONER)
     stored = read(Stored, kubeconfig=ADMIN_CONF)
     if provisioner is None or not provisioner.digest:
         host.noop("gpuboot has no local-path provisioner here")
@@ -142,7 +142,7 @@ def provisioner_absent(manifest: str) -> Commands:
     if stored.error:
         yield fail(f"the volumes cannot be read: {stored.error}", "run again")
         return
-    if users := volumes.users(stored, storage.STORAGE_CLASS, storage.PROVISIONER_NAME):
+    if users := volumes.users(stored, local_path.STORAGE_CLASS, local_path.PROVISIONER_NAME):
         host.noop(f"the local-path provisioner stays, since volumes need it: {', '.join(users)}")
         return
     yield from kubectl.deleted(manifest)

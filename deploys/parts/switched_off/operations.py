@@ -29,10 +29,10 @@ from deploys.parts.helm.fact import HelmRelease
 from deploys.parts.helm.helm_hooks import watched
 from deploys.parts.helm.operations import HELM, VALUES
 from gpuboot.cluster.cluster_state import ClusterState
-from gpuboot.cluster.helm import Release
+from gpuboot.cluster.helm_releases import Release
 from gpuboot.cluster.managed_objects import KINDS
 from gpuboot.cluster.readiness import Progress, deployment_ready
-from gpuboot.cluster.switched_off import (
+from gpuboot.cluster.switched_off_parts import (
     REMOVING,
     Contents,
     going,
@@ -42,7 +42,7 @@ from gpuboot.cluster.switched_off import (
     stale_labels,
 )
 from gpuboot.plan import Change, KeptItem
-from gpuboot.plan.workloads import label
+from gpuboot.plan.restarted_workloads import label
 
 _OPERATOR = "gpu-operator"
 _TIMEOUT_S = 600

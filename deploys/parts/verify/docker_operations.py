@@ -21,10 +21,15 @@ from gpuboot.config.compose_images import mirrored
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.docker import runner
-from gpuboot.docker.compose.files import FOLDER
-from gpuboot.docker.compose.services import local_url
-from gpuboot.docker.runner import MetricsCollector, NoAnswer, processes_by_gpu, workload_result
+from gpuboot.docker import docker_runner
+from gpuboot.docker.compose.compose_files import FOLDER
+from gpuboot.docker.compose.compose_services import local_url
+from gpuboot.docker.docker_runner import (
+    MetricsCollector,
+    NoAnswer,
+    processes_by_gpu,
+    workload_result,
+)
 from gpuboot.hosts.nvidia_smi import ACCEPT_WARNING
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
 from gpuboot.verify.devices import Host
@@ -73,7 +78,7 @@ def verify(settings: Settings, lock: Lock, nodes: Sequence[Node], scope: Scope =
         lambda: _dashboards(monitor, settings),
     )
     computed = hosts if settings.verify.level != "quick" else []
-    result = runner.verify(
+    result = docker_runner.verify(
         hosts, settings, collector, lambda: _run_workloads(computed, by_name, settings), say
     )
     versions = {"docker (lock)": lock.docker.version}

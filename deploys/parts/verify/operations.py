@@ -26,20 +26,20 @@ from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.hosts.sharing import Offer
+from gpuboot.hosts.gpu_sharing import Offer
 from gpuboot.monitoring import network_policies
 from gpuboot.monitoring.stack_objects import ExpectedObjects
 from gpuboot.verify import node_proof, runner
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding
-from gpuboot.verify.gate import of_node, outcomes
-from gpuboot.verify.history import files as history
+from gpuboot.verify.gate_outcome import of_node, outcomes
+from gpuboot.verify.history import history_files as history
 from gpuboot.verify.history.events import Event
 from gpuboot.verify.levels import ALL, Scope
 from gpuboot.verify.report import Report, build, write
+from gpuboot.verify.report.report_terminal import show
 from gpuboot.verify.report.run_failures import with_run_failures
-from gpuboot.verify.report.terminal import show
 from gpuboot.verify.runner import VerificationResult, simulated
 from gpuboot.verify.stopped import stopped
 

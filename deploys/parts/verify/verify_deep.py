@@ -15,9 +15,9 @@ from deploys.parts.verify.verify_hosts import say
 from gpuboot.cluster.api import Cluster
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.verify.checks import chain
-from gpuboot.verify.deep import files, internode, load, runner, verdicts
-from gpuboot.verify.deep.answers import DeepAnswers, NodeAnswers, PairAnswer
+from gpuboot.verify.checks import proof_chain
+from gpuboot.verify.deep import deep_files, deep_runner, gpu_state_at_work, internode, verdicts
+from gpuboot.verify.deep.deep_answers import DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.devices import Host
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.runner import VerificationResult
@@ -41,7 +41,7 @@ def with_deep_tests(
     """
     monotonic_start, evidence = time.monotonic(), result.evidence
     by_name = {node.name: node.host for node in nodes}
-    deep_answers = runner.run_tests(
+    deep_answers = deep_runner.run_tests(
         cluster,
         evidence.hosts,
         settings,
@@ -51,19 +51,19 @@ def with_deep_tests(
         _earlier_answers(folder, settings.cluster.name) if resume else DeepAnswers(),
     )
     with ending.writing(folder.parent):
-        files.save_all(deep_answers, folder)  # also what an earlier run found
+        deep_files.save_all(deep_answers, folder)  # also what an earlier run found
     added = _findings(evidence.hosts, deep_answers, settings)
     durations = {**evidence.durations, "deep": round(time.monotonic() - monotonic_start, 3)}
     return replace(
         result,
         evidence=replace(evidence, durations=durations),
-        findings=tuple(chain.ordered([*result.findings, *added])),
+        findings=tuple(proof_chain.ordered([*result.findings, *added])),
     )
 
 
 def _save(answers: NodeAnswers | PairAnswer, folder: Path) -> None:
     with ending.writing(folder.parent):
-        files.save(answers, folder)
+        deep_files.save(answers, folder)
 
 
 def _findings(
@@ -82,20 +82,20 @@ def _findings(
 def _sample(host: str) -> str:
     """What nvidia-smi says there now; "" where nobody can say."""
     try:
-        return run(inventory.get_host(host), load.COMMAND)
+        return run(inventory.get_host(host), gpu_state_at_work.COMMAND)
     except PyinfraError as error:
         logger.warning(f"{host}: nvidia-smi under load: {error}")
         return ""
 
 
 def _earlier_answers(folder: Path, cluster: str) -> DeepAnswers:
-    earlier = files.newest(folder, cluster)
+    earlier = deep_files.newest(folder, cluster)
     if earlier is None:
         say("deep: there is no earlier report with such tests")
         return DeepAnswers()
     say(f"deep: going on with {earlier.name}")
     try:
-        return files.read(earlier)
-    except files.KeptError as error:
+        return deep_files.read(earlier)
+    except deep_files.KeptError as error:
         logger.warning(f"{error}; all nodes are tested")
         return DeepAnswers()

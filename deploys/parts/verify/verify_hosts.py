@@ -23,7 +23,7 @@ from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import DriverLock, Lock
-from gpuboot.hosts import gpu_choice, sharing
+from gpuboot.hosts import gpu_choice, gpu_sharing
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.verify import gpu_state, outside_name
 from gpuboot.verify.checks.one_file import CommandOutput
@@ -125,7 +125,7 @@ def read_host(
     state, gpus, checks = (Request(fact, ()) for fact in (NodeFact, NvidiaFact, HostChecks))
     cache = {state: states[node.host]} if node.host in states else {}
     outside = [Request(OutsideName, (("domain", name),))] if name else []
-    profiles = [Request(MigProfiles, ())] if sharing.layout(node, settings) else []
+    profiles = [Request(MigProfiles, ())] if gpu_sharing.layout(node, settings) else []
     requests = [item for item in (state, gpus, checks, *outside, *profiles) if item not in cache]
     target = inventory.get_host(node.host)
     started_at = time.time()
@@ -142,7 +142,8 @@ def read_host(
     evidence = replace(evidence, outside="" if isinstance(resolves, Unanswered) else resolves)
     reported_profiles = None if isinstance(driver_profiles, Unanswered) else driver_profiles
     evidence = replace(
-        evidence, **sharing.expected_share(node, settings, gpu_selection.gpu_ids, reported_profiles)
+        evidence,
+        **gpu_sharing.expected_share(node, settings, gpu_selection.gpu_ids, reported_profiles),
     )
     return replace(evidence, outputs=_timed_outputs(check_outputs, started_at))
 

@@ -19,7 +19,6 @@ from gpuboot.config.settings.base import Label, Model, RegistryHost
 from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy, Registry
 from gpuboot.config.settings.gate import Gate
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
-from gpuboot.config.settings.load import Load
 from gpuboot.config.settings.logs import Logs
 from gpuboot.config.settings.mirror import Mirror
 from gpuboot.config.settings.monitoring import Cost, Monitoring
@@ -123,7 +122,6 @@ class Settings(Model):
     backup: Backup = Backup()
     verify: Verify = Verify()
     profile: Profile = Profile()
-    load: Load = Load()
     preflight: Preflight = Preflight()
     mirrors: Mirrors = Mirrors()
     mirror: Mirror = Mirror()
@@ -189,7 +187,7 @@ def parse_settings(data: Mapping[str, Any]) -> Settings:
 
     + data: the `gpuboot` dict of the inventory's group data
 
-    Raises `SettingsError` with one problem per mistake. `gpuboot.site.load` also compares them
+    Raises `SettingsError` with one problem per mistake. `gpuboot.site.load_site` also compares them
     with the alerts, metrics and versions they name.
     """
     try:

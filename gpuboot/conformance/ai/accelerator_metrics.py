@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from gpuboot.conformance.ai.results import Result
+from gpuboot.conformance.ai.evidence_results import Result
 from gpuboot.verify.prometheus import POWER, TEMPERATURE, USED, Sample
 
 # of a GPU's work, as shares of time; the first that a GPU has is taken

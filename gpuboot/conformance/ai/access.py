@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuboot.cluster.objects import Node
 from gpuboot.config.settings import Settings
-from gpuboot.conformance.ai.results import Result
+from gpuboot.conformance.ai.evidence_results import Result
 from gpuboot.verify.checks import isolation
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence, IsolationResult

@@ -8,11 +8,11 @@ from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.cluster.lookup import find_json
 from gpuboot.cluster.objects import parse_conditions
 from gpuboot.conformance.ai import gateway, kueue, pod_scaling, service
-from gpuboot.conformance.ai.results import Result
+from gpuboot.conformance.ai.evidence_results import Result
+from gpuboot.conformance.ai.evidence_site import Site
 from gpuboot.conformance.ai.service import LABELS
-from gpuboot.conformance.ai.site import Site
 from gpuboot.verify.devices import GPU_RESOURCE
-from gpuboot.verify.load.pods import START_S
+from gpuboot.verify.load.load_pods import START_S
 
 SELECTOR = ",".join(f"{key}={value}" for key, value in LABELS.items())
 _JOB_S = 180

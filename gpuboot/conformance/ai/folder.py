@@ -8,8 +8,8 @@ from dataclasses import asdict
 from xml.etree import ElementTree as ET
 
 from gpuboot.config.exit_codes import COULD_NOT_TELL, FAILED, OK
-from gpuboot.conformance.ai.requirements import REQUIREMENTS, Requirement
-from gpuboot.conformance.ai.results import WORDS, Outcome, Result, exit_code
+from gpuboot.conformance.ai.evidence_requirements import REQUIREMENTS, Requirement
+from gpuboot.conformance.ai.evidence_results import WORDS, Outcome, Result, exit_code
 from gpuboot.verify.report.junit import printable
 from gpuboot.verify.report.page import page
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from gpuboot.cluster.objects import Json, parse_conditions
 from gpuboot.conformance.ai import service
-from gpuboot.conformance.ai.results import Result
+from gpuboot.conformance.ai.evidence_results import Result
 from gpuboot.conformance.ai.service import LABELS
-from gpuboot.conformance.manifests import restricted
+from gpuboot.conformance.suite_manifests import restricted
 
 Object = dict[str, Any]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpuboot.conformance.ai.results import Result
+from gpuboot.conformance.ai.evidence_results import Result
 from gpuboot.conformance.ai.service import LABELS
-from gpuboot.conformance.manifests import restricted
+from gpuboot.conformance.suite_manifests import restricted
 
 Object = dict[str, Any]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from gpuboot.cluster.objects import Node
 from gpuboot.config.settings import Settings
-from gpuboot.conformance.ai.results import Result
+from gpuboot.conformance.ai.evidence_results import Result
 from gpuboot.conformance.ai.service import LABELS
 from gpuboot.usage.autoscaling import METRIC, Workload, hpa
-from gpuboot.verify.load import pods
-from gpuboot.verify.load.pods import LoadRequest
+from gpuboot.verify.load import load_pods
+from gpuboot.verify.load.load_pods import LoadRequest
 
 Object = dict[str, Any]
 
@@ -39,7 +39,7 @@ def deployment(node: Node, begin_by: int, settings: Settings) -> Object:
     + node: any that takes GPU pods
     """
     request = LoadRequest(kind="compute", seconds=LOAD_S, gpus=1)
-    spec = pods.pod(node, 1, request, begin_by, settings)["spec"]
+    spec = load_pods.pod(node, 1, request, begin_by, settings)["spec"]
     for key in ("restartPolicy", "activeDeadlineSeconds", "nodeSelector"):
         del spec[key]
     command = spec["containers"][0]["command"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gpuboot.conformance.ai.requirements import FAQ
-from gpuboot.conformance.ai.results import Result
+from gpuboot.conformance.ai.evidence_requirements import FAQ
+from gpuboot.conformance.ai.evidence_results import Result
 
 DRA = "/apis/resource.k8s.io/v1"
 _DRA_KINDS = frozenset(

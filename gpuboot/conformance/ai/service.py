@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuboot.conformance.ai.results import Result
-from gpuboot.conformance.manifests import restricted
+from gpuboot.conformance.ai.evidence_results import Result
+from gpuboot.conformance.suite_manifests import restricted
 
 Object = dict[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from gpuboot.conformance.ai.results import Result
+from gpuboot.conformance.ai.evidence_results import Result
 
 IMPLEMENTED, NOT_APPLICABLE = "Implemented", "N/A"
 # the validator asks for it, and the checklist has no line for it; it refuses what is in brackets

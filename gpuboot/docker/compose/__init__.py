@@ -12,8 +12,8 @@ import yaml
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.docker.compose import grafana, prometheus, services
-from gpuboot.docker.compose.files import (
+from gpuboot.docker.compose import compose_prometheus, compose_services, grafana
+from gpuboot.docker.compose.compose_files import (
     COMPOSE,
     FOLDER,
     NAME,
@@ -22,7 +22,7 @@ from gpuboot.docker.compose.files import (
     Reload,
     without_variables,
 )
-from gpuboot.docker.compose.services import GRAFANA, NOBODY_UID
+from gpuboot.docker.compose.compose_services import GRAFANA, NOBODY_UID
 from gpuboot.monitoring import alerting, dashboards, rules
 from gpuboot.telemetry.collectors import collectors
 
@@ -57,18 +57,20 @@ def project(
     Raises `SettingsError` for secrets that cannot be read, OSError for a collectors file that
     cannot, `telemetry.UnknownField` for an unknown counter.
     """
-    definitions = {"node-exporter": services.node_exporter(node, settings, lock, nvswitches)}
+    definitions = {
+        "node-exporter": compose_services.node_exporter(node, settings, lock, nvswitches)
+    }
     files: list[File] = []
     if node.gpus:
-        definitions["dcgm-exporter"] = services.dcgm_exporter(node, settings, lock)
+        definitions["dcgm-exporter"] = compose_services.dcgm_exporter(node, settings, lock)
         text = collectors(settings.exporter)
         files.append(File("exporter/collectors.csv", text, service="dcgm-exporter"))
     if node.monitor:
-        definitions["prometheus"] = services.prometheus_server(settings, lock)
-        definitions["alertmanager"] = services.alertmanager(settings, lock)
+        definitions["prometheus"] = compose_services.prometheus_server(settings, lock)
+        definitions["alertmanager"] = compose_services.alertmanager(settings, lock)
         files += _prometheus(nodes, settings) + _alertmanager(settings)
         if settings.monitoring.grafana:
-            definitions["grafana"] = services.grafana_server(settings, lock)
+            definitions["grafana"] = compose_services.grafana_server(settings, lock)
             files += _grafana(settings)
     compose = _yaml({"name": NAME, "services": without_variables(definitions)})
     users = {"prometheus": NOBODY_UID, "alertmanager": NOBODY_UID, "grafana": GRAFANA}
@@ -85,11 +87,14 @@ def project(
 
 
 def _prometheus(nodes: Sequence[Node], settings: Settings) -> list[File]:
-    groups = [prometheus.monitoring_rules(), *rules.groups(settings, nodes, rules.ON_DOCKER_HOSTS)]
+    groups = [
+        compose_prometheus.monitoring_rules(),
+        *rules.groups(settings, nodes, rules.ON_DOCKER_HOSTS),
+    ]
     return [
         File(
             "prometheus/prometheus.yml",
-            _yaml(prometheus.config(settings, nodes)),
+            _yaml(compose_prometheus.config(settings, nodes)),
             service="prometheus",
         ),
         File("prometheus/rules/gpuboot.yml", _yaml({"groups": groups}), service="prometheus"),
@@ -97,13 +102,13 @@ def _prometheus(nodes: Sequence[Node], settings: Settings) -> list[File]:
             File(
                 f"prometheus/targets/{job}/gpuboot.json", json.dumps(groups_of_job, indent=1) + "\n"
             )
-            for job, groups_of_job in prometheus.targets(settings, nodes).items()
+            for job, groups_of_job in compose_prometheus.targets(settings, nodes).items()
         ),
     ]
 
 
 def _alertmanager(settings: Settings) -> list[File]:
-    config = _yaml(alerting.config(settings, services.SECRETS))
+    config = _yaml(alerting.config(settings, compose_services.SECRETS))
     texts = {"alertmanager.yml": config, **alerting.templates()}
     return [
         File(f"alertmanager/{name}", text, service="alertmanager") for name, text in texts.items()
@@ -121,7 +126,10 @@ def _alertmanager(settings: Settings) -> list[File]:
 
 def _grafana(settings: Settings) -> list[File]:
     password = settings.grafana_password
-    urls = services.local_url(settings, "prometheus"), services.local_url(settings, "alertmanager")
+    urls = (
+        compose_services.local_url(settings, "prometheus"),
+        compose_services.local_url(settings, "alertmanager"),
+    )
     return [
         *(
             File(f"grafana/{path}", _yaml(content), service="grafana")

@@ -14,8 +14,8 @@ from gpuboot.cluster.values import Values
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.monitoring.charts.gpu_operator import operator_values
-from gpuboot.monitoring.charts.monitoring import monitoring_values
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
+from gpuboot.monitoring.charts.monitoring_values import monitoring_values
 
 _UNSET = object()
 _OPERATOR, _STACK = "gpu_operator.values", "monitoring.values"

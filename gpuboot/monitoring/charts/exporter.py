@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gpuboot.cluster import gate
-from gpuboot.cluster.helm import ROLLOUT_S
+from gpuboot.cluster import node_gate
+from gpuboot.cluster.helm_releases import ROLLOUT_S
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Exporter, Settings
 from gpuboot.config.versions import Lock
-from gpuboot.hosts import sharing
+from gpuboot.hosts import gpu_sharing
 from gpuboot.monitoring.charts.service_monitors import WEB_CONFIG, service_monitor
 from gpuboot.telemetry import collectors
 from gpuboot.telemetry.collectors import collectors_annotation
@@ -103,7 +103,7 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
 
 def tolerations(settings: Settings) -> list[dict[str, str]]:
     """What pods tolerate that belong on GPU nodes whether these are proven or not."""
-    return [*TOLERATIONS, *([gate.TOLERATION] if settings.gate.enabled else [])]
+    return [*TOLERATIONS, *([node_gate.TOLERATION] if settings.gate.enabled else [])]
 
 
 def rollout_s(nodes: int) -> int:
@@ -126,7 +126,7 @@ def environment(settings: Settings) -> list[Values]:
     env = {"DCGM_EXPORTER_INTERVAL": str(settings.exporter.interval_ms)}
     if settings.engine:
         env["DCGM_REMOTE_HOSTENGINE_INFO"] = settings.engine
-    if sharing.most_replicas(settings) > 1:
+    if gpu_sharing.most_replicas(settings) > 1:
         # Without it only one of the pods that share a GPU is named (dcgm-exporter, app.go).
         env["KUBERNETES_VIRTUAL_GPUS"] = "true"
     return [{"name": name, "value": value} for name, value in env.items()]

@@ -8,7 +8,7 @@ from gpuboot.cluster.operands import ExpectedOperand
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.monitoring.charts.gpu_operator import operator_values
+from gpuboot.monitoring.charts.gpu_operator_values import operator_values
 
 # Key in the values -> DaemonSet and container (gpu-operator v26.7.0, assets/*/*daemonset.yaml).
 _OPERAND_DAEMONSETS = {

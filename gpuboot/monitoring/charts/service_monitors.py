@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuboot.cluster.manifests import Object
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Exporter, Settings
-from gpuboot.monitoring.charts.monitoring import STACK
+from gpuboot.monitoring.charts.monitoring_values import STACK
 from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
 
 EXPORTER = "dcgm-exporter"

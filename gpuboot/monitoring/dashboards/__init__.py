@@ -12,13 +12,13 @@ from functools import cache
 from typing import Any
 
 from gpuboot.config.settings import Settings
-from gpuboot.monitoring.dashboards import health, namespace
-from gpuboot.monitoring.dashboards.applications import APPLICATIONS
+from gpuboot.monitoring.dashboards import health_dashboard, namespace_dashboard
+from gpuboot.monitoring.dashboards.applications_dashboard import APPLICATIONS
 from gpuboot.monitoring.dashboards.availability import available
 from gpuboot.monitoring.dashboards.build import build
-from gpuboot.monitoring.dashboards.cluster import CLUSTER
-from gpuboot.monitoring.dashboards.node import NODE
-from gpuboot.monitoring.dashboards.profile import PROFILE
+from gpuboot.monitoring.dashboards.cluster_dashboard import CLUSTER
+from gpuboot.monitoring.dashboards.node_dashboard import NODE
+from gpuboot.monitoring.dashboards.profile_dashboard import PROFILE
 from gpuboot.monitoring.dashboards.spec import Dashboard, Panel
 from gpuboot.monitoring.rules import IN_CLUSTER, Requirement
 
@@ -34,8 +34,8 @@ def boards(settings: Settings) -> tuple[Dashboard, ...]:
         CLUSTER,
         NODE,
         PROFILE,
-        namespace.board(settings.cost),
-        health.board(settings.alerts),
+        namespace_dashboard.board(settings.cost),
+        health_dashboard.board(settings.alerts),
         APPLICATIONS,
     )
     return tuple(_with_runbooks(board, settings.alerts.runbooks) for board in tables)

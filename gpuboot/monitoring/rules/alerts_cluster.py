@@ -7,7 +7,7 @@ stands here warns earlier, or covers what they cannot see.
 
 from __future__ import annotations
 
-from gpuboot.cluster import gate
+from gpuboot.cluster import node_gate
 from gpuboot.monitoring.rules.alert import Alert
 from gpuboot.monitoring.rules.promql import RESOURCES
 from gpuboot.monitoring.rules.requirements import Requirement
@@ -46,7 +46,7 @@ _NODES = [
         severity="warning",
         component="cluster",
         action="investigate",
-        expr=f'max by (node) (kube_node_spec_taint{{key="{gate.KEY}"}}) == 1',
+        expr=f'max by (node) (kube_node_spec_taint{{key="{node_gate.KEY}"}}) == 1',
         hold_for="30m",
         summary="GPU node {{ $labels.node }} takes no pods: its GPUs are not proven",
         description="It is new, or was upgraded, repaired or rebooted, and its GPUs have not been "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.hosts.dcgm import DIAG_STALE_H, HEALTH_STALE_MIN
+from gpuboot.hosts.dcgm_engine import DIAG_STALE_H, HEALTH_STALE_MIN
 from gpuboot.monitoring.rules.alert import Alert
 from gpuboot.monitoring.rules.promql import age
 from gpuboot.monitoring.rules.requirements import Requirement

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
-from gpuboot.cluster import gate
+from gpuboot.cluster import node_gate
 from gpuboot.cluster.objects import GPU_RESOURCES, Json, Node, amount, parse_node
 from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.hosts.mig_devices import MIG_PREFIX
@@ -145,8 +145,8 @@ def _blocked(node: Node) -> str:
     """Why the scheduler puts no job there; "" where it does."""
     if not node.ready:
         return "the node is not Ready"
-    if gate.is_closed(node):
-        return f"not proven ({gate.KEY})"
+    if node_gate.is_closed(node):
+        return f"not proven ({node_gate.KEY})"
     if node.cordoned:
         return "cordoned"
     if taint := node.untolerated_taint(_TOLERATED):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gpuboot.usage.cost.energy import shared_out
-from gpuboot.usage.cost.nodes import Node, nodes, watched
+from gpuboot.usage.cost.node_hours import Node, nodes, watched
 from gpuboot.usage.cost.readings import Key
 from gpuboot.usage.series import History
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from gpuboot.verify.checks.kubernetes import effective_strategy
+from gpuboot.verify.checks.kubernetes_checks import effective_strategy
 from gpuboot.verify.checks.limits import Limits, monitored_devices
 from gpuboot.verify.checks.operating_system import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.devices import Device, Host, SeriesKey

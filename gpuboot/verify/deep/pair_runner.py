@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
-from gpuboot.verify.deep.answers import EXIT, Answer, PairAnswer, finished_answer
+from gpuboot.verify.deep.deep_answers import EXIT, Answer, PairAnswer, finished_answer
+from gpuboot.verify.deep.deep_plan import CONTAINER, START_S
 from gpuboot.verify.deep.pairs import Pair, keys, pair_s, running_pod, waiting_pod
-from gpuboot.verify.deep.plan import CONTAINER, START_S
 from gpuboot.verify.pod_results import pod_issue
 from gpuboot.verify.session import Session
 

@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from gpuboot.config.settings import Settings
-from gpuboot.verify.deep.answers import EXIT
-from gpuboot.verify.deep.plan import CONTAINER, GRACE_S, START_S, Plan, message_size
+from gpuboot.verify.deep.deep_answers import EXIT
+from gpuboot.verify.deep.deep_plan import CONTAINER, GRACE_S, START_S, Plan, message_size
 from gpuboot.verify.devices import GPU_RESOURCE
 from gpuboot.verify.session import LABELS, pod_name
 from gpuboot.verify.workload_pods import pod_manifest

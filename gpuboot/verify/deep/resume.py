@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuboot.config.settings import Settings
-from gpuboot.verify.deep.answers import DeepAnswers, NodeAnswers, Step
-from gpuboot.verify.deep.plan import left_out
+from gpuboot.verify.deep.deep_answers import DeepAnswers, NodeAnswers, Step
+from gpuboot.verify.deep.deep_plan import left_out
 from gpuboot.verify.devices import Host
 
 

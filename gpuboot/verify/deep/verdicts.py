@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from gpuboot.verify.checks.pod_remedies import without_answer
-from gpuboot.verify.deep import dcgm_diag, load, nccl_tests, nvbandwidth
-from gpuboot.verify.deep.answers import Answer, NodeAnswers, Step
+from gpuboot.verify.deep import dcgm_diag, gpu_state_at_work, nccl_tests, nvbandwidth
+from gpuboot.verify.deep.deep_answers import Answer, NodeAnswers, Step
 from gpuboot.verify.deep.thresholds import Threshold, threshold
 from gpuboot.verify.devices import Gpu, Host
 from gpuboot.verify.findings import Finding, FindingBuilder
@@ -239,7 +239,7 @@ def _reduced(row: nccl_tests.Row, gpus: Sequence[Gpu], builder: FindingBuilder) 
 
 def _load(node: str, gpus: Sequence[Gpu], text: str) -> list[Finding]:
     builder = FindingBuilder("load", _CHECKS["load"], node)
-    samples = load.parse(text)
+    samples = gpu_state_at_work.parse(text)
     of = {gpu.uuid: [item for item in samples if item.uuid == gpu.uuid] for gpu in gpus}
     message = "" if samples else text.strip().partition("\n")[0][:200]
     return [
@@ -255,8 +255,8 @@ def _load(node: str, gpus: Sequence[Gpu], text: str) -> list[Finding]:
 
 
 def _loaded(
-    samples: Sequence[load.Sample],
-    peers: Sequence[load.Sample],
+    samples: Sequence[gpu_state_at_work.Sample],
+    peers: Sequence[gpu_state_at_work.Sample],
     uuid: str,
     builder: FindingBuilder,
     message: str,
@@ -271,11 +271,11 @@ def _loaded(
         return builder.not_covered(
             reason, "the tests give it work: see the links diag and bandwidth", uuid
         )
-    figures = load.summary(samples)
-    if narrow := load.narrowed(samples):
+    figures = gpu_state_at_work.summary(samples)
+    if narrow := gpu_state_at_work.narrowed(samples):
         return builder.failed(f"PCIe {narrow} under load; {figures}", _NARROW, uuid)
-    if slow := load.slowed(samples):
+    if slow := gpu_state_at_work.slowed(samples):
         return builder.failed(f"{', '.join(slow)}; {figures}", _SLOWED, uuid)
-    if behind := load.apart(samples, peers):
+    if behind := gpu_state_at_work.apart(samples, peers):
         return builder.failed(f"{behind}; {figures}", _BEHIND, uuid)
     return builder.passed(figures, uuid)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpuboot.verify.report.model import GpuRow, Report
+from gpuboot.verify.report.report_model import GpuRow, Report
 
 Kind = Literal["first seen", "moved", "gone", "back", "failed", "proven"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from gpuboot.verify.findings import CLUSTER_LINKS, GRAVITY, ROW_LINKS
 from gpuboot.verify.firing_alerts import FiringAlert
 from gpuboot.verify.report.cases import Case, cases
-from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
 from gpuboot.verify.report.page import page
+from gpuboot.verify.report.report_model import GpuRow, InstanceRow, Report
 
 MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
 WORDS = {"pass": "pass", "fail": "fail", "not_covered": "not covered", "unknown": "unknown"}

@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from gpuboot.verify.findings import Finding
-from gpuboot.verify.report.model import Report
+from gpuboot.verify.report.report_model import Report
 
 # what XML 1.0 cannot hold, not even escaped; container logs do
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff￾￿]")

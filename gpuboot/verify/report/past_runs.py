@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuboot.plan.tables import table_lines
+from gpuboot.plan.terminal_tables import table_lines
 
 Run = Mapping[str, Any]
 

@@ -9,7 +9,7 @@ from gpuboot.hosts.mig_devices import Instance
 from gpuboot.verify.devices import Gpu, Host
 from gpuboot.verify.findings import PHYSICAL_LINKS, ROW_LINKS, Finding, Status, worst
 from gpuboot.verify.gaps import with_gaps
-from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
+from gpuboot.verify.report.report_model import GpuRow, InstanceRow, Report
 
 
 def build(

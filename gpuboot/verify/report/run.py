@@ -11,10 +11,8 @@ from gpuboot.config.exit_codes import COMPLETED_CODES, FAILED
 from gpuboot.plan import Change
 from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
-from gpuboot.verify.report.timeline import terminal as timeline
-from gpuboot.verify.report.timeline.chain import link_name, longest_links
-from gpuboot.verify.report.timeline.lanes import lanes, ticks
-from gpuboot.verify.report.timeline.table import rows
+from gpuboot.verify.report.timeline import table as timeline
+from gpuboot.verify.report.timeline.longest_chain import link_name, longest_links
 from gpuboot.verify.report.writer import write_atomically
 
 _LONGEST = 8  # links of the longest chain that are named
@@ -41,10 +39,8 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         "run.html.j2",
         run=run,
         proof=proof,
-        rows=rows(run),
+        rows=timeline.rows(run),
         before=BEFORE,
-        lanes=lanes(run),
-        ticks=ticks(run),
         longest=[(link_name(item), item) for item in longest_links(run, _LONGEST)],
         failed=list(_failed(run)),
         done=_is_finished(run),

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
-from gpuboot.verify.report.model import Report
+from gpuboot.verify.report.report_model import Report
 
 LATEST = "latest"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.mirror_requirements import Site
 from gpuboot.mirror.signing import Home
 from tests.unit.mirror.mirror_site import fill_upstream, made_key, made_site
 from tests.unit.mirror.mirror_upstream import Upstream, running

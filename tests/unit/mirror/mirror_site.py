@@ -8,9 +8,9 @@ from typing import Any
 from gpuboot.config.inventory import Node
 from gpuboot.mirror import content, fill, manifest
 from gpuboot.mirror.client import Client
-from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.mirror_requirements import Site
 from gpuboot.mirror.signing import Home
-from gpuboot.site.load import load
+from gpuboot.site.load_site import load
 from tests.unit.mirror.mirror_upstream import Upstream, digest, paragraph, publish, push
 
 HOST = Node("gpu1", "gpu1", "192.0.2.1", "docker", 2, leader=False, monitor=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.mirror.apt import Apt, Package, RefusedError, Source
 from gpuboot.mirror.apt_content import _filename
 from gpuboot.mirror.client import FetchError
+from gpuboot.mirror.mirror_apt import Apt, Package, RefusedError, Source
 from gpuboot.mirror.signing import Home
 from tests.unit.mirror.mirror_upstream import paragraph, publish, running
 

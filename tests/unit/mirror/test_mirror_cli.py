@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 from deploys.run import offline
 from gpuboot.cli import app
-from gpuboot.cli import mirror as commands
+from gpuboot.cli import mirror_command as commands
 from gpuboot.config.settings import parse_settings
 from gpuboot.mirror import manifest
-from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.mirror_requirements import Site
 from tests.unit.mirror.mirror_site import DISTRIBUTION, filled
 from tests.unit.mirror.mirror_upstream import Upstream
 

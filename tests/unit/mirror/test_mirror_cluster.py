@@ -19,9 +19,9 @@ import yaml
 from gpuboot.config.inventory import Node
 from gpuboot.mirror import chart_content, fill, image_content, manifest, web
 from gpuboot.mirror.client import FetchError
-from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.mirror_requirements import Site
 from gpuboot.mirror.signing import Home
-from gpuboot.site.load import load
+from gpuboot.site.load_site import load
 from lab.charts.render import helm_binary
 from tests.unit.mirror.mirror_site import client, made_site
 from tests.unit.mirror.mirror_upstream import Upstream, digest, paragraph, publish, push

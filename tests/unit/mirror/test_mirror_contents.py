@@ -12,11 +12,11 @@ import yaml
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import platforms, repositories
-from gpuboot.mirror import images, layout
-from gpuboot.mirror import requirements as wanted
+from gpuboot.mirror import images, mirror_layout
+from gpuboot.mirror import mirror_requirements as wanted
 from gpuboot.mirror.images import BadImageError, Reference
-from gpuboot.mirror.requirements import PackageRequest, Site
-from gpuboot.site.load import load
+from gpuboot.mirror.mirror_requirements import PackageRequest, Site
+from gpuboot.site.load_site import load
 from tests.unit.mirror.mirror_upstream import digest
 
 NODES = (
@@ -92,14 +92,14 @@ def test_docker_hub_has_another_address_than_its_name_and_mirrors_go_before() ->
     assert images.base_url("quay.io", {"*": "https://m/v2/all"}) == "https://m/v2/all"
 
 
-@pytest.mark.parametrize("name", sorted(layout.APT))
+@pytest.mark.parametrize("name", sorted(mirror_layout.APT))
 @pytest.mark.parametrize("platform", ["ubuntu22.04", "ubuntu24.04", "debian12", "debian13"])
 def test_hosts_ask_for_what_lies_there(name: str, platform: str) -> None:
     """Of every platform and architecture: addresses of the site's settings, and paths."""
     url, system = "https://mirror.example/below", wanted.platform(platform)
     for machine in platforms.ARCHITECTURES:
-        folder = layout.apt_folder(name, system, machine, "1.36")
-        mirrors = layout.site_settings(url, "0" * 64, [f"{folder.path}/Release"])
+        folder = mirror_layout.apt_folder(name, system, machine, "1.36")
+        mirrors = mirror_layout.site_settings(url, "0" * 64, [f"{folder.path}/Release"])
         settings = parse_settings({"mirrors": mirrors})
         host = repositories.repository(name, system, machine, "1.36", settings)
         assert host.url.rstrip("/") == f"{url}/{folder.path}"
@@ -111,7 +111,7 @@ def test_hosts_ask_for_what_lies_there(name: str, platform: str) -> None:
 
 def test_settings_name_what_a_mirror_has_and_nothing_else() -> None:
     paths = ["v2/quay.io/a/manifests/1", "charts/nvidia/x-1.tgz", "apt/docker/linux/debian/gpg"]
-    mirrors = layout.site_settings("https://m.example", "0" * 64, paths)
+    mirrors = mirror_layout.site_settings("https://m.example", "0" * 64, paths)
     assert set(mirrors) == {"apt", "images", "charts"}
     assert set(mirrors["apt"]) == {"docker"}
     assert mirrors["images"] == {"quay.io": "https://m.example/v2/quay.io"}

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from gpuboot.mirror import apt_content, content, fill, manifest, signing
-from gpuboot.mirror.apt import Apt, Source
 from gpuboot.mirror.apt_content import PackageSelection
 from gpuboot.mirror.client import Client, FetchError
-from gpuboot.mirror.layout import AptFolder
-from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.mirror_apt import Apt, Source
+from gpuboot.mirror.mirror_layout import AptFolder
+from gpuboot.mirror.mirror_requirements import Site
 from gpuboot.mirror.signing import Home
 from tests.unit.mirror.mirror_site import (
     DISTRIBUTION,

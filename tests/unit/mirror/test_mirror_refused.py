@@ -11,7 +11,7 @@ import pytest
 from gpuboot.config.settings import SettingsError
 from gpuboot.mirror import fill, manifest, signing
 from gpuboot.mirror.client import FetchError
-from gpuboot.mirror.requirements import Site
+from gpuboot.mirror.mirror_requirements import Site
 from gpuboot.mirror.signing import Home, SigningError
 from tests.unit.mirror.mirror_site import TOOLKIT, filled, made_site
 from tests.unit.mirror.mirror_upstream import Upstream, digest, paragraph, publish

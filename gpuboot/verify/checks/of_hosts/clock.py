@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gpuboot.hosts.clock import skew
+from gpuboot.hosts.host_clock import skew
 from gpuboot.verify.checks.one_file import CheckVerdict, CommandOutput, HostCheck, Link
 
 # a kubelet's report counts as missing after 40 s

@@ -88,14 +88,11 @@ def length(intervals: Iterable[Interval]) -> float:
     return sum(finished - started for started, finished in union(intervals))
 
 
-def union(intervals: Iterable[Interval], gap: float = 0.0) -> list[Interval]:
-    """The same moments as intervals that do not overlap, in order.
-
-    + gap: shorter pauses than this, in seconds, are left out
-    """
+def union(intervals: Iterable[Interval]) -> list[Interval]:
+    """The same moments as intervals that do not overlap, in order."""
     joined: list[Interval] = []
     for started, finished in sorted(intervals):
-        if joined and started - joined[-1][1] <= gap:
+        if joined and started <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(joined[-1][1], finished))
         else:
             joined.append((started, finished))

@@ -1,0 +1,200 @@
+"""Why the NVIDIA driver is not there, or not the one that its libraries need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
+from gpuboot.diagnose.facts import Facts, Host
+from gpuboot.hosts import dkms, module_loading
+from gpuboot.hosts.node_state import NodeState
+
+_REJECTED = (
+    "Key was rejected",
+    "key was rejected",
+    "unavailable key is rejected",
+    "Required key not available",
+)
+_MISMATCH = "Driver/library version mismatch"
+_API = "NVRM: API mismatch"
+
+
+def with_gpus(facts: Facts) -> Iterator[Host]:
+    """The hosts that were read and have GPUs on the bus."""
+    for host in facts.read:
+        if host.state is not None and host.state.gpus:
+            yield host
+
+
+def _loaded(host: Host) -> bool:
+    return bool(host.state and host.state.driver_loaded)
+
+
+def _smi_error_lines(host: Host) -> tuple[str, ...]:
+    error = host.gpu.smi_error if host.gpu else ""
+    return (f"nvidia-smi: {error}",) if error else ()
+
+
+def nouveau_loaded(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        if host.state and "nouveau" in host.state.modules and not _loaded(host):
+            kernel = host.kernel("nouveau")
+            evidence = (
+                "lsmod has nouveau, and no NVIDIA driver is loaded",
+                *_smi_error_lines(host),
+                *kernel[-1:],
+            )
+            yield Sighting(node=host.node, evidence=evidence)
+
+
+def module_rejected(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        details = host.details
+        # what is not on disk, nobody refused; that DKMS did not build it is another cause
+        if not details.module_file and not details.mok_waiting:
+            continue
+        on = (
+            bool(host.state and host.state.secure_boot.enforced) or "enabled" in details.secure_boot
+        )
+        if not on or _loaded(host):
+            continue
+        evidence = ["Secure Boot is on, and the NVIDIA module is not loaded"]
+        kernel = host.kernel(*_REJECTED)
+        if details.module_file:
+            evidence.append(f"signer of {details.module_file}: {details.module_signer or 'none'}")
+        unknown = bool(details.module_file) and details.module_signer not in details.mok
+        if details.mok_waiting:
+            evidence.append(
+                f"waits for its enrolment at the console: {', '.join(details.mok_waiting)}"
+            )
+        if kernel or details.mok_waiting or unknown:
+            # the kernel does not say which module it refused: not one whose signer is enrolled
+            is_proven = (kernel and unknown) or details.module_signer in details.mok_waiting
+            confidence = Confidence.CERTAIN if is_proven else Confidence.LIKELY
+            yield Sighting(
+                node=host.node, evidence=(*evidence, *kernel[-1:]), confidence=confidence
+            )
+
+
+def headers_missing(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        state = host.state
+        if state is None or _loaded(host) or state.headers == "installed":
+            continue
+        built = [line for line in state.dkms.status if state.kernel in line]
+        if host.details.module_file or built or not state.dkms.status:
+            continue
+        evidence = (
+            f"the kernel {state.kernel} runs, and its headers are {state.headers}",
+            f"dkms built the driver for others: {'; '.join(state.dkms.status)}",
+        )
+        confidence = Confidence.LIKELY if state.headers == "unknown" else Confidence.CERTAIN
+        yield Sighting(
+            node=host.node,
+            evidence=(*evidence, *_smi_error_lines(host)),
+            confidence=confidence,
+            values={"package": _install_headers(state)},
+        )
+
+
+def _install_headers(state: NodeState) -> str:
+    if state.os_id in ("debian", "ubuntu"):
+        package = state.headers_package or f"linux-headers-{state.kernel}"
+        return f"apt-get install -y {package}"
+    return f"dnf install -y kernel-devel-{state.kernel}"
+
+
+def driver_mismatch(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        state = host.state
+        smi_error = host.gpu.smi_error if host.gpu else ""
+        kernel = host.kernel(_API)
+        if state is None or not _loaded(host) or _MISMATCH not in smi_error:
+            continue
+        evidence = [f"nvidia-smi: {smi_error}", f"loaded in the kernel: {state.driver_loaded}"]
+        if on_disk := state.driver_module or state.driver_package:
+            evidence.append(f"on disk: {on_disk}")
+        yield Sighting(node=host.node, evidence=(*evidence, *kernel[-1:]))
+
+
+def driver_not_loaded(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        if _loaded(host) or not host.gpus:
+            continue
+        kernel = host.kernel("NVRM", "nvidia")
+        count = len(host.state.gpus) if host.state else 0
+        evidence = (
+            f"{count} GPUs on the bus, and no NVIDIA driver in the kernel",
+            *_smi_error_lines(host),
+            *_blocked(host),
+        )
+        yield Sighting(
+            node=host.node, evidence=(*evidence, *kernel[-2:]), confidence=Confidence.POSSIBLE
+        )
+
+
+def _blocked(host: Host) -> Iterator[str]:
+    """What on the host keeps the driver from being loaded, as preflight names it."""
+    if (state := host.state) is None:
+        return
+    for cause, _ in module_loading.problems(state.module_loading, rebuild=""):
+        yield cause
+    if module := dkms.not_built(state.dkms.status, state.driver_package, state.kernel):
+        yield dkms.problem(module, state.kernel, state.dkms)[0]
+
+
+_BELOW = (
+    *("driver-not-loaded", "operand-desired-zero", "nvidia-runtime-missing", "pod-crash-loop"),
+    *("pending-resource", "device-plugin-missing"),
+)
+
+TABLE = (
+    Cause(
+        id="nouveau-loaded",
+        meaning="the kernel's own driver nouveau holds the GPUs",
+        find=nouveau_loaded,
+        remedy="keep nouveau from loading, and reboot; deploys/site.py does both",
+        command="printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | "
+        "sudo tee /etc/modprobe.d/blacklist-nouveau.conf; sudo update-initramfs -u; sudo reboot",
+        on="node",
+        explains=_BELOW,
+    ),
+    Cause(
+        id="module-rejected",
+        meaning="Secure Boot refuses the NVIDIA module: nobody that the firmware trusts signed it",
+        find=module_rejected,
+        remedy="enrol the key that signed it and confirm that at the console after a reboot, or "
+        "install a signed module",
+        command="sudo mokutil --import /var/lib/dkms/mok.pub && sudo reboot",
+        on="node",
+        explains=_BELOW,
+    ),
+    Cause(
+        id="headers-missing",
+        meaning="the kernel was upgraded, and without its headers DKMS built no driver for it",
+        find=headers_missing,
+        remedy="install the headers of the running kernel; DKMS then builds the driver",
+        command="sudo {package} && sudo dkms autoinstall && sudo modprobe nvidia",
+        on="node",
+        explains=_BELOW,
+    ),
+    Cause(
+        id="driver-mismatch",
+        meaning="driver in the kernel and libraries on disk are of different versions",
+        find=driver_mismatch,
+        remedy="reboot the node, so that the driver on disk is loaded; hold its packages",
+        command="kubectl drain {node} --ignore-daemonsets --delete-emptydir-data; "
+        "ssh {node} sudo reboot",
+        explains=_BELOW,
+    ),
+    Cause(
+        id="driver-not-loaded",
+        meaning="no NVIDIA driver is loaded, and why is not known",
+        find=driver_not_loaded,
+        remedy="load it, and read what the kernel says",
+        command="sudo modprobe nvidia; sudo dmesg | grep -iE 'nvrm|nvidia' | tail -20",
+        on="node",
+        fallback=True,
+        explains=("operand-desired-zero", "pending-resource"),
+    ),
+)

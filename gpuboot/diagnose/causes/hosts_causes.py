@@ -1,0 +1,236 @@
+"""What is wrong with a machine whatever it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from gpuboot.cluster.objects import Condition
+from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.log_lines import last_words
+
+_SKEW_S = 2.0  # certificates and leases of seconds bear no more
+_FULL = 95  # per cent of size or inodes; the kubelet evicts at 90 (nodefs) and 85 (imagefs)
+_PRESSED = 85  # where the kubelet's thresholds begin
+_STALLED = 20.0  # per cent of the time in which all work waits for memory
+
+
+def host_silent(facts: Facts) -> Iterator[Sighting]:
+    """Where no host at all answers, the way from the control machine may be what is broken."""
+    silent = [host for host in facts.hosts if host.error]
+    all_silent = len(silent) > 1 and not facts.read
+    for host in silent:
+        yield Sighting(
+            node=host.node,
+            evidence=(host.error, *(("no host answers this machine",) if all_silent else ())),
+            confidence=Confidence.LIKELY if all_silent else Confidence.CERTAIN,
+            values={"host": host.name},
+        )
+
+
+def clock_skew(facts: Facts) -> Iterator[Sighting]:
+    """Measured against the control machine: where all hosts agree, its own clock is off."""
+    skews = [host.skew_s for host in facts.read]
+    control_is_skewed = (
+        len(skews) > 1 and min(map(abs, skews)) >= _SKEW_S and max(skews) - min(skews) < _SKEW_S
+    )
+    for host in facts.read:
+        if abs(host.skew_s) < _SKEW_S:
+            continue
+        way = "ahead of" if host.skew_s > 0 else "behind"
+        evidence = [f"its clock is {abs(host.skew_s):.0f} s {way} the control machine's"]
+        if host.state and not host.state.ntp_synchronised:
+            evidence.append("timedatectl: NTPSynchronized=no")
+        if control_is_skewed:
+            evidence.append(
+                "so is every host's: the control machine's own clock may be the wrong one"
+            )
+        confidence = Confidence.POSSIBLE if control_is_skewed else Confidence.CERTAIN
+        yield Sighting(node=host.node, evidence=tuple(evidence), confidence=confidence)
+
+
+def disk_full(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        evidence = []
+        for disk in host.details.disks:
+            if disk.used >= _FULL:
+                evidence.append(
+                    f"{disk.path}: {disk.used} % used, {disk.free_kib // 1024} MiB free"
+                )
+            if disk.inodes >= _FULL:
+                evidence.append(f"{disk.path}: {disk.inodes} % of the inodes used")
+        node = facts.cluster.node(host.node)
+        pressure = node.conditions.get("DiskPressure", Condition()) if node else Condition()
+        full = bool(evidence)
+        if pressure.status == "True":
+            evidence.append(f"node condition DiskPressure: {pressure.message}")
+            full = full or any(disk.used >= _PRESSED for disk in host.details.disks)
+        if evidence:
+            # the kubelet takes the condition back minutes after there is room again
+            confidence = Confidence.CERTAIN if full else Confidence.LIKELY
+            yield Sighting(
+                node=host.node, evidence=tuple(dict.fromkeys(evidence)), confidence=confidence
+            )
+
+
+def disk_read_only(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        if host.details.read_only:
+            kernel = host.kernel("Remounting", "I/O")
+            evidence = [f"{path} is mounted read-only" for path in host.details.read_only]
+            yield Sighting(node=host.node, evidence=(*evidence, *kernel[-2:]))
+
+
+def memory_short(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        node = facts.cluster.node(host.node)
+        pressure = node.conditions.get("MemoryPressure", Condition()) if node else Condition()
+        is_short = pressure.status == "True"
+        condition = [f"node condition MemoryPressure: {pressure.message}"] * is_short
+        stalled = host.details.memory_pressure >= _STALLED
+        share = f"/proc/pressure/memory: full avg10={host.details.memory_pressure}"
+        if evidence := [*condition, *([share] if stalled else [])]:
+            # the kubelet takes the condition back minutes after there is memory again
+            confidence = Confidence.CERTAIN if condition and stalled else Confidence.LIKELY
+            yield Sighting(node=host.node, evidence=tuple(evidence), confidence=confidence)
+
+
+def kubelet_stopped(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        unit = host.details.units.get("kubelet")
+        if not host.joined or unit is None or (unit.active, unit.sub) == ("active", "running"):
+            continue
+        state = f"kubelet.service is {unit.active} ({unit.sub}), result {unit.result}"
+        evidence = [f"{state}, exit status {unit.status}"]
+        if unit.load == "masked":
+            evidence.append("kubelet.service is masked")
+        # one that was stopped gave up nothing: what it said is of before
+        last = [] if unit.result == "success" else last_words(host.log("kubelet"))
+        yield Sighting(node=host.node, evidence=(*evidence, *last))
+
+
+def certificates_expired(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        clock = host.kubeadm.clock
+        # by its own clock, which others do not share where it is off
+        expired = [item for item in host.kubeadm.certificates if clock and item.expires < clock]
+        if not expired:
+            continue
+        evidence = [f"{item.name} expired on {_day(item.expires)}" for item in expired]
+        lines = [
+            *host.log("kubelet", "certificate has expired"),
+            *host.log("kube-apiserver", "certificate has expired"),
+        ]
+        # by a clock that is right they may not have
+        own_clock = clock - host.skew_s
+        is_certain = any(item.expires < own_clock for item in expired)
+        yield Sighting(
+            node=host.node,
+            evidence=(*evidence[:4], *lines[-1:]),
+            confidence=Confidence.CERTAIN if is_certain else Confidence.POSSIBLE,
+        )
+
+
+def _day(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def node_not_ready(facts: Facts) -> Iterator[Sighting]:
+    for node in facts.cluster.nodes:
+        if not node.ready:
+            message = node.message or "its kubelet does not report"
+            host = next((item for item in facts.read if item.node == node.name), None)
+            last = last_words(host.log("kubelet")) if host else []
+            yield Sighting(
+                node=node.name,
+                evidence=(f"the node is not Ready: {message}", *last),
+                confidence=Confidence.POSSIBLE,
+            )
+
+
+_ALL_BELOW = (
+    *("node-not-ready", "api-server-down", "coredns-not-ready"),
+    *("prometheus-target-down", "prometheus-down", "api-extension-unavailable"),
+)
+
+TABLE = (
+    Cause(
+        id="host-silent",
+        meaning="a host cannot be read: no answer on SSH, no way to become root, or too slow",
+        find=host_silent,
+        remedy="look at its power, its console, the network to it and its sudoers",
+        command="ping -c 3 {host}; ssh -v {host} sudo true",
+        on="here",
+        explains=("kubelet-stopped", *_ALL_BELOW, "operand-desired-zero"),
+    ),
+    Cause(
+        id="clock-skew",
+        meaning="a host's clock is off",
+        find=clock_skew,
+        remedy="start its time service, and let it reach a time server",
+        command="sudo timedatectl set-ntp true; timedatectl",
+        on="node",
+        explains=("certificates-expired", "api-server-down", "node-not-ready"),
+    ),
+    Cause(
+        id="disk-full",
+        meaning="a file system has no room or no inodes left, so the kubelet evicts pods",
+        find=disk_full,
+        remedy="make room; what takes it is mostly images, logs or somebody's data",
+        command="sudo du -xh --max-depth=2 /var | sort -h | tail -20; sudo crictl rmi --prune",
+        on="node",
+        explains=(
+            *("kubelet-stopped", "containerd-stopped", "pod-crash-loop"),
+            *("pending-taint", *_ALL_BELOW),
+        ),
+    ),
+    Cause(
+        id="disk-read-only",
+        meaning="the system's file system is mounted read-only, mostly after I/O errors",
+        find=disk_read_only,
+        remedy="look for I/O errors, check the file system, replace the disk",
+        command="findmnt -no SOURCE,OPTIONS /; sudo dmesg --level=err,warn | tail -n 20",
+        on="node",
+        explains=("kubelet-stopped", "containerd-stopped", *_ALL_BELOW),
+    ),
+    Cause(
+        id="memory-short",
+        meaning="a host has no memory left, and waits for it",
+        find=memory_short,
+        remedy="find what takes it, and give it a limit or another node",
+        command="ps -eo rss,pid,args --sort=-rss | head",
+        on="node",
+        explains=("kubelet-stopped", "node-not-ready", "pending-taint"),
+    ),
+    Cause(
+        id="kubelet-stopped",
+        meaning="the kubelet does not run, so the node starts and reports nothing",
+        find=kubelet_stopped,
+        remedy="start it; if it ends again, its last lines say why",
+        command="sudo systemctl unmask kubelet; sudo systemctl start kubelet; "
+        "sudo journalctl -u kubelet -n 50 --no-pager",
+        on="node",
+        explains=(*_ALL_BELOW, "pending-taint", "operand-desired-zero"),
+    ),
+    Cause(
+        id="certificates-expired",
+        meaning="certificates of the control plane or of a kubelet have expired",
+        find=certificates_expired,
+        remedy="renew them and restart what uses them, as deploys/site.py does in time "
+        "(docs/lifecycle.md)",
+        command="sudo kubeadm certs renew all && sudo crictl pods -q --namespace kube-system "
+        "--label tier=control-plane | xargs -r sudo crictl stopp",
+        on="node",
+        explains=("api-server-down", "node-not-ready", "kubelet-stopped"),
+    ),
+    Cause(
+        id="node-not-ready",
+        meaning="a node is not Ready, and no cause is known on it",
+        find=node_not_ready,
+        remedy="read what its kubelet says",
+        command="kubectl describe node {node}",
+        fallback=True,
+        explains=("api-extension-unavailable",),
+    ),
+)
