@@ -16,7 +16,8 @@ from gpuboot.templates import render
 
 SOCKET = "/run/containerd/containerd.sock"
 CRI_SOCKET = f"unix://{SOCKET}"
-CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
+# By default it answers for 2 s, stops included, and warns where the host has no file for it.
+CRICTL = f"crictl --config /dev/null --runtime-endpoint {CRI_SOCKET} --timeout 30s"
 API_PORT = 6443
 
 

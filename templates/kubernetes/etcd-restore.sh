@@ -14,7 +14,10 @@ die() {
   echo "$*" >&2
   exit 1
 }
-crictl() { command crictl --runtime-endpoint unix:///run/containerd/containerd.sock "$@" 2>/dev/null; }
+crictl() {
+  command crictl --config /dev/null --runtime-endpoint unix:///run/containerd/containerd.sock --timeout 30s "$@" \
+    2>/dev/null
+}
 where() { # PART: its manifest, wherever it is now
   for folder in "$manifests" "$aside"; do
     if [ -e "$folder/$1.yaml" ]; then echo "$folder/$1.yaml" && return; fi

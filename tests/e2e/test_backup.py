@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuboot.cluster.backup import PROGRAM, SERVICE, TIMER
+from gpuboot.cluster.kubeadm import CRICTL
 from tests.e2e.conftest import Lab, Run, assert_refused, fresh_lab, until
 from tests.e2e.workloads import database
 
@@ -23,12 +24,11 @@ FOLDER = "/var/lib/gpuboot/backup"
 VOLUMES = "/var/lib/gpuboot/volumes"
 INVENTORY = "inventories/lab.py"
 # kubeadm makes them as short as its configuration says; what uses them starts anew
-SHORT = """
+SHORT = f"""
 sed 's/^kind: ClusterConfiguration$/&\\ncertificateValidityPeriod: 60s/' /etc/gpuboot/kubeadm.yaml \
   >/root/short.yaml && kubeadm certs renew all --config /root/short.yaml || exit 1
 for part in etcd kube-apiserver kube-controller-manager kube-scheduler; do
-  crictl --runtime-endpoint unix:///run/containerd/containerd.sock stop \
-    $(crictl --runtime-endpoint unix:///run/containerd/containerd.sock ps -q --name "^$part$")
+  {CRICTL} stop $({CRICTL} ps -q --name "^$part$")
 done
 """
 

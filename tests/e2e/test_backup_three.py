@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gpuboot.cluster.backup import PROGRAM, TIMER
-from gpuboot.cluster.kubeadm import CRI_SOCKET
+from gpuboot.cluster.kubeadm import CRICTL
 from tests.e2e.conftest import Lab, assert_refused, until
 from tests.e2e.test_backup import FOLDER, INVENTORY, SHORT
 
@@ -32,10 +32,10 @@ def restore(site: Lab) -> Any:
 
 def members(site: Lab, machine: str) -> int:
     """How many members of etcd answer, asked on a machine."""
-    pki, crictl = "/etc/kubernetes/pki/etcd", f"crictl --runtime-endpoint {CRI_SOCKET}"
-    container = f"$({crictl} ps -q --state running --name '^etcd$')"
+    pki = "/etc/kubernetes/pki/etcd"
+    container = f"$({CRICTL} ps -q --state running --name '^etcd$')"
     etcdctl = f"etcdctl --cacert={pki}/ca.crt --cert={pki}/server.crt --key={pki}/server.key"
-    health_command = f"{crictl} exec {container} {etcdctl} endpoint health --cluster -w json"
+    health_command = f"{CRICTL} exec {container} {etcdctl} endpoint health --cluster -w json"
     output = site.ssh(machine, f"{health_command} 2>/dev/null; true")
     return sum(item["health"] for item in json.loads(output or "[]"))
 

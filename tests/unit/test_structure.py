@@ -26,6 +26,7 @@ PART_MODULES = {"fact": re.compile(r"^class \w+\((Framed\[|OneLine\))", re.MULTI
                 "operations": re.compile(r"^@operation\(", re.MULTILINE)}  # fmt: skip
 MOST_LINES = 300  # of a file: more is two subjects
 MOST_FUNCTION_LINES = 40  # more does not fit on a screen
+MOST_SHARED_NAMES = 0.15  # of the files: a name that stands twice does not say its subject
 
 
 @cache
@@ -153,6 +154,13 @@ def test_a_file_name_of_deploys_is_that_of_one_module() -> None:
     stems = Counter(path.stem for path in (ROOT / "deploys").rglob("*.py"))
     shared = {name for name, count in stems.items() if count > 1}
     assert shared <= {"__init__", *PART_MODULES}
+
+
+def test_few_files_share_their_name() -> None:
+    stems = [path.stem for name in ("gpuboot", "deploys") for path in (ROOT / name).rglob("*.py")]
+    names = Counter(stem for stem in stems if stem != "__init__")
+    shared = {name: count for name, count in names.items() if count > 1}
+    assert sum(shared.values()) <= MOST_SHARED_NAMES * names.total(), shared
 
 
 def source() -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ api=$manifests/kube-apiserver.yaml
 if grep -q -- '--etcd-servers=https://127\.0\.0\.1:' $api 2>/dev/null && [ ! -e $manifests/etcd.yaml ]; then
   lacks etcd "$manifests/etcd.yaml does not exist"
 fi
-cri() { timeout 10 crictl --runtime-endpoint "unix://$socket" "$@"; }
+cri() { timeout 10 crictl --config /dev/null --runtime-endpoint "unix://$socket" --timeout 8s "$@"; }
 for part in etcd kube-apiserver; do
   [ -e $manifests/$part.yaml ] || continue
   [ -z "$(cri ps --name "^$part\$" --state running -q 2>/dev/null)" ] || continue

@@ -87,6 +87,6 @@ if has nvidia-ctk && answer=$(timeout -k 5 60 nvidia-ctk cdi list 2>/dev/null); 
 fi
 # The configuration that containerd runs with, not what its files say.
 if has crictl; then
-  put cri "$(timeout -k 5 30 crictl --runtime-endpoint unix:///run/containerd/containerd.sock info 2>/dev/null | tr -d '\n')"
+  put cri "$(timeout -k 5 30 crictl --config /dev/null --runtime-endpoint unix:///run/containerd/containerd.sock --timeout 25s info 2>/dev/null | tr -d '\n')"
 fi
 put end ok

@@ -18,7 +18,7 @@ from deploys.parts.files import operations as files
 from deploys.parts.kubeadm.change_operations import CONTROL_PLANE
 from gpuboot.cluster import node_certificates
 from gpuboot.cluster.cluster_state import KubeadmState
-from gpuboot.cluster.kubeadm import CRI_SOCKET, SOCKET
+from gpuboot.cluster.kubeadm import CRICTL, SOCKET
 from gpuboot.cluster.node_certificates import Certificate
 from gpuboot.plan import Change
 
@@ -30,7 +30,7 @@ _STARTS_S = 120
 
 # The kubelet starts a container of a static pod again, whether the API server answers or not.
 _RESTART = f"""
-crictl() {{ command crictl --runtime-endpoint {CRI_SOCKET} "$@"; }}
+crictl() {{ command {CRICTL} "$@"; }}
 old=$(crictl ps -q --state running --name "^$part$")
 for id in $old; do crictl stop --timeout 20 "$id" >/dev/null; done
 end=$(($(date +%s) + {_STARTS_S}))

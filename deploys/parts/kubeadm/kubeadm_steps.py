@@ -120,7 +120,7 @@ def pods_begin_anew() -> str:
     Who is cut off in it joins anew: a kubelet that was only started would keep the old bridge.
     """
     join_mark = marker("join")
-    # crictl gives up after 2 s else, and a pod may take longer to end
+    # a pod may take longer to end than other answers of containerd
     return (
         f"touch {join_mark} && systemctl stop kubelet && {CRICTL} --timeout 2m rmp --force --all "
         f"&& {CLEAN_NETWORK} && systemctl start kubelet && rm {join_mark}"

@@ -12,7 +12,7 @@ for unit in nvidia-persistenced nvidia-dcgm nvsm; do
 done 2>/dev/null
 plugins=/var/lib/kubelet/device-plugins
 
-call() { crictl --runtime-endpoint "$socket" --timeout 30s "$@"; }
+call() { crictl --config /dev/null --runtime-endpoint "$socket" --timeout 30s "$@"; }
 
 # shellcheck disable=SC2086  # names of units, one word each
 start() { systemctl start $units kubelet; }
