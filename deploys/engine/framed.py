@@ -130,3 +130,16 @@ def script(path: str, /, **variables: str) -> str:
     """
     head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items())
     return head + _text(path)
+
+
+class OneLine(Framed[str]):
+    """The first line that a command prints, without surrounding blanks; "" for no output."""
+
+    abstract = True
+
+    @staticmethod
+    def default() -> str:
+        return ""
+
+    def process(self, output: list[str]) -> str:
+        return output[0].strip()

@@ -24,7 +24,7 @@ from pyinfra.api.state import BaseStateCallback, State
 from deploys.engine import changes, compare, run_record, spans, time_notes
 from deploys.engine import run_ending as ending
 from deploys.engine.failure_messages import message
-from deploys.engine.report_folder import folder
+from deploys.engine.run_record import folder
 from deploys.engine.time_notes import Operation
 from deploys.run.plan import title
 from gpuboot.config import versions

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -20,11 +19,7 @@ Home = Annotated[str, typer.Option("--monitoring", help="Namespace of kube-prome
 HOME = "monitoring"
 
 
-class Kind(StrEnum):
-    """What is scaled."""
-
-    deployment = "Deployment"
-    statefulset = "StatefulSet"
+Kind = Literal["Deployment", "StatefulSet"]  # what is scaled
 
 
 @app.command()
@@ -39,7 +34,7 @@ def adapter(monitoring: Home = HOME) -> None:
 def hpa(
     name: str,
     namespace: Namespace = "default",
-    kind: Kind = Kind.deployment,
+    kind: Kind = "Deployment",
     minimum: MinReplicas = 1,
     maximum: MaxReplicas = 4,
     target: Target = 0.6,
@@ -54,7 +49,7 @@ def hpa(
 def keda(
     name: str,
     namespace: Namespace = "default",
-    kind: Kind = Kind.deployment,
+    kind: Kind = "Deployment",
     minimum: MinReplicas = 1,
     maximum: MaxReplicas = 4,
     target: Target = 0.6,
@@ -73,7 +68,7 @@ def _workload(
     from gpuboot.usage.autoscaling import Workload
 
     try:
-        return Workload(namespace, name, kind.value, minimum, maximum, target)
+        return Workload(namespace, name, kind, minimum, maximum, target)
     except ValueError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None

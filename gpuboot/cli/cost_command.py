@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,13 +18,7 @@ if TYPE_CHECKING:
     from gpuboot.usage.series import History
 
 
-class Format(StrEnum):
-    """How a report is written."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-
+Format = Literal["table", "csv", "json"]
 
 Site = Annotated[
     str,
@@ -57,7 +50,7 @@ def cost(
     until: Until = "",
     month: Month = "",
     by: By = None,
-    as_format: AsFormat = Format.table,
+    as_format: AsFormat = "table",
     price: Price = None,
     currency: Currency = None,
     save: Save = None,
@@ -159,14 +152,11 @@ def _format_report(cost_report: Report, as_format: Format, keys: list[str]) -> s
     """The report; CSV has no room for the proof, which stands on stderr."""
     from gpuboot.usage.cost import cost_tables
 
-    if as_format is Format.csv:
+    if as_format == "csv":
         typer.echo(
             "\n".join([*cost_tables.proof(cost_report), *cost_tables.notes(cost_report, keys)]),
             err=True,
         )
-    write = {
-        Format.table: cost_tables.text,
-        Format.csv: cost_tables.comma_separated,
-        Format.json: cost_tables.as_json,
-    }[as_format]
+        return cost_tables.comma_separated(cost_report, keys)
+    write = cost_tables.text if as_format == "table" else cost_tables.as_json
     return write(cost_report, keys)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import os
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,16 +17,8 @@ if TYPE_CHECKING:
 DEPLOY = "deploys/load.py"
 
 
-class Kind(StrEnum):
-    """What the GPUs are to do."""
-
-    compute = "compute"
-    memory = "memory"
-    transfer = "transfer"
-
-
 _Kind = Annotated[
-    Kind,
+    Literal["compute", "memory", "transfer"],
     typer.Option(
         "--kind",
         help="compute: arithmetic; memory: copies within the GPU's memory; transfer: copies from "
@@ -67,12 +58,10 @@ def load(
     if gpu and gpus:
         runs.stop("either --gpu or --gpus\n    remedy: a UUID names one GPU already")
     names = [name for name in nodes.split(",") if name]
-    request = {"kind": kind.value, "seconds": seconds, "gpus": gpus, "uuid": gpu, "nodes": names}
+    request = {"kind": kind, "seconds": seconds, "gpus": gpus, "uuid": gpu, "nodes": names}
     variables = {"GPUBOOT_LOAD": json_format.dumps(request), "GPUBOOT_PARENT": str(os.getpid())}
     target_nodes = ", ".join(names) or "all nodes"
-    typer.echo(
-        f"{kind.value} for {seconds} s on free GPUs of {target_nodes}; Ctrl-C ends it", err=True
-    )
+    typer.echo(f"{kind} for {seconds} s on free GPUs of {target_nodes}; Ctrl-C ends it", err=True)
     result = runs.pyinfra(
         inventory, DEPLOY, runs.options(data), variables, capture_output=True, tidies=True
     )

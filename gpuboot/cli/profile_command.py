@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from gpuboot.cli import asking, runs
 
-
-class SubjectKind(StrEnum):
-    """Whose GPUs."""
-
-    pod = "pod"
-    job = "job"
-    namespace = "namespace"
-    node = "node"
-    gpu = "gpu"
-
-
 Subject = Annotated[
-    SubjectKind, typer.Argument(help="Whose GPUs: a pod's, a Job's, ..., or one by UUID.")
+    Literal["pod", "job", "namespace", "node", "gpu"],
+    typer.Argument(help="Whose GPUs: a pod's, a Job's, ..., or one by UUID."),
 ]
 Name = Annotated[str, typer.Argument(help="Of the pod, Job, namespace or node; the GPU's UUID.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The pod's or Job's namespace.")]
@@ -49,8 +38,8 @@ def profile(
     from gpuboot.query.profile.answer import ProfileQuestion
     from gpuboot.query.profile.text import is_known, text
 
-    place = namespace if subject in (SubjectKind.pod, SubjectKind.job) else ""
-    question = ProfileQuestion(subject.value, name, place, window * 60)
+    place = namespace if subject in ("pod", "job") else ""
+    question = ProfileQuestion(subject, name, place, window * 60)
     answer = asking.answer_question(question, site, token_file, ca_file, data)
     print(json.dumps(answer, indent=1) if as_json else text(answer), flush=True)
     raise typer.Exit(0 if is_known(answer) else runs.COULD_NOT_TELL)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,31 +17,15 @@ if TYPE_CHECKING:
 VERIFY = "deploys/verify.py"
 
 
-class Level(StrEnum):
-    """How much a verification tries."""
-
-    quick = "quick"
-    standard = "standard"
-    deep = "deep"
-
-
-class Severity(StrEnum):
-    """Severities of alerts that have receivers."""
-
-    critical = "critical"
-    warning = "warning"
-    info = "info"
-
-
 _TestAlert = Annotated[
-    Severity | None,
+    Literal["critical", "warning", "info"] | None,
     typer.Option(
         "--test-alert",
         help="Send a test alert of this severity, and wait until its receiver took it.",
     ),
 ]
 _Level = Annotated[
-    Level | None,
+    Literal["quick", "standard", "deep"] | None,
     typer.Option(
         "--level",
         help="quick: what answers, without a pod; standard: a computation on each free GPU; "
@@ -86,15 +69,13 @@ def verify(
     raise typer.Exit(with_unwritten(proof.exit, result.code == NOT_WRITTEN))
 
 
-def _host_data(
-    level: Level | None, nodes: str, resume: bool, test_alert: Severity | None
-) -> list[str]:
+def _host_data(level: str | None, nodes: str, resume: bool, test_alert: str | None) -> list[str]:
     """What the options are for deploys/verify.py, as KEY=VALUE."""
     return [
-        *([f"gpuboot_level={level.value}"] if level else []),
+        *([f"gpuboot_level={level}"] if level else []),
         *([f"gpuboot_nodes={nodes}"] if nodes else []),
         *(["gpuboot_resume=yes"] if resume else []),
-        *([f"gpuboot_test_alert={test_alert.value}"] if test_alert else []),
+        *([f"gpuboot_test_alert={test_alert}"] if test_alert else []),
     ]
 
 

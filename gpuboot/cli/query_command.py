@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,16 +12,9 @@ from gpuboot.cli import asking, runs
 UNKNOWN = runs.COULD_NOT_TELL
 
 
-class SubjectKind(StrEnum):
-    """Whose GPUs."""
-
-    pod = "pod"
-    namespace = "namespace"
-    gpu = "gpu"
-
-
 Subject = Annotated[
-    SubjectKind, typer.Argument(help="Whose load: a pod's, a namespace's, one GPU's.")
+    Literal["pod", "namespace", "gpu"],
+    typer.Argument(help="Whose load: a pod's, a namespace's, one GPU's."),
 ]
 Name = Annotated[str, typer.Argument(help="Name of the pod or namespace, or the GPU's UUID.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The pod's namespace.")]
@@ -62,8 +54,8 @@ def query(
         runs.stop(
             f"no such metric: {', '.join(unknown_metrics)}\n    remedy: one of {', '.join(METRICS)}"
         )
-    place = {"pod": namespace, "namespace": name, "gpu": ""}[subject.value]
-    question = UsageQuery(subject.value, name, place, window, stale)
+    place = {"pod": namespace, "namespace": name, "gpu": ""}[subject]
+    question = UsageQuery(subject, name, place, window, stale)
     document = asking.answer_question(question, site, token_file, ca_file, data)
     print(json.dumps(document, indent=1) if as_json else text(document, metrics))
     all_known = all(document["values"][item]["value"] is not None for item in metrics)

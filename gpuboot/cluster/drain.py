@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from gpuboot.cluster.api_answers import parse_answers
 from gpuboot.cluster.budgets import Budget, blocking_budget, counts, spares
-from gpuboot.cluster.node_volumes import NodeVolume, of_node
 from gpuboot.cluster.objects import Json, parse_node
 from gpuboot.cluster.pods import Pod as ApiPod
 from gpuboot.cluster.pods import parse_pod
 from gpuboot.cluster.readiness import Progress
+from gpuboot.cluster.volumes import NodeVolume, of_node
 from gpuboot.config.problems import join_first
 
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"

@@ -1,8 +1,9 @@
 """Claims for volumes, and who needs the provisioner that has made them."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gpuboot.cluster import stuck
 from gpuboot.cluster.api_answers import parse_answers
@@ -165,3 +166,31 @@ def held_up(
     ):
         reasons.append(stuck.of_absent(NAMESPACE, PROVISIONER, state, certain=True))
     return replace(look, text="; ".join([look.text, *map(str, reasons)]), stuck=tuple(reasons))
+
+
+@dataclass(frozen=True)
+class NodeVolume:
+    """A PersistentVolume that is on one node alone. + claim: namespace/name; "" for none"""
+
+    name: str
+    claim: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.claim})" if self.claim else self.name
+
+
+def of_node(volumes: Iterable[Mapping[str, Any]], node: str) -> Iterator[NodeVolume]:
+    """Volumes that only this node has, such as those of local-path."""
+    for volume in volumes:
+        affinity = volume["spec"].get("nodeAffinity", {}).get("required", {})
+        terms = affinity.get("nodeSelectorTerms") or []
+        only = [
+            item.get("values")
+            for term in terms
+            for item in term.get("matchExpressions") or []
+            if item["key"] == "kubernetes.io/hostname" and item["operator"] == "In"
+        ]
+        if only and all(values == [node] for values in only):
+            claim = volume["spec"].get("claimRef") or {}
+            claim_name = f"{claim['namespace']}/{claim['name']}" if claim else ""
+            yield NodeVolume(volume["metadata"]["name"], claim_name)

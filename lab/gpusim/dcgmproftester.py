@@ -1,16 +1,13 @@
 #!/usr/bin/python3
 """Stand-in of NVIDIA's dcgmproftester: keeps one simulated GPU busy, and counts what it did.
 
-The kernels are PTX text, which the driver compiles for whatever GPU it finds. That they did their
-work is checked by what they leave.
-
     dcgmproftester13 --no-dcgm-validation -t FIELD -d SECONDS -i NUMBER
 
 FIELD is that of DCGM whose load is made: 1004 arithmetic, 1005 copies within memory, 1010 copies
 from the host and to it. NUMBER is the GPU's, as nvidia-smi has it.
 
-Prints a line every ten seconds and at the end, with what it did per second since the start. Exit
-code: 0 after SECONDS, 1 with the cause on a wrong result or an error.
+Prints a line every ten seconds and at the end. That the kernels, which are PTX text, did their work
+is checked by what they leave. Exit code: 0 after SECONDS, 1 with the cause.
 """
 
 from __future__ import annotations

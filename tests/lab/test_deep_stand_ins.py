@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpuboot.verify.deep import dcgm_diag, nccl_tests, nvbandwidth
-from gpuboot.verify.deep.nccl_log import network
+from gpuboot.verify.deep.nccl_tests import network
 from lab.build.image_parts import SHELL
 from tests.documents import ROOT
 

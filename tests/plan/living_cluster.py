@@ -12,16 +12,8 @@ from typing import Any
 import yaml
 
 from gpuboot.cluster import cluster_answers as api
-from gpuboot.cluster import (
-    flannel,
-    helm_releases,
-    kubeadm,
-    local_path,
-    managed_objects,
-    manifests,
-    volumes,
-)
-from gpuboot.cluster.helm_releases import Release
+from gpuboot.cluster import flannel, kubeadm, local_path, managed_objects, manifests, volumes
+from gpuboot.cluster.helm_releases import Release, release_path
 from gpuboot.cluster.kubeadm import Configuration
 from gpuboot.cluster.release_objects import release_objects
 from gpuboot.cluster.switched_off_parts import contents_paths
@@ -48,6 +40,7 @@ from tests.cluster_answers import (
 from tests.plan.living_objects import metrics_of
 
 _NAMESPACES = ("monitoring", "gpu-operator")
+LOG_RELEASES = (log_values.EVENTS, log_values.NODES)
 # of each release something that the API server keeps as it is given
 _MANIFESTS = {
     ("kube-prometheus-stack", "monitoring"): yaml.safe_dump_all(
@@ -250,21 +243,16 @@ class LivingCluster:
             ("gpu-operator", "gpu-operator"): operator_values(self.settings, self.lock),
             ("dcgm-exporter", "dcgm-exporter"): None,
             # the longer name first: it holds the other one
-            **{
-                (name, "monitoring"): _shipped().get(name)
-                for name in (log_values.EVENTS, log_values.NODES)
-            },
+            **{(name, "monitoring"): _shipped().get(name) for name in LOG_RELEASES},
         }
 
     def _releases(self) -> dict[str | re.Pattern[str], list[str]]:
         """What Helm has deployed: of all releases together, and of each by itself."""
         release_secrets = {
-            helm_releases.release_path(name, namespace): None
+            release_path(name, namespace): None
             if values is None
             else revision(
-                chart := log_values.CHART
-                if name in (log_values.EVENTS, log_values.NODES)
-                else name,
+                chart := log_values.CHART if name in LOG_RELEASES else name,
                 self.lock.charts[chart].version,
                 "deployed",
                 1,

@@ -18,7 +18,7 @@ from pyinfra.api.command import StringCommand
 from pyinfra.context import host
 from typing_extensions import override
 
-from deploys.engine.one_line import OneLine
+from deploys.engine.framed import OneLine
 from deploys.engine.answers import read
 from deploys.engine.commands import executing
 from deploys.engine.operation import operation

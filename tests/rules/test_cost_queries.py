@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from gpuboot.telemetry import metric_names
-from gpuboot.usage.cost.queries import queries
+from gpuboot.usage.cost.cost_question import queries
 from tests.rules.model import series
 from tests.rules.suite import all_rules, run, write_rules
 

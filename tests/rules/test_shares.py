@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gpuboot.monitoring.dashboards import gpu_hours
-from gpuboot.usage.cost.queries import EACH_MINUTE
+from gpuboot.usage.cost.cost_question import EACH_MINUTE
 from lab.dashboard_preview.panels import ALL, interpolate
 from tests.rules.model import series
 from tests.rules.suite import all_rules, run, write_rules

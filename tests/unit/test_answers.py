@@ -17,8 +17,7 @@ from pyinfra.context import ctx_host
 
 from deploys import engine, parts
 from deploys.engine import privilege, shell
-from deploys.engine.framed import Framed
-from deploys.engine.one_line import OneLine
+from deploys.engine.framed import Framed, OneLine
 from deploys.parts.node.connectivity_fact import UnreachableEndpoints
 from gpuboot.hosts.fact_output import FactOutputError, answer, framed
 from tests.noise import NOISE, framed_lines, noisy

@@ -14,8 +14,7 @@ from pyinfra.connectors.util import make_unix_command
 from typing_extensions import override
 
 from deploys.engine.batch import Batch, Request, Unanswered, parts
-from deploys.engine.framed import Framed
-from deploys.engine.one_line import OneLine
+from deploys.engine.framed import Framed, OneLine
 from deploys.parts.cluster.fact import Cluster, PodIssues
 from deploys.parts.cluster.objects_fact import Managed
 from deploys.parts.files.fact import Files, FileState

@@ -16,9 +16,8 @@ from typer.testing import CliRunner, Result
 from gpuboot.cli import app, runs
 from gpuboot.config.settings import parse_settings
 from gpuboot.query import questions
-from gpuboot.usage.cost.cost_question import CostQuestion
+from gpuboot.usage.cost.cost_question import CostQuestion, queries
 from gpuboot.usage.cost.errors import CostError
-from gpuboot.usage.cost.queries import queries
 from gpuboot.usage.ranges import RangeQuestion
 from gpuboot.usage.series import History, Window, to_json
 from tests.documents import ROOT

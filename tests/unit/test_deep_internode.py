@@ -9,7 +9,7 @@ import pytest
 
 from gpuboot.verify.deep import internode
 from gpuboot.verify.deep.deep_answers import Answer, DeepAnswers, NodeAnswers, PairAnswer
-from gpuboot.verify.deep.nccl_log import Network, network
+from gpuboot.verify.deep.nccl_tests import Network, network
 from gpuboot.verify.deep.thresholds import INTERNODE, internode_threshold
 from gpuboot.verify.devices import Gpu, Host
 from gpuboot.verify.findings import Finding

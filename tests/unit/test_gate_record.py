@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deploys.parts.gate import proven_nodes as sender
-from gpuboot.cluster import node_gate
+from gpuboot.cluster.node_gate import KEY, PROGRAM
 
 SHELLS = ["dash", "bash"]
 
@@ -22,16 +22,13 @@ def test_a_run_needs_nothing_of_the_gate_on_the_leader(
     shell: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a run that switches it on and upgrades nodes before the phase that installs it."""
-    assert not Path(node_gate.PROGRAM).exists()
+    assert not Path(PROGRAM).exists()
     kubectl = tmp_path / "kubectl"
     fake = Path(__file__).with_name("fake_kubectl.py")
     kubectl.write_text(f'#!/bin/sh\nexec {sys.executable} {fake} "$@"\n')
     kubectl.chmod(0o755)
     state = tmp_path / "state.json"
-    nodes = [
-        {"name": "gpu1", "boot": "b1"},
-        {"name": "gpu2", "boot": "b1", "taints": [node_gate.KEY]},
-    ]
+    nodes = [{"name": "gpu1", "boot": "b1"}, {"name": "gpu2", "boot": "b1", "taints": [KEY]}]
     state.write_text(json.dumps({"pods": [], "logs": {}, "nodes": nodes}))
 
     def run(_: Any, command: str, stdin: str = "") -> str:
@@ -56,7 +53,7 @@ def test_a_run_needs_nothing_of_the_gate_on_the_leader(
         ],
     )
     closed, opened = json.loads(state.read_text())["nodes"]
-    assert closed["taints"] == [node_gate.KEY]
+    assert closed["taints"] == [KEY]
     assert closed["condition"]["reason"] == "Upgraded"
     assert opened["taints"] == []
     assert opened["annotations"]["gpuboot.io/proven-version"]

@@ -10,7 +10,7 @@ import pytest
 
 from deploys.engine import answers
 from deploys.engine.batch import Request, Unanswered
-from deploys.engine.one_line import OneLine
+from deploys.engine.framed import OneLine
 
 
 class Of(OneLine):

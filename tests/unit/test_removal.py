@@ -17,7 +17,7 @@ from gpuboot.cluster import removal
 from gpuboot.cluster.budgets import Budget
 from gpuboot.cluster.cluster_state import KubeadmState
 from gpuboot.cluster.drain import NodePods, Pod
-from gpuboot.cluster.node_volumes import NodeVolume
+from gpuboot.cluster.volumes import NodeVolume
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.monitoring.charts.monitoring_values import remade_claims

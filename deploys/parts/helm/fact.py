@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from gzip import decompress
 from typing import Any
 
-from deploys.engine.framed import Framed
-from deploys.engine.one_line import OneLine
+from deploys.engine.framed import Framed, OneLine
 from deploys.parts.cluster import api_scripts as api
 from gpuboot.cluster.helm_releases import Release, parse_released, parse_releases, release_path
 from gpuboot.cluster.managed_objects import Key

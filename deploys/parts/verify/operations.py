@@ -15,7 +15,7 @@ from deploys.engine import run_ending as ending
 from deploys.engine import run_record
 from deploys.engine.commands import Commands, executing, fail
 from deploys.engine.operation import operation
-from deploys.engine.report_folder import folder as report_folder
+from deploys.engine.run_record import folder as report_folder
 from deploys.parts.cluster.api_connection import cluster_clients
 from deploys.parts.gate import proven_nodes as gate
 from deploys.parts.nodes import node_sharing

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 from gpuboot.cluster.refusals import REMEDIES, Kind, Refusal, refusal
 from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
-from gpuboot.diagnose.causes.followers import OF_PODS, of_refused
+from gpuboot.diagnose.causes.absent_causes import OF_PODS, of_refused
 from gpuboot.diagnose.facts import RECENT_S, Facts
 
 _EVENT_S = 180.0  # controllers try again, at growing distances

@@ -69,7 +69,7 @@ class Report:
 
 
 def report(history: History, period: Period, prices: Prices) -> Report:
-    """The report of what `gpuboot.usage.cost.queries` gave.
+    """The report of what `gpuboot.usage.cost.cost_question` gave.
 
     Raises `CostError` where there is nothing to report or sources contradict each other, and
     `ConservationError` where the hours do not add up.

@@ -10,9 +10,9 @@ from typing import Any
 
 from gpuboot.plan.terminal_tables import table_lines
 from gpuboot.usage.cost.cost_lines import KEYS, UNOWNED, Sums, grouped, total
+from gpuboot.usage.cost.cost_question import RESOLUTION_S
 from gpuboot.usage.cost.cost_report import Proof, Report
 from gpuboot.usage.cost.ledger import REASONS, TENANT, UNALLOCATED, UNAVAILABLE
-from gpuboot.usage.cost.queries import RESOLUTION_S
 
 _OWNER_KEYS = {"team", "namespace", "pod"}
 # name in CSV and JSON, heading for people, field of `Sums`, digits

@@ -65,7 +65,7 @@ class Ledger:
 
 
 def ledger(history: History) -> Ledger:
-    """The ledger of what `gpuboot.usage.cost.queries` gave."""
+    """The ledger of what `gpuboot.usage.cost.cost_question` gave."""
     gpu_ledger = Ledger()
     full = history.window.step / 60
     times = watched(history)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gpuboot.verify.checks.pod_remedies import without_answer
 from gpuboot.verify.deep import nccl_tests
 from gpuboot.verify.deep.deep_answers import EXIT, DeepAnswers, PairAnswer
-from gpuboot.verify.deep.nccl_log import network
+from gpuboot.verify.deep.nccl_tests import network
 from gpuboot.verify.deep.thresholds import internode_threshold
 from gpuboot.verify.devices import Host
 from gpuboot.verify.findings import Finding, FindingBuilder, Status

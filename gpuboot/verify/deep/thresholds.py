@@ -20,7 +20,7 @@ from typing import Any
 
 from gpuboot.config.support import Source
 from gpuboot.config.tables import read_table
-from gpuboot.verify.deep.nccl_log import Network
+from gpuboot.verify.deep.nccl_tests import Network
 
 SOURCE = Source(date(2026, 5, 19), "Azure/azurehpc-health-checks, oracle-quickstart/oci-hpc")
 
