@@ -178,12 +178,8 @@ class LivingCluster:
         """metrics-server and its approver; those of $PLAN_FOREIGN are somebody else's."""
         items = metrics_of(self.settings, self.lock, self.nodes).items()
         foreign = os.environ.get("PLAN_FOREIGN", "").split()
-        return [
-            _deployment(
-                name, "kube-system", annotations={} if name in foreign else _marked(manifest)
-            )
-            for name, manifest in items
-        ]
+        marks = {name: {} if name in foreign else _marked(manifest) for name, manifest in items}
+        return [_deployment(name, "kube-system", annotations=mark) for name, mark in marks.items()]
 
     def _node(self, name: str, address: str) -> dict[str, Any]:
         taint = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
