@@ -26,7 +26,6 @@ PART_MODULES = {"fact": re.compile(r"^class \w+\((Framed\[|OneLine\))", re.MULTI
                 "operations": re.compile(r"^@operation\(", re.MULTILINE)}  # fmt: skip
 MOST_LINES = 300  # of a file: more is two subjects
 MOST_FUNCTION_LINES = 40  # more does not fit on a screen
-MOST_SHARED_NAMES = 0.15  # of the product's files: a name says what a file holds
 
 
 @cache
@@ -154,13 +153,6 @@ def test_a_file_name_of_deploys_is_that_of_one_module() -> None:
     stems = Counter(path.stem for path in (ROOT / "deploys").rglob("*.py"))
     shared = {name for name, count in stems.items() if count > 1}
     assert shared <= {"__init__", *PART_MODULES}
-
-
-def test_few_files_of_the_product_share_their_name() -> None:
-    paths = [path for house in ("gpuboot", "deploys") for path in (ROOT / house).rglob("*.py")]
-    names = [path.name for path in paths if not _is_package(path)]
-    shared = {name: count for name, count in Counter(names).items() if count > 1}
-    assert sum(shared.values()) <= MOST_SHARED_NAMES * len(names), shared
 
 
 def source() -> Iterator[tuple[str, str]]:
