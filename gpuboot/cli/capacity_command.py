@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,14 +14,6 @@ if TYPE_CHECKING:
     from gpuboot.usage.capacity.capacity_report import Capacity, Plan
     from gpuboot.usage.series import History
 
-Site = Annotated[
-    str,
-    typer.Argument(
-        metavar="INVENTORY",
-        help="pyinfra inventory; or Prometheus' address; or a CSV file of hourly series "
-        "(docs/capacity.md).",
-    ),
-]
 Weeks = Annotated[int, typer.Option("--weeks", min=1, max=156, help="How far to look back.")]
 LeadTime = Annotated[
     int, typer.Option("--lead-time", min=1, help="Weeks from ordering GPUs until they work.")
@@ -53,7 +44,7 @@ Memory = Annotated[
 
 
 def capacity(
-    site: Site,
+    site: asking.Site,
     token_file: asking.TokenFile = None,
     ca_file: asking.CaFile = None,
     weeks: Weeks = 26,
@@ -79,8 +70,6 @@ def capacity(
     if asking.is_address(site):
         history = ranges.at_address(question.ranges, site, token_file, ca_file)
         report = _of_series(site, plan, history)
-    elif Path(site).suffix == ".csv":
-        report = _of_series(site, plan, _file(Path(site)))
     else:
         report = _of_cluster(site, plan, asking.through_leader(question, site, data or []))
     print(json.dumps(report.to_json(), indent=1) if as_json else text(report), flush=True)
@@ -117,15 +106,3 @@ def _of_series(source: str, plan: Plan, history: History) -> Capacity:
     from gpuboot.usage.capacity.capacity_report import capacity as made
 
     return replace(made(source, history, plan), fit_refusal="give the inventory of a cluster")
-
-
-def _file(path: Path) -> History:
-    from gpuboot.usage.capacity.hourly import HOUR
-    from gpuboot.usage.series import SeriesError, from_csv
-
-    try:
-        return from_csv(path.read_text(encoding="utf-8"), HOUR, "demand")
-    except (OSError, UnicodeDecodeError) as error:
-        runs.stop(f"{path}: {error}")
-    except SeriesError as error:
-        runs.stop(f"{path}: {error}\n    remedy: docs/capacity.md tells how such a file looks")

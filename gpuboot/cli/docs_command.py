@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -19,44 +20,29 @@ PageFile = Annotated[
 Check = Annotated[bool, typer.Option("--check", help="Only compare; exit 1 if it differs.")]
 
 
-@app.command()
-def settings(file: PageFile = None, check: Check = False) -> None:
-    """Write docs/settings.md: every setting with its default and meaning."""
-    from gpuboot.docs.settings_page import settings_markdown
-
-    _page(settings_markdown, file, check, "settings")
-
-
-@app.command()
-def metrics(file: PageFile = None, check: Check = False) -> None:
-    """Write docs/metrics.md: every GPU metric with its unit and meaning."""
-    from gpuboot.docs.metrics_page import metrics_markdown
-
-    _page(metrics_markdown, file, check, "metrics")
+# page of docs/ -> what it holds; its text is `gpuboot.docs.NAME_page.NAME_markdown`
+PAGES = {
+    "settings": "every setting with its default and meaning",
+    "metrics": "every GPU metric with its unit and meaning",
+    "checks": "every link of the proof chain, and what fails it",
+    "causes": "what `gpuboot diagnose` knows, and what is done about it",
+    "exit-codes": "how every command ends",
+}
 
 
-@app.command()
-def checks(file: PageFile = None, check: Check = False) -> None:
-    """Write docs/checks.md: every link of the proof chain, and what fails it."""
-    from gpuboot.docs.checks_page import checks_markdown
+def _add_page(name: str, content: str) -> None:
+    """The command that writes a page of `PAGES`."""
+    stem = name.replace("-", "_")
 
-    _page(checks_markdown, file, check, "checks")
+    def write(file: PageFile = None, check: Check = False) -> None:
+        page = import_module(f"gpuboot.docs.{stem}_page")
+        _page(getattr(page, f"{stem}_markdown"), file, check, name)
 
-
-@app.command()
-def causes(file: PageFile = None, check: Check = False) -> None:
-    """Write docs/causes.md: what `gpuboot diagnose` knows, and what is done about it."""
-    from gpuboot.docs.causes_page import causes_markdown
-
-    _page(causes_markdown, file, check, "causes")
+    app.command(name, help=f"Write docs/{name}.md: {content}.")(write)
 
 
-@app.command("exit-codes")
-def exit_codes(file: PageFile = None, check: Check = False) -> None:
-    """Write docs/exit-codes.md: how every command ends."""
-    from gpuboot.docs.exit_codes_page import exit_codes_markdown
-
-    _page(exit_codes_markdown, file, check, "exit-codes")
+for _name, _content in PAGES.items():
+    _add_page(_name, _content)
 
 
 @app.command()

@@ -7,17 +7,13 @@ What is not there is unknown: no step is made up, and none is 0 because nothing 
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from io import StringIO
 from typing import Any
 
 FORMAT = "gpuboot-series/1"
-_CSV = ("time", "value")
 
 
 class SeriesError(ValueError):
@@ -147,65 +143,9 @@ def from_json(text: str) -> History:
         raise SeriesError(f"no JSON: {error}") from None
 
 
-def from_csv(text: str, step: int, name: str = "") -> History:
-    """What a CSV file holds: one line for each value.
-
-    Columns: `time` (a step's beginning: unix seconds, or ISO 8601, UTC where it names no zone),
-    `value`, and `series` for the query's name; all others are labels, where they are not empty.
-
-    + step: length of a step in seconds
-    + name: of the query, where the file has no column `series`
-
-    Raises `SeriesError` that names the line.
-    """
-    rows = csv.DictReader(StringIO(text))
-    if missing := [column for column in _CSV if column not in (rows.fieldnames or ())]:
-        raise SeriesError(f"line 1: no column {' and no column '.join(missing)}")
-    points: dict[str, dict[tuple[tuple[str, str], ...], dict[int, float]]] = {}
-    for number, row in enumerate(rows, 2):
-        labels = tuple(
-            (key, value)
-            for key, value in row.items()
-            if key not in {*_CSV, "series"} and key is not None and value
-        )
-        try:
-            time, value = _time(row["time"]), float(row["value"])
-        except (TypeError, ValueError) as error:
-            raise SeriesError(f"line {number}: {error}") from None
-        if time % step:
-            raise SeriesError(f"line {number}: {row['time']} is no beginning of a {step} s step")
-        if math.isfinite(value):
-            of_query = points.setdefault(row.get("series") or name, {})
-            of_query.setdefault(labels, {})[time] = value
-    return _history(points, step)
-
-
-def _history(
-    points: Mapping[str, Mapping[tuple[tuple[str, str], ...], Mapping[int, float]]], step: int
-) -> History:
-    times = {
-        time for by_labels in points.values() for values in by_labels.values() for time in values
-    }
-    if not times:
-        raise SeriesError("no value in it")
-    window = Window(min(times), max(times) + step, step)
-    series = {
-        name: tuple(StepSeries(dict(labels), values) for labels, values in by_labels.items())
-        for name, by_labels in points.items()
-    }
-    return History(window, series)
-
-
 def _beginning(end: float, window: Window) -> int:
     """The beginning of the step that ends there."""
     beginning = round(end) - window.step
     if beginning not in window.steps:
         raise SeriesError(f"{round(end)} is the end of no step of the window")
     return beginning
-
-
-def _time(text: str) -> int:
-    if text.replace(".", "", 1).isdigit():
-        return int(float(text))
-    moment = datetime.fromisoformat(text)
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())

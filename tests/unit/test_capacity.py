@@ -6,12 +6,11 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from gpuboot.cli import app
+from gpuboot.cli import app, ranges
 from gpuboot.usage.capacity import models
 from gpuboot.usage.capacity.backtest import backtest, quantile
 from gpuboot.usage.capacity.capacity_report import Capacity
@@ -19,6 +18,7 @@ from gpuboot.usage.capacity.hourly import HOUR, WEEK, Hourly, filled, hourly, to
 from gpuboot.usage.capacity.models import NAIVE, seasonal_naive
 from gpuboot.usage.capacity.outlook import Exhausted, Supply, outlook
 from gpuboot.usage.capacity.pools import Pool
+from gpuboot.usage.series import History, StepSeries, Window
 from tests.unit.demand_series import START, season, trend
 
 NAIVE_ONLY = {NAIVE: seasonal_naive}
@@ -158,17 +158,16 @@ def test_bands_widen_with_the_weeks() -> None:
     assert all(week.need.low <= week.need.middle <= week.need.high for week in forecast.weeks)
 
 
-def write_demand(path: Path, values: tuple[float | None, ...], head: str = "time,value") -> Path:
-    rows = [f"{START + hour * HOUR},{value}" for hour, value in enumerate(values)]
-    path.write_text("\n".join([head, *rows]) + "\n")
-    return path
-
-
-def test_the_command_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_on_a_prometheus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models, "find_spec", lambda _: None)  # as without the extra
-    file = write_demand(tmp_path / "demand.csv", trend(8).observed)
+    values = trend(8).observed
+    demand = {START + hour * HOUR: value for hour, value in enumerate(values) if value is not None}
+    window = Window(START, START + len(values) * HOUR, HOUR)
+    history = History(window, {"allocated": (StepSeries({}, demand),)})
+    monkeypatch.setattr(ranges, "at_address", lambda *_: history)
+    site = "https://prometheus.example.org"
     options = ["--installed", "50", "--lead-time", "4"]
-    result = runner.invoke(app, ["capacity", str(file), *options])
+    result = runner.invoke(app, ["capacity", site, *options])
     assert result.exit_code == 1, result.output
     assert "demand: ORDER NOW" in result.stdout
     assert re.search(
@@ -182,7 +181,7 @@ def test_the_command_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     assert need
     assert abs(int(need[1]) - int(need[2]) / 0.85) < 2
-    json_result = runner.invoke(app, ["capacity", str(file), *options, "--json"])
+    json_result = runner.invoke(app, ["capacity", site, *options, "--json"])
     document = json.loads(json_result.stdout)
     assert document["exit_code"] == 1
     (pool,) = document["pools"]
@@ -191,32 +190,10 @@ def test_the_command_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("when,what\n", "line 1: no column time and no column value"),
-        ("time,value\n", "no value in it"),
-        ("time,value\nyesterday,3\n", "line 2: "),
-        ("time,value\n1767571200,many\n", "line 2: could not convert"),
-        ("time,value\n1767571260,3\n", "line 2: 1767571260 is no beginning of a 3600 s step"),
-    ],
-)
-def test_a_file_that_cannot_be_read_is_said_with_its_line(
-    tmp_path: Path, content: str, message: str
-) -> None:
-    file = tmp_path / "demand.csv"
-    file.write_text(content)
-    result = runner.invoke(app, ["capacity", str(file)])
-    assert result.exit_code == 2
-    assert message in result.output
-    assert "docs/capacity.md" in result.output
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([], "Missing argument 'INVENTORY'"),
-        (["/nowhere/demand.csv"], "/nowhere/demand.csv"),
-        (["x.csv", "--target", "2"], "less than or equal to 1"),
+        (["x.py", "--target", "2"], "less than or equal to 1"),
         (["ftp://prometheus:9090"], "is no address"),
     ],
 )

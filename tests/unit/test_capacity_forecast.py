@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-from gpuboot.usage.capacity.hourly import HOUR, WEEK, Hourly
+from gpuboot.usage.capacity.hourly import WEEK, Hourly, hourly
 from gpuboot.usage.capacity.models import LEVEL, NAIVE, TREND, models
 from gpuboot.usage.capacity.outlook import Outlook, Supply, outlook
-from gpuboot.usage.capacity.pools import pools
-from gpuboot.usage.series import from_csv
 from tests.unit.demand_series import KINDS, START, DemandSeries
 
 TRACES = Path(__file__).parent / "demand_traces"
@@ -114,9 +114,11 @@ def test_days_without_jobs_do_not_become_the_future(kind: str, weeks: int) -> No
 
 
 def trace(name: str) -> Hourly:
-    history = from_csv((TRACES / f"{name}.csv").read_text(), HOUR, "demand")
-    ((_, usage),) = pools(history).items()
-    return usage.demand
+    with (TRACES / f"{name}.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    return hourly(
+        (datetime.fromisoformat(f"{row['time']}Z").timestamp(), float(row["value"])) for row in rows
+    )
 
 
 def test_a_real_cluster_of_a_month() -> None:

@@ -76,15 +76,13 @@ def test_resources_are_named_as_kubernetes_names_them(resource: str, name: str) 
     assert kubernetes_name(resource) == name
 
 
-def test_series_that_mean_nothing_are_named() -> None:
-    with pytest.raises(SeriesError, match="no such series: gpus; known are demand, allocated"):
-        pools(history({"gpus": (series({START: 1}),)}))
-    with pytest.raises(SeriesError, match="neither demand nor allocated"):
+def test_without_demand_there_is_no_pool() -> None:
+    with pytest.raises(SeriesError, match="no series of demand"):
         pools(history({"pending": (series({START: 1}),)}))
 
 
 def test_short_history_says_how_prometheus_keeps_more() -> None:
-    report = capacity("lab", history({"demand": (series({START: 1}, model="H100"),)}), Plan())
+    report = capacity("lab", history({"allocated": (series({START: 1}, model="H100"),)}), Plan())
     assert report.exit_code == 2
     output = text(report)
     assert "H100: unknown" in output
@@ -94,7 +92,7 @@ def test_short_history_says_how_prometheus_keeps_more() -> None:
 
 def test_a_retention_by_size_is_told_in_words() -> None:
     observed = replace(
-        history({"demand": (series({START: 1}, model="H100"),)}),
+        history({"allocated": (series({START: 1}, model="H100"),)}),
         metadata={"retention": "15d or 1GiB716MiB"},
     )
     assert "note: Prometheus keeps 15d, 1 GiB 716 MiB at most; the setting" in text(

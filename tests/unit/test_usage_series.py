@@ -25,7 +25,6 @@ from gpuboot.usage.series import (
     SeriesError,
     StepSeries,
     Window,
-    from_csv,
     from_json,
     from_matrix,
     to_json,
@@ -160,42 +159,6 @@ def test_questions_and_answers_travel_as_json() -> None:
 def test_files_that_are_no_recorded_answers(text: str, message: str) -> None:
     with pytest.raises(SeriesError, match=message):
         from_json(text)
-
-
-def test_csv_in_long_form() -> None:
-    text = (
-        "time,series,value,node,model\n"
-        "2026-10-05T10:00:00Z,free,3,gpu1,H100\n"
-        "2026-10-05T13:00:00+02:00,free,4,gpu1,H100\n"
-        "2026-10-05T10:00:00,pending,2,,H100\n"
-    )
-    history = from_csv(text, HOUR)
-    ten = 1_791_194_400
-    assert history.window == Window(ten, ten + 2 * HOUR, HOUR)
-    assert history.of("free") == (
-        StepSeries({"node": "gpu1", "model": "H100"}, {ten: 3.0, ten + HOUR: 4.0}),
-    )
-    assert history.of("pending") == (StepSeries({"model": "H100"}, {ten: 2.0}),)
-    assert from_csv(f"value,time\n5,{ten}\nNaN,{ten + HOUR}\n", HOUR, "held").of("held") == (
-        StepSeries({}, {ten: 5.0}),
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no column time and no column value"),
-        ("time,held\n", "no column value"),
-        ("time,value\n", "no value in it"),
-        ("time,value\n7200,1\nyesterday,1\n", "line 3: Invalid isoformat"),
-        ("time,value\n7200,many\n", "line 2: could not convert"),
-        ("time,value\n7200\n", "line 2"),
-        ("time,value\n60,1\n", "line 2: 60 is no beginning of a 3600 s step"),
-    ],
-)
-def test_csv_that_cannot_be_read(text: str, message: str) -> None:
-    with pytest.raises(SeriesError, match=message):
-        from_csv(text, HOUR)
 
 
 def test_the_leader_is_asked_by_a_deploy(

@@ -98,7 +98,7 @@ def _how_to_keep_more(history: History, pool_outlook: Outlook) -> Iterator[str]:
         limit = f"{time}, {size} at most" if size else time
         yield (
             f"Prometheus keeps {limit}; the setting monitoring.retention keeps more, e.g. 180d "
-            "(docs/settings.md), or export series to a CSV file (docs/capacity.md)"
+            "(docs/settings.md)"
         )
 
 

@@ -1,7 +1,7 @@
-"""Demand and supply of each kind of GPU, out of series: from Prometheus, or from a CSV file.
+"""Demand and supply of each kind of GPU, out of series.
 
-Series by name: `allocated` and `pending` (or `demand`: both), `installed`, `unavailable` and
-`gang`. Their labels `model` and `resource` name the pool.
+Series by name: `allocated` and `pending`, `installed`, `unavailable` and `gang`. Their
+labels `model` and `resource` name the pool.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpuboot.usage.capacity.hourly import HOUR, Hourly, hourly
 from gpuboot.usage.series import History, SeriesError, StepSeries, Window
 
 ALL = "all models"
-NAMES = ("demand", "allocated", "pending", "installed", "unavailable", "gang")
+NAMES = ("allocated", "pending", "installed", "unavailable", "gang")
 UNNAMED = (
     "pods that wait name no model, so demand here is what is allocated; "
     f"those that wait count in the pool of {ALL}"
@@ -59,14 +59,10 @@ _ByPool = dict[Pool, _Values]
 
 def pools(history: History) -> dict[Pool, PoolData]:
     """Each pool with demand. Raises `SeriesError` where there is no series of demand at all."""
-    if unknown_names := sorted(set(history.series) - set(NAMES)):
-        raise SeriesError(
-            f"no such series: {', '.join(unknown_names)}; known are {', '.join(NAMES)}"
-        )
     by_name = {name: _by_pool(history.of(name)) for name in NAMES}
     demand, unnamed = _demand(by_name)
     if not demand:
-        raise SeriesError("no series of demand: neither demand nor allocated")
+        raise SeriesError("no series of demand")
     return {
         pool: PoolData(
             hourly(values.items()),
@@ -105,7 +101,7 @@ def kubernetes_name(resource: str) -> str:
 
 def _demand(by_name: dict[str, _ByPool]) -> tuple[_ByPool, set[Pool]]:
     """Demand by pool, and the pools that lack what waits: then one of all models is added."""
-    demand = {pool: dict(values) for pool, values in by_name["demand"].items()}
+    demand: _ByPool = {}
     unnamed: set[Pool] = set()
     for resource in {pool.resource for pool in by_name["allocated"]}:
         resource_pools = [pool for pool in by_name["allocated"] if pool.resource == resource]
