@@ -8,7 +8,7 @@ from deploys.parts.mig import operations as mig
 from deploys.parts.packages import operations as packages
 from deploys.parts.units import operations as units
 from deploys.phases import base as cluster_base
-from deploys.phases.repositories import add_repository
+from deploys.phases.repositories import add_repositories, add_repository
 from deploys.phases.runtime import install_toolkit, keep_secrets
 from deploys.run.context import Context, current
 from gpuboot.config.compose_images import mirror_addresses
@@ -32,6 +32,7 @@ def base() -> None:
         versions=dict.fromkeys(cluster_base.package_names(context, prerequisites.DOCKER), ""),
         manager=context.platform.package_manager,
     )
+    add_repositories(context)
 
 
 @phase("GPU sharing")

@@ -4,7 +4,7 @@ from deploys.engine.operation import phase
 from deploys.parts.packages import operations
 from deploys.phases import base, dcgm, drivers
 from deploys.phases import node_software as parts
-from deploys.phases.repositories import add_repository
+from deploys.phases.repositories import add_repositories
 from deploys.run.context import Context, current
 from gpuboot.cluster import kubeadm
 from gpuboot.hosts import prerequisites
@@ -19,11 +19,7 @@ def packages() -> None:
     """
     context = current()
     manager = context.platform.package_manager
-    # no loop: pyinfra tells calls in one line apart by their number, which differs by host
-    add_repository(context, "docker")
-    if context.node.gpus:
-        add_repository(context, "toolkit")
-    add_repository(context, "kubernetes")
+    add_repositories(context)
     prerequisite_packages, held_packages = _prerequisites(context), _held_packages(context)
     if parts.is_node(context):
         operations.installed(

@@ -45,6 +45,16 @@ def test_a_bare_host_gets_its_packages_in_one_transaction() -> None:
     assert {"containerd.io", "curl", "kubelet", "nvidia-container-toolkit", "nvidia-open"} < names
 
 
+def test_all_repositories_of_a_host_are_added_at_once(names: list[str]) -> None:
+    """Each operation that adds some reads their indices."""
+    additions = [name for name in names if "| Add " in name and "repositor" in name]
+    assert additions == ["Packages | Add package repositories"]
+    result = plan(inventory="docker", deploy="standalone")
+    steps: list[dict[str, Any]] = json.loads(result.stdout)["plan"]
+    docker_names = [step["name"] for step in steps if "| Add " in step["name"]]
+    assert docker_names == ["Base | Add package repositories"]
+
+
 def test_charts_are_applied_before_anything_is_waited_for(names: list[str]) -> None:
     """The exporter of the GPU Operator takes longest until it is ready, so it comes first."""
     order = [

@@ -7,87 +7,16 @@ import stat
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pyinfra.api.command import FunctionCommand, StringCommand
 
-from deploys.engine import changes
-from deploys.parts.packages import repository_operations as repositories
-from deploys.parts.packages.fact import Repository as Fact
-from gpuboot.hosts.repositories import Repository
 from tests.unit import apt_host
-from tests.unit.apt_host import Host, Key
+from tests.unit.apt_host import Key
+from tests.unit.repository_site import KEY, PATH, Site
 
 pytestmark = pytest.mark.skipif(not apt_host.HAS_APT, reason=apt_host.REASON)
 
-PATH = "/etc/apt/sources.list.d/gpuboot-docker.sources"
-KEY = "/etc/apt/keyrings/gpuboot-docker.asc"
 GUIDE = "/etc/apt/sources.list.d/vendors.list"
-
-
-class Site:
-    """A host, a publisher's repository by HTTP, and the operation whose commands are run."""
-
-    def __init__(self, host: Host, web: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.host, self.web, self.noops = host, web, 0
-        self.publisher = apt_host.Repository(host.path("www/docker"), Key(host.path("key")))
-        self.publisher.publish({"docker-ce": "29.1"})
-        self.publish_key()
-        text = (
-            f"Types: deb\nURIs: {web}/docker/\nSuites: /\nArchitectures: amd64\nSigned-By: {KEY}\n"
-        )
-        self.repository = Repository(
-            name="docker",
-            manager="apt",
-            url=f"{web}/docker/",
-            path=host.below(PATH),
-            text=host.below(text),
-            key_path=host.below(KEY),
-            key_url=f"{web}/docker.asc",
-            fingerprint=self.publisher.key.fingerprint,
-        )
-        monkeypatch.setattr(repositories, "read", self._read)
-        monkeypatch.setattr(repositories, "host", self)
-        monkeypatch.setattr(changes, "record", self._record)
-
-    def publish_key(self) -> None:
-        self.host.write("www/docker.asc", self.publisher.key.public())
-
-    def noop(self, text: str) -> None:
-        self.noops += 1
-
-    def _record(self, *changes: Any) -> None:
-        self.changes = list(changes)
-
-    def _read(self, fact: type[Fact], **arguments: Any) -> Any:
-        result = self.host.run(fact().bare_command(arguments), umask=0o77)
-        assert result.returncode == 0, result.stderr
-        return fact().value(result.stdout.splitlines())
-
-    def run(self, umask: int = 0o22, repository: Repository | None = None) -> str:
-        """Run the operation; what it printed where it failed, else ""."""
-        self.changes = []
-        for command in repositories.configured._inner(repository or self.repository):
-            if isinstance(command, FunctionCommand):
-                text = command.args[0]
-                if len(command.args) == 1:  # a refusal
-                    return str(text[0] if isinstance(text, list) else text)
-            else:
-                assert isinstance(command, StringCommand)
-                text = command.get_raw_value()
-            result = self.host.run(str(text), umask=umask, LC_ALL="C.UTF-8", LANGUAGE="de")
-            if result.returncode:
-                return result.stdout + result.stderr
-        return ""
-
-    def etc(self) -> dict[str, str]:
-        top = self.host.path("/etc/apt")
-        return {
-            str(path.relative_to(top)): path.read_text()
-            for path in sorted(top.rglob("*"))
-            if path.is_file()
-        }
 
 
 @pytest.fixture
@@ -183,7 +112,9 @@ def test_what_apt_refuses_elsewhere_changes_nothing(site: Site) -> None:
     site.host.write(GUIDE, f"deb {site.web}/docker /\n")
     before = site.etc()
     failed = site.run()
-    assert "apt refuses the sources of this host with the docker repository among them" in failed
+    assert (
+        "apt refuses the sources of this host with these repositories among them (docker)" in failed
+    )
     broken = site.host.path("/etc/apt/sources.list.d/broken.list")
     assert f"Malformed entry 1 in list file {broken}" in failed
     assert "remedy: correct the file" in failed
@@ -205,7 +136,7 @@ def test_a_wrong_signature_changes_nothing(site: Site) -> None:
 def test_another_key_changes_nothing(site: Site) -> None:
     before = site.etc()
     wrong_key = replace(site.repository, fingerprint="0" * 40)
-    assert "is not the key that is pinned" in site.run(repository=wrong_key)
+    assert "is not the key that is pinned" in site.run(0o22, wrong_key)
     assert site.etc() == before
 
 
@@ -267,3 +198,49 @@ def test_the_copy_beside_is_the_file_before_the_first_change(site: Site) -> None
     assert site.run() == ""
     assert Path(f"{site.host.path(GUIDE)}.gpuboot.save").read_text() == first
     assert site.host.path(GUIDE).read_text() == f"# deb {site.web}/docker/ /\n"
+
+
+def test_several_are_added_by_one_read_of_their_indices(site: Site) -> None:
+    second = site.add_publisher("toolkit")
+    assert site.run(0o22, site.repository, second) == ""
+    assert site.reads == 1
+    assert [item.subject for item in site.changes if item.field == "source"] == [
+        "apt repository docker",
+        "apt repository toolkit",
+    ]
+    policy = site.host.run("apt-cache policy docker-ce toolkit-tool").stdout
+    assert "Candidate: 29.1" in policy
+    assert "Candidate: 1.0" in policy
+    assert list(site.host.path("/run/gpuboot").iterdir()) == []
+    assert site.run(0o22, site.repository, second) == ""
+    assert (site.noops, site.reads) == (1, 0)
+    moved = replace(second, text=f"{second.text}\n")
+    assert site.run(0o22, site.repository, moved) == ""
+    assert [item.subject for item in site.changes] == ["apt repository toolkit"]
+
+
+def test_where_one_of_several_is_wrong_none_is_added(site: Site) -> None:
+    before = site.etc()
+    second = site.add_publisher("toolkit", key=site.publisher.key)
+    failed = site.run(0o22, site.repository, second)
+    assert "NO_PUBKEY" in failed
+    assert site.etc() == before
+    assert "29.1" not in site.host.run("apt-cache policy docker-ce").stdout
+
+
+def test_a_stanza_with_several_of_ours_loses_all_of_them(site: Site) -> None:
+    second = site.add_publisher("toolkit")
+    stanza = (
+        f"Types: deb\nURIs: {site.web}/docker {site.web}/toolkit http://127.0.0.2:1/other\n"
+        "Suites: /\n"
+    )
+    site.host.write("/etc/apt/sources.list.d/theirs.sources", stanza)
+    assert site.run(0o22, site.repository, second) == ""
+    result = site.host.run(
+        "apt-get indextargets -o APT::Get::IndexTargets::ReleaseInfo=false --format '$(BASE_URI)'"
+    )
+    assert sorted(result.stdout.split()) == sorted(
+        ["http://127.0.0.2:1/other/", f"{site.web}/docker/", f"{site.web}/toolkit/"]
+    )
+    assert site.run(0o22, site.repository, second) == ""
+    assert site.noops == 1

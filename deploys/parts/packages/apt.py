@@ -41,9 +41,9 @@ done"""
 READ_INDICES = f"LC_ALL=C apt-get {_LOCK} update -q -o APT::Update::Error-Mode=any"
 
 
-def read_index(file: str, name: str) -> str:
-    """Read the index of the repository that a file describes, and of no other."""
-    del name  # the file's own sources are all there are
+def read_indices(file: str, names: Sequence[str]) -> str:
+    """Read the indices of the repositories that a file describes, and of no others."""
+    del names  # the file's own sources are all there are
     return (
         f"LC_ALL=C apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={file} "
         "-o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any"

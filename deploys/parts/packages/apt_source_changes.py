@@ -2,7 +2,7 @@
 
 import posixpath
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 
@@ -18,12 +18,12 @@ before() { if [ -e "$1" ]; then cp -p "$1" "$2"; fi; }
 back() { if [ -e "$2" ]; then cp -p "$2" "$1"; else rm -f "$1"; fi; }"""
 
 
-def check_private_sources(name: str) -> StringCommand:
+def check_private_sources(names: str) -> StringCommand:
     """Fail where apt would refuse the private copy's sources, with what it says.
 
-    + name: of the repository that is new in it
+    + names: of the repositories that are new in it
     """
-    cause = f"apt refuses the sources of this host with the {name} repository among them: "
+    cause = f"apt refuses the sources of this host with these repositories among them ({names}): "
     message = shell_message(
         "; nothing was changed",
         "correct the file that it names; where it names none, look in /etc/apt/sources.list and "
@@ -35,18 +35,22 @@ def check_private_sources(name: str) -> StringCommand:
     )  # fmt: skip
 
 
-def changed(path: str, text: str, key_path: str, key: str, edits: Sequence[Edit]) -> StringCommand:
-    """Write a repository's file and key, and take the entries of others that it replaces.
+def changed(
+    texts: Mapping[str, str], keys: Mapping[str, str], edits: Sequence[Edit]
+) -> StringCommand:
+    """Write files and keys of repositories, and take the entries of others that they replace.
 
     What it changed is put back where one step of it fails, or apt refuses what comes of it. A file
     of others has a copy beside it, as it was before the first change.
 
-    + key: the file that becomes the key
+    + texts: path of each file -> its text
+    + keys: path of each key -> the file that becomes it
     """
-    files = [path, key_path, *dict.fromkeys(edit.path for edit in edits)]
+    foreign_files = list(dict.fromkeys(edit.path for edit in edits))
+    files = [*texts, *keys, *foreign_files]
     backups = [(shlex.quote(file), f"{FOLDER}/before.{place}") for place, file in enumerate(files)]
     steps = [f"before {file} {copy}" for file, copy in backups]
-    for file in files[2:]:
+    for file in foreign_files:
         copied = shlex.quote(f"{file}{COPY}")
         steps.append(f"{{ [ -e {copied} ] || cp -pL {shlex.quote(file)} {copied}; }}")
     back = "; ".join(f"back {file} {copy}" for file, copy in backups)
@@ -54,14 +58,8 @@ def changed(path: str, text: str, key_path: str, key: str, edits: Sequence[Edit]
         f"file=$(readlink -f {shlex.quote(edit.path)}) && {replace_lines(edit)}"
         for edit in sorted(edits, reverse=True)
     ]
-    new = shlex.quote(f"{path}.gpuboot-new")
-    changes += [
-        f"mkdir -p {posixpath.dirname(key_path)} && chmod 0755 {posixpath.dirname(key_path)}",
-        f"install -m 0644 {key} {shlex.quote(key_path)}",
-        f"printf %s {shlex.quote(text)} > {new} && chmod 0644 {new}",
-        f"mv {new} {shlex.quote(path)}",
-        f"{_CHECK.format('')} >/dev/null",
-    ]
+    changes += [*_new_keys(keys), *_new_texts(texts)]
+    changes.append(f"{_CHECK.format('')} >/dev/null")
     failed = shell_message("the sources of apt on this host cannot be changed; they are as before")
     lines = [
         _FILES,
@@ -71,3 +69,17 @@ def changed(path: str, text: str, key_path: str, key: str, edits: Sequence[Edit]
         "}",
     ]
     return StringCommand("\n".join(lines))
+
+
+def _new_keys(keys: Mapping[str, str]) -> Iterator[str]:
+    for path, key in keys.items():
+        folder = posixpath.dirname(path)
+        yield f"mkdir -p {folder} && chmod 0755 {folder}"
+        yield f"install -m 0644 {key} {shlex.quote(path)}"
+
+
+def _new_texts(texts: Mapping[str, str]) -> Iterator[str]:
+    for path, text in texts.items():
+        new = shlex.quote(f"{path}.gpuboot-new")
+        yield f"printf %s {shlex.quote(text)} > {new} && chmod 0644 {new}"
+        yield f"mv {new} {shlex.quote(path)}"

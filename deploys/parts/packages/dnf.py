@@ -16,11 +16,12 @@ _INSTALL = f"{_DNF} install --setopt=install_weak_deps=False"
 READ_INDICES = f"{_DNF} makecache --refresh"
 
 
-def read_index(file: str, name: str) -> str:
-    """Read the index of the repository that a file describes, and of no other."""
+def read_indices(file: str, names: Sequence[str]) -> str:
+    """Read the indices of the repositories that a file describes, and of no others."""
+    enabled = " ".join(f"--enablerepo=gpuboot-{name}" for name in names)
     return (
         f"{_DNF} makecache --refresh --setopt=reposdir={file.rpartition('/')[0]} "
-        f"--disablerepo='*' --enablerepo=gpuboot-{name}"
+        f"--disablerepo='*' {enabled}"
     )
 
 

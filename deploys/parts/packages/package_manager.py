@@ -14,10 +14,10 @@ class PackageManagerCommands(Protocol):
 
     READ_INDICES: str
 
-    def read_index(self, file: str, name: str) -> str:
-        """Read the index of the repository that a file describes, and of no other.
+    def read_indices(self, file: str, names: Sequence[str]) -> str:
+        """Read the indices of the repositories that a file describes, and of no others.
 
-        + name: the repository's name in `settings.mirrors.apt`
+        + names: the repositories' names in `settings.mirrors.apt`
         """
 
     def install(self, versions: Mapping[str, str]) -> StringCommand:

@@ -3,7 +3,7 @@
 pyinfra's own operations take a repository's key for right when its file exists.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.context import host
 
-from deploys.engine import changes, planned_packages
+from deploys.engine import answers, changes, planned_packages
 from deploys.engine.answers import read
 from deploys.engine.commands import Commands, fail, shell_failure, shell_message
 from deploys.engine.download_retries import with_retries
@@ -37,39 +37,45 @@ _FINGERPRINTS = (
 
 @operation()
 def configured(
-    repository: Repository, ca_bundle: str | None = None, curl: SecretStr | None = None
+    repositories: list[Repository],
+    ca_bundle: str | None = None,
+    curl: Mapping[str, SecretStr] | None = None,
 ) -> Commands:
-    """Ensure a repository is configured once, with the key we know, and its index is read.
+    """Ensure repositories are configured once, with the keys we know, and their indices are read.
 
-    The key is checked, all sources are tried in a private copy, and the index is read first: what
-    is wrong leaves the host as it was. An entry of others for the same repository becomes a
-    comment: apt refuses two keys for one.
+    Keys are checked, all sources are tried in a private copy, and the indices are read first: what
+    is wrong with one of them leaves the host as it was. An entry of others for the same repository
+    becomes a comment: apt refuses two keys for one.
 
-    + repository: see `gpuboot.hosts.repositories`
-    + ca_bundle: file on the host that signs the server's certificate; None: the system's
-    + curl: curl's configuration for the key's download, for the proxy; shown nowhere
+    + repositories: see `gpuboot.hosts.repositories`; those of one package manager
+    + ca_bundle: file on the host that signs the servers' certificates; None: the system's
+    + curl: curl's configuration for the downloads of keys, for the proxy, by name of the
+      repository; shown nowhere
     """
-    state = read(facts.Repository, **question(repository, ca_bundle))
+    answers.foresee(
+        (host, facts.Repository, dict(question(item, ca_bundle))) for item in repositories
+    )
+    states = [read(facts.Repository, **question(item, ca_bundle)) for item in repositories]
     try:
-        entries = list(replaced(state.entries, state.own))
+        entries = list(_replaced_entries(states))
     except ValueError as error:
         yield fail(str(error), "give that repository a stanza of its own, then run again")
         return
-    edits = [edit for _, edit in entries]
-    planned_packages.note_source(planned_packages.Source(repository, tuple(edits)))
-    key_matches = _key_matches(repository, state)
-    # a publisher gives the same key a later end
-    key_extended = key_matches and not repository.key_sha256 and later_key(state)
-    if key_matches and not key_extended and state.text == repository.text and not entries:
-        host.noop(f"repository {repository.name} is configured")
+    differences = {}
+    for repository, state, replacements in zip(repositories, states, entries, strict=True):
+        edits = tuple(edit for _, edit in replacements)
+        planned_packages.note_source(planned_packages.Source(repository, edits))
+        differences[repository.name] = _changes(repository, state, replacements)
+    missing = [repository for repository in repositories if differences[repository.name]]
+    if not missing:
+        host.noop(f"repositories are configured: {_names(repositories)}")
         return
-    changes.record(*_changes(repository, state, key_matches, key_extended, entries))
-    key = f"{_WORK}/{repository.name}.asc"
-    yield StringCommand(f"mkdir -p {_WORK} && chmod 0755 {_WORK} && rm -f {key}")
-    yield _download_key(repository, key, ca_bundle, curl)
-    yield _verify_key(repository, key)
-    write_it = _write_apt if repository.manager == "apt" else _write_dnf
-    yield from write_it(repository, key, edits)
+    changes.record(*[change for items in differences.values() for change in items])
+    for repository in missing:
+        yield _download_key(repository, ca_bundle, (curl or {}).get(repository.name))
+        yield _verify_key(repository)
+    write_them = _write_apt if repositories[0].manager == "apt" else _write_dnf
+    yield from write_them(missing, [edit for items in entries for _, edit in items])
 
 
 def question(repository: Repository, ca_bundle: str | None = None) -> Mapping[str, Any]:
@@ -89,30 +95,68 @@ def question(repository: Repository, ca_bundle: str | None = None) -> Mapping[st
     }
 
 
-def _write_apt(repository: Repository, key: str, edits: Sequence[Edit]) -> Commands:
-    path, key_path = repository.path, repository.key_path
-    copied_key = apt_private.private_key(key_path)
+def _replaced_entries(states: Sequence[RepositoryState]) -> Iterator[list[tuple[Entry, Edit]]]:
+    """Per repository, the entries of others that configure it and what becomes of them.
+
+    A stanza that has several of our repositories is with the first of them, and loses all.
+    """
+    folders = [folder for state in states for folder in state.own]
+    earlier: set[Entry] = set()
+    for state in states:
+        entries = [entry for entry, _ in replaced(state.entries, state.own)]
+        yield list(replaced([entry for entry in entries if entry not in earlier], folders))
+        earlier.update(entries)
+
+
+def _key(repository: Repository) -> str:
+    """The file of a key that is not the host's yet."""
+    return f"{_WORK}/{repository.name}.asc"
+
+
+def _names(repositories: Sequence[Repository]) -> str:
+    return ", ".join(repository.name for repository in repositories)
+
+
+def _trial(repositories: Sequence[Repository], keys: Mapping[str, str]) -> str:
+    """One file of all repositories. + keys: a key's path on the host -> where it is now"""
+    texts = []
+    for repository in repositories:
+        key = keys[repository.key_path]
+        texts.append(repository.text.replace(repository.key_path, key))
+    return "\n".join(texts)
+
+
+def _write_apt(repositories: Sequence[Repository], edits: Sequence[Edit]) -> Commands:
+    texts = {repository.path: repository.text for repository in repositories}
+    keys = {repository.key_path: _key(repository) for repository in repositories}
+    copies = {path: apt_private.private_key(path) for path in keys}
     yield StringCommand(
-        apt_private.prepare({path: repository.text}, edits, keys=[key_path]),
-        f"&& install -m 0644 {key} {copied_key}",
+        apt_private.prepare(texts, edits, keys=list(keys)),
+        *[f"&& install -m 0644 {key} {copies[path]}" for path, key in keys.items()],
     )
-    yield apt_sources.check_private_sources(repository.name)
-    yield _read_index(repository, apt.read_index(apt_private.private_source(path), repository.name))
-    yield apt_sources.changed(path, repository.text, key_path, key, edits)
-    yield StringCommand(f"{apt_private.REMOVE} {key}")
+    yield apt_sources.check_private_sources(_names(repositories))
+    trial = f"{_WORK}/trial.sources"
+    yield write(trial, _trial(repositories, copies))
+    yield _read_indices(repositories, apt.read_indices(trial, ()))
+    yield apt_sources.changed(texts, keys, edits)
+    yield StringCommand(apt_private.REMOVE, trial, *keys.values())
 
 
-def _write_dnf(repository: Repository, key: str, edits: Sequence[Edit]) -> Commands:
+def _write_dnf(repositories: Sequence[Repository], edits: Sequence[Edit]) -> Commands:
     assert not edits, "dnf's other repositories stay"
-    folder = repository.key_path.rpartition("/")[0]
-    trial = f"{_WORK}/{repository.name}.repo"
-    yield write(trial, repository.text.replace(repository.key_path, key))
-    yield _read_index(repository, dnf.read_index(trial, repository.name))
-    yield StringCommand(
-        f"mkdir -p {folder} && chmod 0755 {folder} && install -m 0644 {key}",
-        QuoteString(repository.key_path), f"&& rm -f {key} {trial}",
-    )  # fmt: skip
-    yield write(repository.path, repository.text)
+    keys = {repository.key_path: _key(repository) for repository in repositories}
+    trial = f"{_WORK}/trial.repo"
+    yield write(trial, _trial(repositories, keys))
+    names = [repository.name for repository in repositories]
+    yield _read_indices(repositories, dnf.read_indices(trial, names))
+    for repository in repositories:
+        folder = repository.key_path.rpartition("/")[0]
+        yield StringCommand(
+            f"mkdir -p {folder} && chmod 0755 {folder} && install -m 0644 {_key(repository)}",
+            QuoteString(repository.key_path), f"&& rm -f {_key(repository)}",
+        )  # fmt: skip
+        yield write(repository.path, repository.text)
+    yield StringCommand(f"rm -f {trial}")
 
 
 def _key_matches(repository: Repository, state: RepositoryState) -> bool:
@@ -122,12 +166,12 @@ def _key_matches(repository: Repository, state: RepositoryState) -> bool:
 
 
 def _changes(
-    repository: Repository,
-    state: RepositoryState,
-    key_matches: bool,
-    key_extended: bool,
-    entries: Sequence[tuple[Entry, Edit]],
+    repository: Repository, state: RepositoryState, entries: Sequence[tuple[Entry, Edit]]
 ) -> list[Change]:
+    """What a repository lacks on the host; nothing where it is as it should be."""
+    key_matches = _key_matches(repository, state)
+    # a publisher gives the same key a later end
+    key_extended = key_matches and not repository.key_sha256 and later_key(state)
     subject = f"{repository.manager} repository {repository.name}"
     differences = []
     if not key_matches:
@@ -152,9 +196,13 @@ def _changes(
 
 
 def _download_key(
-    repository: Repository, target: str, ca_bundle: str | None, config: SecretStr | None
+    repository: Repository, ca_bundle: str | None, config: SecretStr | None
 ) -> FunctionCommand:
-    options: list[str | QuoteString] = ["curl -fsSL --connect-timeout 15"]
+    key = _key(repository)
+    options: list[str | QuoteString] = [
+        f"mkdir -p {_WORK} && chmod 0755 {_WORK} && rm -f {key} &&",
+        f"curl -fsSL --connect-timeout 15 -o {key}",
+    ]
     if ca_bundle:
         options += ["--cacert", QuoteString(ca_bundle)]
     if config:
@@ -164,11 +212,12 @@ def _download_key(
         f"{repository.key_url}; nothing was installed",
         "check the address, proxy and ca_bundle",
     )
-    command = StringCommand(*options, "-o", target, QuoteString(repository.key_url), "||", failed)
+    command = StringCommand(*options, QuoteString(repository.key_url), "||", failed)
     return with_retries(command, f"the key of the {repository.name} repository", config)
 
 
-def _verify_key(repository: Repository, key: str) -> StringCommand:
+def _verify_key(repository: Repository) -> StringCommand:
+    key = _key(repository)
     if repository.key_sha256:
         actual, expected = f"sha256sum {key} | cut -d ' ' -f 1", repository.key_sha256
         remedy = "correct key_sha256 if you trust this key"
@@ -184,11 +233,12 @@ def _verify_key(repository: Repository, key: str) -> StringCommand:
     )  # fmt: skip
 
 
-def _read_index(repository: Repository, command: str) -> FunctionCommand:
+def _read_indices(repositories: Sequence[Repository], command: str) -> FunctionCommand:
+    addresses = ", ".join(f"{item.name} ({item.url})" for item in repositories)
     return with_retries(
         command,
-        f"the index of the {repository.name} repository",
-        failed=f"the {repository.name} repository {repository.url} cannot be read, or is not "
-        "signed with its key; nothing was installed",
+        f"the indices of {_names(repositories)}",
+        failed=f"a repository cannot be read, or is not signed with its key: {addresses}; nothing "
+        "was installed",
         remedy="check the address and who runs the mirror",
     )
