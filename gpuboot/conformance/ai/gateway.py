@@ -23,8 +23,8 @@ END = "gpuboot: end"
 _HOST = "models.gpuboot.test"
 _HEADER = "x-model"
 REMEDY = (
-    "install an implementation of the Gateway API (Envoy Gateway, Traefik, Cilium), with addresses "
-    "for Services of type LoadBalancer; then run again"
+    "install an implementation of the Gateway API (Envoy Gateway, Cilium, Traefik with an entry "
+    "point on port 80), with addresses for Services of type LoadBalancer; then run again"
 )
 # timeout beside it: the -T of Debian's static busybox 1.35 crashes
 _SCRIPT = f"""\
