@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -265,3 +267,29 @@ def test_the_autoscaler_needs_the_metric() -> None:
     assert not pod_scaling.is_served(None)
     assert not pod_scaling.is_served({"resources": [{"name": "namespaces/gpu_sm_active"}]})
     assert pod_scaling.is_served({"resources": [{"name": "pods/gpu_sm_active"}]})
+
+
+_BUSYBOX = """\
+#!/bin/sh
+cd "$(dirname "$0")"
+case "$*" in *wget*) ;; *) exit 0 ;; esac
+echo >>requests
+number=$(wc -l <requests)
+[ "$number" -gt 3 ] || exit 1
+case "$*" in
+  *x-model*) echo model-b ;;
+  *) [ $((number % 4)) -eq 0 ] && echo model-b || echo model-a ;;
+esac
+"""
+
+
+def test_requests_are_counted_when_the_proxy_knows_the_route(tmp_path: Path) -> None:
+    """A Gateway is programmed before that: the first three requests have no answer."""
+    program = tmp_path / "busybox"
+    program.write_text(_BUSYBOX)
+    program.chmod(0o755)
+    [container] = gateway.client("busybox", "10.0.0.1")["spec"]["containers"]
+    variables = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    command = container["command"]
+    log = subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout
+    assert gateway.evaluate("traefik", log).status == "pass"

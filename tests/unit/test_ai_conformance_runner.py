@@ -10,13 +10,21 @@ import pytest
 
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import parse_settings
-from gpuboot.conformance.ai import component_steps, evidence_runner, evidence_steps, kueue, service
+from gpuboot.conformance.ai import (
+    component_steps,
+    evidence_runner,
+    evidence_steps,
+    kueue,
+    pod_scaling,
+    service,
+)
 from gpuboot.conformance.ai.access import END
 from gpuboot.conformance.ai.evidence_requirements import REQUIREMENTS
 from gpuboot.conformance.ai.evidence_results import Outcome, Result
 from gpuboot.conformance.ai.evidence_runner import PREFIX
 from gpuboot.conformance.ai.evidence_site import Site, Stopped
 from gpuboot.conformance.ai.service import LABELS
+from gpuboot.usage.autoscaling import METRIC
 from gpuboot.verify.session import Namespace, Session
 from tests.unit.evidence import SIZES, uuid
 from tests.unit.fake_cluster import FakeCluster
@@ -214,6 +222,31 @@ def test_kueue_is_tried_with_good_queues_and_bad_ones(active: str, status: str) 
     cluster.answers[jobs] = {"status": {"succeeded": 2}}
     controller, gang = component_steps.gang_and_controller(cluster_site)
     assert (controller.status, gang.status) == (status, "pass")
+
+
+def test_gpu_load_is_looked_for_when_a_pod_has_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The adapter serves a metric from the first pod on that has it, and before it none."""
+    cluster = AiCluster(answers={pod_scaling.API: {"resources": []}})
+    cluster_site = site(cluster)
+    paths = [
+        f"/apis/apps/v1/{cluster_site.namespace}/deployments",
+        f"/apis/autoscaling/v2/{cluster_site.namespace}/horizontalpodautoscalers",
+    ]
+    served = {"resources": [{"name": f"pods/{METRIC}"}]}
+    waits: list[float] = []
+    pause = cluster_site.session.wait
+
+    def wait(seconds: float) -> None:
+        assert [path for _, path in cluster.sent] == paths[: len(waits) + 1]
+        waits.append(seconds)
+        cluster.answers[pod_scaling.API] = served
+        pause(seconds)
+
+    monkeypatch.setattr(cluster_site.session, "wait", wait)
+    monkeypatch.setattr(component_steps, "_SCALE_S", 0)
+    [result] = component_steps.scaling(cluster_site)
+    assert [path for _, path in cluster.sent] == paths
+    assert result.status == "fail"  # no controller is there that makes pods
 
 
 @pytest.mark.parametrize(("moving", "status"), [(True, "pass"), (False, "fail")])

@@ -18,6 +18,7 @@ SELECTOR = ",".join(f"{key}={value}" for key, value in LABELS.items())
 _JOB_S = 180
 _PENDING_S = 20  # for which a job without room must have no pod
 _SCALE_S = 600
+_METRIC_S = 180  # for a scrape, the rule, and the adapter's look at both
 
 
 def gang_and_controller(site: Site) -> list[Result]:
@@ -123,20 +124,9 @@ def inference(site: Site) -> list[Result]:
 
 def scaling(site: Site) -> list[Result]:
     """A Deployment whose pods keep a GPU busy at first, under an HPA on GPU load."""
-    if not pod_scaling.is_served(site.get(pod_scaling.API)):
-        reason = "the API of custom metrics does not serve GPU load"
-        return [Result("pod_autoscaling", "not_run", reason, remedy=pod_scaling.REMEDY)]
-    nodes, plan = site.plan()
-    free = {name: count for name, item in plan.pods.items() if (count := item.get(GPU_RESOURCE, 0))}
-    if sum(free.values()) < pod_scaling.REPLICAS:
-        reason = f"{sum(free.values())} GPUs are free, and it takes {pod_scaling.REPLICAS}"
-        return [Result("pod_autoscaling", "not_run", reason, remedy="free a GPU, then run again")]
-    begin_by = int(site.cluster.now().timestamp()) + 2 * START_S
-    item = pod_scaling.deployment(nodes[next(iter(free))], begin_by, site.settings)
-    site.create(f"/apis/apps/v1/{site.namespace}/deployments", item)
-    scaler = pod_scaling.autoscaler(site.session.namespace)
-    path = f"/apis/autoscaling/v2/{site.namespace}/horizontalpodautoscalers"
-    site.create(path, scaler)
+    if reason := _scale(site):
+        remedy = pod_scaling.REMEDY if "metrics" in reason else "free a GPU, then run again"
+        return [Result("pod_autoscaling", "not_run", reason, remedy=remedy)]
     site.progress(f"a Deployment under load is scaled, within {2 * _SCALE_S / 60:.0f} min")
     counts: list[int] = []
 
@@ -148,6 +138,27 @@ def scaling(site: Site) -> list[Result]:
     if site.until(lambda: ready_count() >= pod_scaling.REPLICAS, _SCALE_S):
         site.until(lambda: ready_count() < pod_scaling.REPLICAS, _SCALE_S)
     return [pod_scaling.evaluate(counts)]
+
+
+def _scale(site: Site) -> str:
+    """Make the Deployment and its autoscaler; why that cannot be, or "".
+
+    An adapter serves a metric that some pod has: GPU load, as soon as one holds a GPU.
+    """
+    if site.get(pod_scaling.API) is None:
+        return "no API of custom metrics is served"
+    nodes, plan = site.plan()
+    free = {name: count for name, item in plan.pods.items() if (count := item.get(GPU_RESOURCE, 0))}
+    if sum(free.values()) < pod_scaling.REPLICAS:
+        return f"{sum(free.values())} GPUs are free, and it takes {pod_scaling.REPLICAS}"
+    begin_by = int(site.cluster.now().timestamp()) + 2 * START_S
+    item = pod_scaling.deployment(nodes[next(iter(free))], begin_by, site.settings)
+    site.create(f"/apis/apps/v1/{site.namespace}/deployments", item)
+    if not site.until(lambda: pod_scaling.is_served(site.get(pod_scaling.API)), _METRIC_S):
+        return f"the API of custom metrics does not serve GPU load, {_METRIC_S} s after a pod began"
+    path = f"/apis/autoscaling/v2/{site.namespace}/horizontalpodautoscalers"
+    site.create(path, pod_scaling.autoscaler(site.session.namespace))
+    return ""
 
 
 def remove_cluster_objects(cluster: Cluster) -> None:

@@ -20,11 +20,12 @@ BACKENDS = ("model-a", "model-b")
 WEIGHTS = (3, 1)
 REQUESTS = 40  # of which none for model-b is one in a hundred thousand
 END = "gpuboot: end"
+_TRIES = 20
 _HOST = "models.gpuboot.test"
 _HEADER = "x-model"
 REMEDY = (
-    "install an implementation of the Gateway API (Envoy Gateway, Traefik, Cilium), with addresses "
-    "for Services of type LoadBalancer; then run again"
+    "install an implementation of the Gateway API (Envoy Gateway, Cilium, Traefik with an entry "
+    "point on port 80), with addresses for Services of type LoadBalancer; then run again"
 )
 # timeout beside it: the -T of Debian's static busybox 1.35 crashes
 _SCRIPT = f"""\
@@ -32,11 +33,18 @@ ask() {{
   busybox timeout 5 busybox wget -qO- --header "Host: {_HOST}" "$@" "http://$0{service.INFER}" ||
     echo none
 }}
+to_b() {{ ask --header '{_HEADER}: {BACKENDS[1]}'; }}
+# a Gateway is programmed before its proxy knows the route
+number=0
+while [ "$(ask)" = none ] || [ "$(to_b)" = none ]; do
+  number=$((number + 1)); [ $number -le {_TRIES} ] || break
+  busybox sleep 2
+done
 number=0
 while [ $number -lt {REQUESTS} ]; do
   echo "weight $(ask)"; number=$((number + 1))
 done
-for _ in 1 2 3 4 5; do echo "header $(ask --header '{_HEADER}: {BACKENDS[1]}')"; done
+for _ in 1 2 3 4 5; do echo "header $(to_b)"; done
 echo "{END}"
 """
 
