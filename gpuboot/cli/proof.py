@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gpuboot.cli import ending, runs
+from gpuboot.cli import runs
 from gpuboot.config.exit_codes import FAILED, NOT_WRITTEN, with_unwritten
 
 if TYPE_CHECKING:
@@ -84,28 +84,14 @@ def report(
         "reports/latest"
     ),
 ) -> None:
-    """Show a report again, and write its HTML and JUnit files again from its JSON files.
-
-    Exit code: the verdict's.
-    """
+    """Show a report again. Exit code: the verdict's."""
     folder = folder if folder.is_dir() or not folder.exists() else folder.parent
     path = folder / "verify.json"
     from gpuboot.verify.report.report_terminal import show
 
     proof = _load(path, "`gpuboot verify INVENTORY` makes one")
-    show(proof)
-    is_written = ending.try_write(lambda: _write_again(proof, folder), folder)
-    if is_written:
-        typer.echo(f"report: {folder}/verify.html", err=True)
-    raise typer.Exit(with_unwritten(proof.exit, not is_written))
-
-
-def _write_again(proof: Report, folder: Path) -> None:
-    from gpuboot.verify.report.run import write_page
-    from gpuboot.verify.report.writer import write
-
-    write_page(folder)
-    write(proof, folder)
+    show(proof, folder)
+    raise typer.Exit(proof.exit)
 
 
 def _load(path: Path, remedy: str = "") -> Report:

@@ -18,7 +18,7 @@ from gpuboot.cli import app, runs
 from gpuboot.verify.prometheus import readable_sizes
 from gpuboot.verify.report import new_folder, write
 from tests.unit.evidence import evidence
-from tests.unit.reports import broken, report
+from tests.unit.reports import report
 
 ROOT = Path(__file__).resolve().parents[2]
 runner = CliRunner()
@@ -96,18 +96,6 @@ def test_a_report_of_another_file_is_one_line(folder: Path) -> None:
     result = runner.invoke(app, ["report", "show", "file"])
     assert result.exit_code == 2
     assert "verify.json: there is no such report" in result.stderr
-
-
-@pytest.mark.parametrize(("make", "end"), [(lambda: report(evidence()), 3), (broken, 1)])
-def test_a_report_whose_pages_cannot_be_written_is_shown(folder: Path, make: Any, end: int) -> None:
-    place = new_folder(folder / "reports", "lab")
-    write(make(), place)
-    (place / "verify.html").unlink()
-    (place / "verify.html").mkdir()
-    (place / "verify.html" / "x").touch()
-    result = runner.invoke(app, ["report", "show"])
-    assert result.exit_code == end
-    assert "not written: reports/latest/verify.html: Is a directory" in result.stderr
 
 
 def gpuboot(*arguments: str, **options: Any) -> subprocess.Popen[str]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpuboot.verify.report.run import last_lines, run_html, write_page
+from gpuboot.verify.report.run import last_lines, run_html
 from gpuboot.verify.report.timeline.longest_chain import BETWEEN, longest_chain, longest_links
 from gpuboot.verify.report.timeline.stretches import length, union
 from gpuboot.verify.report.timeline.table import lines, phases_json, rows
@@ -155,16 +153,6 @@ def test_the_parts_of_the_proof_are_told_where_it_took_long() -> None:
     run_record = site(3)
     run_record["operations"][7]["parts"] = {"workload": 3.1, "metrics": 0.4}
     assert "workload 3.1 s, metrics 0.4 s" in run_html(run_record, True)
-
-
-def test_a_page_is_written_again_from_its_file(tmp_path: Path) -> None:
-    write_page(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / "run.json").write_text(json.dumps(RECORDED))
-    write_page(tmp_path)
-    page = (tmp_path / "run.html").read_text()
-    assert "The run is done" in page
-    assert "verify.html" not in page
 
 
 def test_the_terminal_tells_of_long_runs_that_changed_something() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from gpuboot.config.exit_codes import COMPLETED_CODES, FAILED
@@ -13,7 +11,6 @@ from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
 from gpuboot.verify.report.timeline import table as timeline
 from gpuboot.verify.report.timeline.longest_chain import link_name, longest_links
-from gpuboot.verify.report.writer import write_atomically
 
 _LONGEST = 8  # links of the longest chain that are named
 _LONG_S = 10.0  # of a run after which a person wonders where the time went
@@ -57,21 +54,6 @@ def _is_finished(run: Mapping[str, Any]) -> bool:
     """Whether a run did all that it had to do, however well what it found is."""
     short = run["exit"] == FAILED and bool(run.get("shortfalls")) and not any(_failed(run))
     return short or run["exit"] in COMPLETED_CODES
-
-
-def write_page(folder: Path) -> None:
-    """Write run.html again from run.json, if there is one: a proof alone has none.
-
-    That of a gpuboot up to 0.2, whose file does not tell when things happened, stays.
-    """
-    try:
-        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return
-    if "spans" not in run:
-        return
-    proof = (folder / "verify.json").exists()
-    write_atomically(folder / "run.html", run_html(run, proof))
 
 
 def _details(run: Mapping[str, Any], host: str) -> list[tuple[str, list[str]]]:
