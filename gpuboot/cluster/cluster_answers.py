@@ -10,7 +10,7 @@ from gpuboot.cluster import serving_requests
 from gpuboot.cluster.api_answers import Answers, Json, parse_answers
 from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.kubeadm import immutable_fields
-from gpuboot.cluster.manifests import DIGEST
+from gpuboot.cluster.manifests import DIGEST, YAML_LOADER
 from gpuboot.cluster.node_reports import LEASES, last_report
 from gpuboot.cluster.objects import Node, annotations_of, labels_of, parse_node
 from gpuboot.cluster.operands import Operand
@@ -60,7 +60,8 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     if answers.error:
         return ClusterState(error=answers.error)
     kubeadm = answers.documents.get(KUBEADM, {"metadata": {}})
-    record = yaml.safe_load(kubeadm.get("data", {}).get("ClusterConfiguration", "")) or {}
+    text = kubeadm.get("data", {}).get("ClusterConfiguration", "")
+    record = yaml.load(text, Loader=YAML_LOADER) or {}
     policies = [item.get("status", {}).get("state", "") for item in answers.items(POLICIES)]
     daemonsets = answers.items(WORKLOADS["DaemonSet"])
     return ClusterState(
