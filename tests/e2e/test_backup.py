@@ -108,7 +108,7 @@ def test_a_deleted_claim_comes_back_with_its_data_or_is_named(site: Lab) -> None
     site.kubectl("delete", "namespace", "team", "--timeout=240s")
     until(lambda: "team/" not in site.kubectl("get", "pv"), "the volumes are deleted")
     removed = site.ssh(NODE, f"ls {VOLUMES}/.removed").split()
-    assert [name.rpartition("_")[2] for name in removed] == ["orders", "scratch"]
+    assert {name.rpartition("_")[2] for name in removed} == {"orders", "scratch"}
     site.ssh(NODE, f"rm -r {VOLUMES}/.removed/*_scratch")
     refusal = restore(site, confirmed=False)
     assert_refused(refusal, "these claims come back with their data", "team/orders (node1: ")
