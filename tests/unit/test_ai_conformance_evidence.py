@@ -202,11 +202,11 @@ def test_the_webhook_itself_has_to_refuse(denial: str, reconciled: str, status: 
 
 
 def test_only_the_quota_tells_a_job_that_fits_from_one_that_does_not() -> None:
-    [group] = kueue.cluster_queue("cpu", "200m")["spec"]["resourceGroups"]
+    [group] = kueue.cluster_queue("q", "cpu", "200m")["spec"]["resourceGroups"]
     assert group["flavors"][0]["resources"] == [{"name": "cpu", "nominalQuota": "200m"}]
-    job = kueue.job("fits", 2, "busybox", {"cpu": "100m"})
+    job = kueue.job("fits", "q", 2, "busybox", {"cpu": "100m"})
     assert job["spec"]["suspend"]
-    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == kueue.NAME
+    assert job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
 
 
 def client_log(first: int, second: int, by_header: str = "model-b") -> str:

@@ -216,8 +216,9 @@ def test_a_site_without_the_components_is_told_how_to_get_them() -> None:
 def test_kueue_is_tried_with_good_queues_and_bad_ones(active: str, status: str) -> None:
     cluster = AiCluster(answers={kueue.GROUP: KUEUE})
     conditions = [{"type": "Active", "status": active}]
-    cluster.answers[f"{QUEUES}/{kueue.NAME}"] = {"status": {"conditions": conditions}}
     cluster_site = site(cluster)
+    queue = f"{QUEUES}/{cluster_site.session.namespace}"
+    cluster.answers[queue] = {"status": {"conditions": conditions}}
     jobs = f"/apis/batch/v1/{cluster_site.namespace}/jobs/{kueue.FITS}"
     cluster.answers[jobs] = {"status": {"succeeded": 2}}
     controller, gang = component_steps.gang_and_controller(cluster_site)

@@ -30,20 +30,20 @@ def gang_and_controller(site: Site) -> list[Result]:
             Result(name, "not_run", "Kueue is not installed", remedy=kueue.REMEDY) for name in names
         ]
     resource, amount = _gang_resource(site)
-    denial = _denial(site, api)
+    denial, queue = _denial(site, api), site.session.namespace
     try:
-        site.create(f"{api}/resourceflavors", kueue.flavor())
+        site.create(f"{api}/resourceflavors", kueue.flavor(queue))
         quota = str(kueue.PODS) if resource == GPU_RESOURCE else f"{kueue.PODS * 100}m"
-        site.create(f"{api}/clusterqueues", kueue.cluster_queue(resource, quota))
-        site.create(f"{api}/{site.namespace}/localqueues", kueue.local_queue())
+        site.create(f"{api}/clusterqueues", kueue.cluster_queue(queue, resource, quota))
+        site.create(f"{api}/{site.namespace}/localqueues", kueue.local_queue(queue))
     except ClusterError as error:
         return [
             kueue.evaluate_controller(denial, str(error), ()),
             Result("gang_scheduling", "not_run", f"no queue: {error}", remedy=kueue.REMEDY),
         ]
-    active = site.until(lambda: _is_active(site.get(f"{api}/clusterqueues/{kueue.NAME}")), _JOB_S)
+    active = site.until(lambda: _is_active(site.get(f"{api}/clusterqueues/{queue}")), _JOB_S)
     reason = "" if active else f"the ClusterQueue is not active after {_JOB_S} s"
-    lines = [f"ClusterQueue {kueue.NAME}: {'active' if active else reason}"]
+    lines = [f"ClusterQueue {queue}: {'active' if active else reason}"]
     controller = kueue.evaluate_controller(denial, reason, lines)
     return [controller, _gang(site, resource, amount)]
 
@@ -63,7 +63,7 @@ def _gang_resource(site: Site) -> tuple[str, str]:
 def _denial(site: Site, api: str) -> str:
     """What the server says to a queue that makes no sense; "" where it takes it."""
     try:
-        site.create(f"{api}/clusterqueues", kueue.bad_queue())
+        site.create(f"{api}/clusterqueues", kueue.bad_queue(site.session.namespace))
     except ClusterError as error:
         return str(error)
     return ""
@@ -75,11 +75,11 @@ def _is_active(item: Any) -> bool:
 
 
 def _gang(site: Site, resource: str, amount: str) -> Result:
-    jobs = f"/apis/batch/v1/{site.namespace}/jobs"
+    jobs, queue = f"/apis/batch/v1/{site.namespace}/jobs", site.session.namespace
     amounts = {resource: amount}
-    site.create(jobs, kueue.job(kueue.FITS, kueue.PODS, site.image, amounts))
+    site.create(jobs, kueue.job(kueue.FITS, queue, kueue.PODS, site.image, amounts))
     succeeded = site.until(lambda: _succeeded(site, jobs) == kueue.PODS, _JOB_S)
-    site.create(jobs, kueue.job(kueue.TOO_LARGE, kueue.PODS + 1, site.image, amounts))
+    site.create(jobs, kueue.job(kueue.TOO_LARGE, queue, kueue.PODS + 1, site.image, amounts))
     site.progress(f"a job without room waits for {_PENDING_S} s")
 
     def partial() -> int:

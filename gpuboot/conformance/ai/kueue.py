@@ -16,7 +16,6 @@ from gpuboot.conformance.suite_manifests import restricted
 Object = dict[str, Any]
 
 GROUP = "/apis/kueue.x-k8s.io"
-NAME = "gpuboot-ai-conformance"
 KINDS = ("clusterqueues", "resourceflavors")  # of the cluster, in the order of their removal
 PODS = 2  # that the queue has room for
 FITS, TOO_LARGE = "fits", "too-large"
@@ -29,34 +28,37 @@ _INSTALL = (
 REMEDY = f"install Kueue, for this command alone or for good: `{_INSTALL}`; then run again"
 
 
-def flavor() -> Object:
-    """A kind of resource of which the queue has some."""
-    return {"metadata": {"name": NAME, "labels": dict(LABELS)}, "spec": {}}
+def flavor(name: str) -> Object:
+    """A kind of resource of which the queue has some.
+
+    + name: of this run alone, as all here: Kueue's finalizers let what was deleted stay a while
+    """
+    return {"metadata": {"name": name, "labels": dict(LABELS)}, "spec": {}}
 
 
-def cluster_queue(resource: str, quota: str) -> Object:
+def cluster_queue(name: str, resource: str, quota: str) -> Object:
     """A queue with room for so much of a resource."""
     amounts = [{"name": resource, "nominalQuota": quota}]
-    group = {"coveredResources": [resource], "flavors": [{"name": NAME, "resources": amounts}]}
+    group = {"coveredResources": [resource], "flavors": [{"name": name, "resources": amounts}]}
     return {
-        "metadata": {"name": NAME, "labels": dict(LABELS)},
+        "metadata": {"name": name, "labels": dict(LABELS)},
         "spec": {"namespaceSelector": {}, "resourceGroups": [group]},
     }
 
 
-def bad_queue() -> Object:
+def bad_queue(name: str) -> Object:
     """A queue that a webhook has to refuse."""
-    queue = cluster_queue(_RESOURCE_NAME, "1")
-    queue["metadata"]["name"] = f"{NAME}-bad"
+    queue = cluster_queue(name, _RESOURCE_NAME, "1")
+    queue["metadata"]["name"] = f"{name}-bad"
     return queue
 
 
-def local_queue() -> Object:
-    """The namespace's way into the queue."""
-    return {"metadata": {"name": NAME, "labels": dict(LABELS)}, "spec": {"clusterQueue": NAME}}
+def local_queue(name: str) -> Object:
+    """The namespace's way into the queue of the same name."""
+    return {"metadata": {"name": name, "labels": dict(LABELS)}, "spec": {"clusterQueue": name}}
 
 
-def job(name: str, pods: int, image: str, amounts: dict[str, str]) -> Object:
+def job(name: str, queue: str, pods: int, image: str, amounts: dict[str, str]) -> Object:
     """A job whose pods have to run together. + amounts: that each pod asks for"""
     container = {
         "name": "worker",
@@ -71,7 +73,7 @@ def job(name: str, pods: int, image: str, amounts: dict[str, str]) -> Object:
         "containers": [container],
         "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
     }
-    labels = {**LABELS, "kueue.x-k8s.io/queue-name": NAME}
+    labels = {**LABELS, "kueue.x-k8s.io/queue-name": queue}
     return {
         "metadata": {"name": name, "labels": labels},
         "spec": {
