@@ -148,7 +148,7 @@ def test_a_signal_ends_it_and_nothing_is_left(site: Lab, name: str) -> None:
         until(lambda: running(site), "a pod that runs", 240)
         process.send_signal(signal.Signals[name])
         out, _ = process.communicate(timeout=60)
-    assert process.returncode == 130, out
+    assert process.returncode == 128 + signal.Signals[name], out
     assert "ended before its time" in out
     assert not namespaces(site)
     assert not pods(site)
