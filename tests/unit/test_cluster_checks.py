@@ -98,8 +98,8 @@ from tests.unit.evidence import evidence
 from tests.unit.reports import text
 answers = {"runtimeclass": Answer(b'{"items": [{"metadata": {"name": "kata"}}]}')}
 seen = replace(evidence(), answers=answers)
-found = chain.evaluate(seen, parse_settings({}))
-links = chain.required_links(seen, parse_settings({}))
+found = proof_chain.evaluate(seen, parse_settings({}))
+links = proof_chain.required_links(seen, parse_settings({}))
 report = build("lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found, links)
 print(json.dumps({
     "found": [(f.status, f.detail) for f in found if f.link == "runtimeclass"],

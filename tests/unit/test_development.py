@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
-from gpuboot.config.settings import Settings
+from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.config.settings.messages import _removed
 from gpuboot.docs.settings_page import models
 from gpuboot.hosts import platforms, prerequisites
@@ -183,8 +184,14 @@ def test_a_setting_is_described_read_and_tested(path: str) -> None:
     assert name in words("tests/"), "no test names it"
 
 
-def test_a_setting_that_was_removed_is_none_any_more() -> None:
-    assert not set(_removed()) & set(SETTINGS)
+@pytest.mark.parametrize("path", [path.replace("*", "vision") for path in _removed()])
+def test_a_setting_that_was_removed_is_refused_with_what_is_instead(path: str) -> None:
+    *sections, name = path.split(".")
+    settings: Any = {name: "1"}
+    for section in reversed(sections):
+        settings = {section: settings}
+    with pytest.raises(SettingsError, match=rf"{re.escape(path)} was removed: "):
+        parse_settings(settings)
 
 
 @pytest.mark.parametrize(

@@ -149,8 +149,8 @@ settings = parse_settings({})
 said = "".join(f"{uuid('gpu1', i)} {speed}\\n" for i, speed in enumerate((90, 0)))
 gpu1 = replace(host("gpu1", 2), outputs={"fans": CommandOutput(said), "nvlink": CommandOutput()})
 seen = evidence(hosts=(gpu1,))
-found = chain.evaluate(seen, settings)
-links = chain.required_links(seen, parse_settings({}))
+found = proof_chain.evaluate(seen, settings)
+links = proof_chain.required_links(seen, parse_settings({}))
 report = build("lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found, links)
 print(json.dumps({
     "findings": [(f.link, f.gpu_uuid, f.status) for f in found if f.link == "fans"],

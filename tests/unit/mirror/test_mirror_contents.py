@@ -162,8 +162,3 @@ def test_images_of_long_tests_come_with_the_level_that_runs_them() -> None:
     assert len(set(deep) - set(usual)) == 2
     assert not [name for name in wanted.images(site_of({"monitoring": {"enabled": False}}))
                 if "local-path" in name]  # fmt: skip
-
-
-def test_the_image_of_loads_where_the_settings_name_one() -> None:
-    image = "registry.example/python:3.13"
-    assert image in wanted.images(site_of({"load": {"image": image}}))
