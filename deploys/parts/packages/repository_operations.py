@@ -101,11 +101,11 @@ def _replaced_entries(states: Sequence[RepositoryState]) -> Iterator[list[tuple[
     A stanza that has several of our repositories is with the first of them, and loses all.
     """
     folders = [folder for state in states for folder in state.own]
-    earlier: set[Entry] = set()
+    assigned_entries: set[Entry] = set()
     for state in states:
         entries = [entry for entry, _ in replaced(state.entries, state.own)]
-        yield list(replaced([entry for entry in entries if entry not in earlier], folders))
-        earlier.update(entries)
+        yield list(replaced([entry for entry in entries if entry not in assigned_entries], folders))
+        assigned_entries.update(entries)
 
 
 def _key(repository: Repository) -> str:

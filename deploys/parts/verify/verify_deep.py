@@ -89,13 +89,13 @@ def _sample(host: str) -> str:
 
 
 def _earlier_answers(folder: Path, cluster: str) -> DeepAnswers:
-    earlier = deep_files.newest(folder, cluster)
-    if earlier is None:
+    report = deep_files.newest(folder, cluster)
+    if report is None:
         say("deep: there is no earlier report with such tests")
         return DeepAnswers()
-    say(f"deep: going on with {earlier.name}")
+    say(f"deep: going on with {report.name}")
     try:
-        return deep_files.read(earlier)
+        return deep_files.read(report)
     except deep_files.KeptError as error:
         logger.warning(f"{error}; all nodes are tested")
         return DeepAnswers()
