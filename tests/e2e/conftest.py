@@ -178,9 +178,13 @@ class Lab:
             "images": {image.rpartition(":")[2] for image in images if "/kube-" in image},
         }
 
-    def snapshot(self) -> dict[str, Any]:
-        """What a run that changes nothing must leave as it was: every pod and every node."""
-        pods = json.loads(self.kubectl("get", "pods", "-A", "-o", "json"))["items"]
+    def snapshot(self, pod_selector: str = "") -> dict[str, Any]:
+        """What a run that changes nothing must leave as it was: every pod and every node.
+
+        + pod_selector: which pods by their labels; "" for all
+        """
+        selector = ("-l", pod_selector) if pod_selector else ()
+        pods = json.loads(self.kubectl("get", "pods", "-A", *selector, "-o", "json"))["items"]
         nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
         return {
             "pods": {
