@@ -1,7 +1,9 @@
 """The one table of operating systems, and the names that publishers give to each of them.
 
 Rocky Linux and RHEL: NVIDIA's Driver Installation Guide (rhel9 repository, DKMS from EPEL), and
-Docker's "Install Docker Engine on RHEL". Nobody has run gpuboot on them yet: they are experimental.
+Docker's "Install Docker Engine on RHEL". Ubuntu 26.04: NVIDIA's ubuntu2604 repository has a key of
+its own (Azure/AgentBaker#8782) and no driver before R595. Nobody has run gpuboot on these three
+yet: they are experimental.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,6 +19,7 @@ PackageManager = Literal["apt", "dnf"]
 # OpenPGP fingerprints of the publishers' repository keys
 CUDA_KEY = "EB693B3035CD5710E231E123A4B469963BF863CC"
 CUDA_KEY_2025 = "02182E60104FCDC26EAE1B8597A5D4CB8793F200"
+CUDA_KEY_UBUNTU_26 = "14BAFBC7562AD710CA04E69905FBB6DA60DF8A40"
 CUDA_RPM_KEY = "610C7B14E068A878070DA4E99CD0A493D42D0685"
 DOCKER_KEY = "9DC858229FC7DD38854AE2D88D81803C0EBFCD88"
 DOCKER_RPM_KEY = "060A61C51B558A7F742B77AAC52FEB6B621E9F35"
@@ -108,6 +111,15 @@ _RPM_KEY = ("D42D0685.pub", CUDA_RPM_KEY)
 PLATFORMS: tuple[Platform, ...] = (
     Platform("ubuntu", "22.04", "jammy", "ubuntu2204", _OLD_KEY),
     Platform("ubuntu", "24.04", "noble", "ubuntu2404", _OLD_KEY),
+    Platform(
+        "ubuntu",
+        "26.04",
+        "resolute",
+        "ubuntu2604",
+        ("60DF8A40.pub", CUDA_KEY_UBUNTU_26),
+        experimental=True,
+        oldest_driver=595,
+    ),
     Platform("debian", "12", "bookworm", "debian12", _OLD_KEY),
     # apt of Debian 13 refuses the old key's SHA-1 signature; this folder has a key of its own
     Platform(

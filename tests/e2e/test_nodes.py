@@ -103,13 +103,13 @@ def test_what_killed_runs_left_is_finished_by_the_next(site: Lab) -> None:
 
 def test_a_worker_joins_and_the_others_are_left_alone(site: Lab) -> None:
     # its pod is replaced: it has the names of the nodes whose certificates it approves
-    others = "app!=kubelet-csr-approver"
-    before = site.snapshot(others)
+    other_pods = "app!=kubelet-csr-approver"
+    before = site.snapshot(other_pods)
     result = site.deploy()
     assert result.code == 0, result.details
     assert ready(site) == {"cp1": True, "gpu1": True, "gpu2": True}
     assert changed(site)["gpu1"] == []
-    pods = site.snapshot(others)["pods"]
+    pods = site.snapshot(other_pods)["pods"]
     assert {uid: pods[uid] for uid in before["pods"] if uid in pods} == before["pods"]
 
 

@@ -24,6 +24,7 @@ ROCKY = platforms.of(replace(STATE, os_id="rocky", os_version="9.6"))
     [
         ("ubuntu", "22.04", "ubuntu2204", "3bf863cc.pub"),
         ("ubuntu", "24.04", "ubuntu2404", "3bf863cc.pub"),
+        ("ubuntu", "26.04", "ubuntu2604", "60DF8A40.pub"),
         ("debian", "12", "debian12", "3bf863cc.pub"),
         ("debian", "13", "debian13", "8793F200.pub"),
         ("rocky", "9", "rhel9", "D42D0685.pub"),
@@ -47,6 +48,7 @@ def test_unsupported_systems() -> None:
 
 def test_only_systems_that_nobody_has_run_are_experimental() -> None:
     assert [item.name for item in platforms.PLATFORMS if item.experimental] == [
+        "Ubuntu 26.04",
         "Rocky Linux 9",
         "RHEL 9",
     ]
@@ -66,7 +68,7 @@ def test_names_of_packages() -> None:
 def test_fingerprints_are_whole() -> None:
     keys = [value for name, value in vars(platforms).items() if re.search("_KEY(_|$)", name)]
     keys = [key for key in keys if isinstance(key, str)]
-    assert len(keys) == 7
+    assert len(keys) == 8
     assert all(re.fullmatch("[0-9A-F]{40}", key) for key in keys)
 
 

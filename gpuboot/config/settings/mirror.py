@@ -31,7 +31,7 @@ class Archive(Model):
     )
 
 
-PlatformName = Literal["ubuntu22.04", "ubuntu24.04", "debian12", "debian13"]
+PlatformName = Literal["ubuntu22.04", "ubuntu24.04", "ubuntu26.04", "debian12", "debian13"]
 
 
 class Mirror(Model):

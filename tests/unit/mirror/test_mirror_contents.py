@@ -93,7 +93,16 @@ def test_docker_hub_has_another_address_than_its_name_and_mirrors_go_before() ->
 
 
 @pytest.mark.parametrize("name", sorted(mirror_layout.APT))
-@pytest.mark.parametrize("platform", ["ubuntu22.04", "ubuntu24.04", "debian12", "debian13"])
+@pytest.mark.parametrize(
+    "platform",
+    [
+        "ubuntu22.04",
+        "ubuntu24.04",
+        "ubuntu26.04",
+        "debian12",
+        "debian13",
+    ],
+)
 def test_hosts_ask_for_what_lies_there(name: str, platform: str) -> None:
     """Of every platform and architecture: addresses of the site's settings, and paths."""
     url, system = "https://mirror.example/below", wanted.platform(platform)
