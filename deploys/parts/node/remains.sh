@@ -59,6 +59,10 @@ remains_of_etcd() {
   done
 }
 
+wiped_node() { # gpuboot made a node of this host, and no kubelet runs, nor k3s or another with its own
+  [ -e /etc/gpuboot/kubelet-config.sha256 ] && [ -z "$(ss -Hltn 'sport = :10250' 2>/dev/null)" ]
+}
+
 remains_of_kubeadm() {
   authority=/etc/kubernetes/pki/ca.crt
   [ -r $authority ] || authority=$(find /etc/kubernetes/pki/ -type f 2>/dev/null | sort | head -n 1)
@@ -73,7 +77,7 @@ remains_of_kubeadm() {
     [ -e "$file" ] && say credentials "$file $(sed -n 's/^ *server: *//p' "$file" | head -n 1)"
   done
   pods=$(find /var/lib/kubelet/pods -mindepth 1 -maxdepth 1 2>/dev/null | wc -l)
-  if [ -e /var/lib/kubelet/config.yaml ] || [ "$pods" -gt 0 ]; then
+  if [ -e /var/lib/kubelet/config.yaml ] || { [ "$pods" -gt 0 ] && ! wiped_node; }; then
     say kubelet_state "$pods $(stat -c %Y /var/lib/kubelet)"
   fi
 }
