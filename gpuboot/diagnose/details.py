@@ -74,6 +74,7 @@ class Details:
     + mtu: device -> bytes
     + rp_filter: device -> 0 off, 1 strict, 2 loose
     + cni: configurations of the pod network
+    + conntrack: connections that the kernel tracks, and how many it may
     + server, api: the API server's address as the kubelet has it, and curl's answer: HTTP's
       status, or curl's exit code before it
     + server_address: where it is, by the host's names; unresolved: its name, if that is not found;
@@ -110,6 +111,7 @@ class Details:
     peers: tuple[Peer, ...] = ()
     rp_filter: Mapping[str, int] = field(default_factory=dict)
     cni: tuple[str, ...] = ()
+    conntrack: tuple[int, int] = (0, 0)
     server: str = ""
     api: str = ""
     server_address: str = ""
@@ -163,6 +165,7 @@ def parse(output: Iterable[str]) -> Details:
         memory_pressure=float(values.first("memory_pressure") or 0),
         mtu={name: int(size) for name, size in values.pairs("mtu").items()},
         vxlan=tuple(Vxlan(*row) for row in values.words("vxlan", 3)),
+        conntrack=(values.number("conntrack_count"), values.number("conntrack_max")),
         peers=tuple(Peer(*row) for row in values.words("peer", 3)),
         rp_filter={name: int(mode) for name, mode in values.pairs("rp_filter").items()},
     )

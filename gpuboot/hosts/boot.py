@@ -30,6 +30,7 @@ class BootState:
     + swap: commands that turn swap on without a swap unit of systemd
     + kubelet: flags of the kubelet, and commands that start it, beside those of its packages
     + containerd: commands that start containerd, beside that of its package
+    + containerd_settings: those of other people's drop-ins, with their table: `a.b.key = value`
     + resolvers: resolv.conf and its like -> the name servers in it
     + resolver_missing: the file that the kubelet's configuration names, where it is not there
     + units: of NetworkManager and systemd-resolved those that run
@@ -43,6 +44,7 @@ class BootState:
     swap: tuple[ConfigLine, ...] = ()
     kubelet: tuple[ConfigLine, ...] = ()
     containerd: tuple[ConfigLine, ...] = ()
+    containerd_settings: tuple[ConfigLine, ...] = ()
     resolvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     resolver_missing: str = ""
     units: frozenset[str] = frozenset()
@@ -59,6 +61,7 @@ def parse(values: Fields) -> BootState:
         swap=_lines(values, "swap_line"),
         kubelet=_lines(values, "kubelet_line"),
         containerd=_lines(values, "containerd_line"),
+        containerd_settings=_lines(values, "containerd_setting"),
         resolvers={name: tuple(text.split()) for name, text in values.pairs("resolver").items()},
         resolver_missing=values.first("resolver_missing"),
         units=frozenset(values.all("boot_unit")),

@@ -8,6 +8,12 @@ from gpuboot.plan import Decision
 
 # modules of /etc/modules-load.d/gpuboot.conf
 MODULES = ("overlay", "br_netfilter")
+# settings of templates/containerd/config.toml.j2, which drop-ins replace; by the end of their names
+_CONTAINERD_SETTINGS = {
+    "containerd.runtimes.runc.options.SystemdCgroup": "true",
+    "registry.config_path": "/etc/containerd/certs.d",
+    "runtime.disable_hugetlb_controller": "true",
+}
 
 
 def decisions(state: NodeState) -> list[Decision]:
@@ -36,6 +42,18 @@ def _modules(state: NodeState) -> Iterator[Decision]:
 
 
 def _containerd(state: NodeState) -> Iterator[Decision]:
+    for line in state.boot.containerd_settings:
+        name, _, value = (part.strip(" \"'") for part in line.text.partition("="))
+        expected = next(
+            (text for end, text in _CONTAINERD_SETTINGS.items() if name.endswith(f".{end}")), value
+        )
+        if value != expected:
+            yield Decision(
+                what=f"{line.place} sets {name} = {value}, expected {expected}",
+                why="a file of the administrator's, which counts more than gpuboot's "
+                "/etc/containerd/config.toml; take that line out, then `systemctl restart "
+                "containerd` (containers go on)",
+            )
     for line in state.boot.containerd:
         yield Decision(
             what=f"{line.place} starts containerd by a command of its own (`{line.text}`)",

@@ -22,6 +22,8 @@ from tests.unit.drift_plants import (
 )
 
 ADMIN = "KUBELET_EXTRA_ARGS="
+RUNC = "plugins.io.containerd.cri.v1.runtime.containerd.runtimes.runc.options"
+IMAGES = "plugins.io.containerd.cri.v1.images"
 KUBELET_ROWS = (
     Row(
         "20 pods by /etc/default/kubelet",
@@ -124,6 +126,26 @@ HOST_ROWS = (
         "a module that the kernel's command line refuses",
         lambda: modules(boot_options=("module_blacklist=floppy,br_netfilter",)),
         ("br_netfilter is not loaded", "/proc/cmdline"),
+    ),
+    Row(
+        "another cgroup driver by a drop-in of containerd",
+        lambda: boot(
+            containerd_settings=(
+                ConfigLine("/etc/containerd/conf.d/50-x.toml", 2, f"{RUNC}.SystemdCgroup = false"),
+            )
+        ),
+        ("/etc/containerd/conf.d/50-x.toml:2", "SystemdCgroup = false, expected true"),
+    ),
+    Row(
+        "registries of another folder",
+        lambda: boot(
+            containerd_settings=(
+                ConfigLine(
+                    "/etc/containerd/conf.d/50-x.toml", 7, f"{IMAGES}.registry.config_path = '/x'"
+                ),
+            )
+        ),
+        ("conf.d/50-x.toml:7", "config_path = /x, expected /etc/containerd/certs.d"),
     ),
     Row(
         "containerd by another command",

@@ -227,6 +227,16 @@ def test_lines_of_the_kubelet(machine: Machine, shell: list[str]) -> None:
     ]  # fmt: skip
 
 
+def test_settings_of_containerd_s_drop_ins(machine: Machine, shell: list[str]) -> None:
+    text = "version = 3\n[plugins.'io.x'.runc.options] # ours\n  SystemdCgroup = false # no\n#b=1\n"
+    for name in ("50-a", "99-nvidia", "gpuboot-registries"):
+        machine.file(f"etc/containerd/conf.d/{name}.toml", text)
+    assert [(item.place, item.text) for item in machine.state(shell).containerd_settings] == [
+        ("/etc/containerd/conf.d/50-a.toml:1", "version = 3"),
+        ("/etc/containerd/conf.d/50-a.toml:3", "plugins.io.x.runc.options.SystemdCgroup = false"),
+    ]
+
+
 def test_name_servers_and_who_writes_them(machine: Machine, shell: list[str]) -> None:
     machine.file("etc/resolv.conf", "# nameserver 1.1.1.1\nsearch a\nnameserver 127.0.0.53\n")
     machine.file("run/systemd/resolve/resolv.conf", "nameserver 10.0.0.2\nnameserver fd00::2\n")

@@ -27,6 +27,7 @@ from tests.unit import (
     diagnose_cases_metrics,
     diagnose_cases_network,
     diagnose_cases_pods,
+    diagnose_cases_unready,
     diagnose_evidence_cluster,
     diagnose_evidence_gpus,
     diagnose_evidence_hosts,
@@ -56,12 +57,14 @@ CASES = (
     *diagnose_cases_images.CASES,
     *diagnose_cases_limits.CASES,
     *diagnose_cases_metrics.CASES,
+    *diagnose_cases_unready.CASES,
 )
 EVIDENCE_CASES = (
     *diagnose_evidence_cluster.CASES,
     *diagnose_evidence_hosts.CASES,
     *diagnose_evidence_gpus.CASES,
     *diagnose_cases_fabric.EVIDENCE_ROWS,
+    *diagnose_cases_unready.EVIDENCE_ROWS,
 )
 BY_ID = {cause.id: cause for cause in TABLE}
 # held by cases alone
@@ -80,14 +83,8 @@ NOT_IN_THE_LAB = {
     "gpu-xid": "the kernel's log is the computer's",
     **dict.fromkeys(
         (
-            "image-clock",
-            "image-digest",
-            "image-expired",
-            "image-http",
-            "image-name",
-            "image-platform",
-            "image-rate",
-            "image-space",
+            *("image-clock", "image-digest", "image-expired", "image-http", "image-name"),
+            *("image-platform", "image-rate", "image-space"),
         ),
         "the lab's mirror answers as it should, or not at all",
     ),
@@ -100,6 +97,10 @@ NOT_IN_THE_LAB = {
     "gate-closed": "the gate is off there; tests/e2e/test_gate.py closes nodes",
     "pending-nodes": "a cluster without nodes has no pods that a site would miss",
     "image-pull": "for texts that nobody has seen yet",
+    **dict.fromkeys(
+        ("pod-sandbox", "pod-rejected", "pod-not-ready", "gpus-not-found", "conntrack-full"),
+        "judged by texts of real sites alone",
+    ),
 }
 
 

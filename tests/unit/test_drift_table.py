@@ -10,12 +10,13 @@ from gpuboot.cluster import kubelet_in_force, settings_in_force, static_pods
 from gpuboot.cluster.open_rights import CLUSTER_BINDINGS, INTENT_ANNOTATION
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import boot, boot_overrides, module_loading
+from gpuboot.hosts.boot import ConfigLine
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.verify.alert_path import Matcher, parse_silences
 from gpuboot.verify.silences import alert_rules, lasting
 from tests.unit import drift_plants
 from tests.unit.drift_plants import Row
-from tests.unit.drift_rows import ROWS
+from tests.unit.drift_rows import ROWS, RUNC
 from tests.unit.drift_rows_objects import OBJECT_ROWS, measured
 from tests.unit.test_preflight import CLEAN
 
@@ -56,6 +57,10 @@ def test_what_nobody_has_touched_is_not_named() -> None:
         Row("a larger sysctl", lambda: drift_plants.sysctl(
             "/etc/sysctl.d/99-zzz.conf", "fs.inotify.max_user_instances = 16384"), ()),
         Row("a proxy's drop-in", lambda: drift_plants.boot(), ()),
+        Row("a runtime of the site's own", lambda: drift_plants.boot(containerd_settings=(
+            ConfigLine("/etc/containerd/conf.d/a.toml", 3, "plugins.io.containerd.cri.v1.runtime."
+                       "containerd.runtimes.runsc.options.SystemdCgroup = false"),
+            ConfigLine("/etc/containerd/conf.d/a.toml", 9, f"{RUNC}.SystemdCgroup = true"))), ()),
         Row("a team's own rights", lambda: drift_plants.binding(
             "ml", "edit", "Group", "ml-team", "ml"), ()),
         Row("rights that 1.37 gives every pod", lambda: drift_plants.binding(

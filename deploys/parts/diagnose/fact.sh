@@ -69,12 +69,12 @@ if has containerd; then
 fi
 
 # --- room: size and inodes in per cent, and what can be written
-for path in / /var/lib/kubelet /var/lib/containerd /var/log; do
+for path in / /var /var/lib/kubelet /var/lib/containerd /var/lib/etcd /var/log /tmp; do
   [ -d "$path" ] || continue
   put disk "$path $(df -Pk "$path" | awk 'NR == 2 { print $5 + 0, $4 }') $(df -Pi "$path" |
     awk 'NR == 2 { print $5 + 0 }')"
 done
-awk '($2 == "/" || $2 == "/var") && $4 ~ /^ro(,|$)/ { print "read_only\t" $2 }' /proc/mounts
+awk '($2 == "/" || $2 ~ "^/var(/lib/(etcd|kubelet|containerd))?$") && $4 ~ /^ro(,|$)/ { print "read_only\t" $2 }' /proc/mounts
 [ -r /proc/pressure/memory ] &&
   sed -n 's/^full avg10=\([0-9.]*\).*/memory_pressure\t\1/p' /proc/pressure/memory
 
@@ -98,6 +98,10 @@ fi
 for file in /proc/sys/net/ipv4/conf/*/rp_filter; do
   device=${file%/rp_filter}
   case ${device##*/} in veth*) ;; *) put rp_filter "${device##*/} $(cat "$file")" ;; esac
+done
+for name in count max; do
+  file=/proc/sys/net/netfilter/nf_conntrack_$name
+  [ -r $file ] && put "conntrack_$name" "$(cat $file)"
 done
 find /etc/cni/net.d -name '*.conf*' 2>/dev/null | named cni
 

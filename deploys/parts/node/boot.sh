@@ -100,6 +100,18 @@ boot_drop_ins() {
   done
 }
 
+# What drop-ins of others set for containerd, each with its table before it
+boot_containerd() {
+  for file in /etc/containerd/conf.d/*.toml; do
+    case $file in */99-nvidia.toml | */gpuboot-registries.toml) continue ;; esac
+    [ -r "$file" ] && awk -v quote="'" '
+      /^[ \t]*\[/ { table = $0; gsub("[][\"" quote " \t]|#.*", "", table); table = table "."; next }
+      /^[ \t]*[A-Za-z_]+[ \t]*=/ { gsub(/^[ \t]+|[ \t]+#.*/, "")
+        print "containerd_setting\t" FILENAME "\t" FNR "\t" table $0 }
+      ' "$file"
+  done
+}
+
 boot() {
   boot_hosts_template
   [ -e /etc/hosts ] && [ ! -w /etc/hosts ] && printf 'hosts_readonly\t1\n'
@@ -114,6 +126,7 @@ boot() {
   # shellcheck disable=SC2046
   boot_lines containerd_line '^ExecStart=.' /etc/systemd/system/containerd.service \
     $(boot_drop_ins containerd)
+  boot_containerd
   for file in /etc/resolv.conf /run/systemd/resolve/resolv.conf \
     /run/NetworkManager/no-stub-resolv.conf /run/dnsmasq/resolv.conf; do
     [ -r "$file" ] && printf 'resolver\t%s %s\n' "$file" \

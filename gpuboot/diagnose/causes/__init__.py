@@ -22,6 +22,7 @@ from gpuboot.diagnose.causes import (
     rights_causes,
     runtime_causes,
     serving_causes,
+    unready_causes,
 )
 from gpuboot.diagnose.causes import refusals_causes as refused
 
@@ -46,4 +47,5 @@ TABLE = (
     *rights_causes.TABLE,
     *serving_causes.TABLE,
     *extensions_causes.TABLE,
+    *unready_causes.TABLE,
 )

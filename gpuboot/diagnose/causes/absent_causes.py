@@ -24,7 +24,10 @@ _FOLLOW = (
     ("ServiceAccount", ("service-account-missing",)),
     ("PriorityClass", ("priority-class-missing",)),
     ("RuntimeClass", ("runtime-class-missing",)),
-    ("", ("pod-crash-loop", "prometheus-target-down", "api-extension-unavailable")),
+    (
+        "",
+        ("pod-crash-loop", "pod-not-ready", "prometheus-target-down", "api-extension-unavailable"),
+    ),
 )
 ALL = tuple(dict.fromkeys(cause for _, causes in _FOLLOW for cause in causes))
 # of pods that are refused: no absence that a refusal tells of

@@ -25,6 +25,7 @@ _CODES = {
 _PARTS = ("kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler")
 # pods that ask the API server by its Service's address
 _ASKING = ("coredns", "gpu-operator-", "kube-prometheus-stack-operator", "kube-state-metrics")
+_SLOW = ("slow fdatasync", "apply request took too long")
 _TRIES_S = 45.0
 _NETWORK = ("kube-proxy-", "kube-flannel-")
 
@@ -66,12 +67,21 @@ def api_server_down(facts: Facts) -> Iterator[Sighting]:
         ]
         for part in _PARTS[:2]:
             evidence += [f"{part}: {line}" for line in _last_words(host, part)]
+        evidence += _etcd_health(host)
         evidence += [f"kubelet: {line}" for line in host.log("kubelet", "manifest")[-1:]]
         if facts.cluster.error:
             evidence.append(f"asked through {facts.leader or host.node}: {facts.cluster.error}")
         # a name that is not known there says nothing of the server behind it
         confidence = Confidence.POSSIBLE if _code(host) == _NO_NAME else Confidence.CERTAIN
         yield Sighting(node=host.node, evidence=tuple(evidence), confidence=confidence)
+
+
+def _etcd_health(host: Host) -> list[str]:
+    """What an etcd says that is not well; that its disk is slow is a warning."""
+    if '"health":"false"' not in host.details.etcd:
+        return []
+    slow = [line for line in host.details.logs.get("etcd", ()) if any(map(line.count, _SLOW))]
+    return [f"etcd: {host.details.etcd}", *(f"etcd: {line}" for line in slow[-1:])]
 
 
 def _last_words(host: Host, part: str) -> list[str]:

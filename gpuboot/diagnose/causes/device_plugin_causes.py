@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuboot.cluster.objects import Node
+from gpuboot.cluster.objects import Node, count
 from gpuboot.cluster.pods import Pod
 from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
 from gpuboot.diagnose.facts import Facts
@@ -13,6 +13,8 @@ _MIG = "nvidia.com/mig-"
 _PLUGIN = "nvidia-device-plugin"
 # how it says so: k8s-device-plugin, internal/rm/health.go and internal/plugin/server.go
 _UNHEALTHY = ("marking device as unhealthy", "device marked unhealthy")
+# and that it found none: cmd/nvidia-device-plugin/main.go, internal/rm (nvml_manager.go)
+_NOT_FOUND = ("No devices found", "Incompatible strategy detected", "invalid MIG configuration")
 _SETTLES_S = 60.0  # from its start until the kubelet has counted what it offers
 
 
@@ -31,12 +33,7 @@ def gpu_unhealthy(facts: Facts) -> Iterator[Sighting]:
     """The device plugin says that a GPU is not well, or runs long enough to have offered it."""
     cluster = facts.cluster
     for node in cluster.nodes:
-        plugins = _plugins(facts, node.name)
-        settled = [
-            plugin
-            for plugin in plugins
-            if plugin.ready and cluster.now - plugin.started > _SETTLES_S
-        ]
+        settled = _settled(facts, node.name)
         evidence = _short(node)
         if not evidence or not settled:
             continue
@@ -57,9 +54,7 @@ def device_plugin_missing(facts: Facts) -> Iterator[Sighting]:
     for node in cluster.nodes:
         evidence = _short(node) or _none(facts, node)
         plugins = _plugins(facts, node.name)
-        if not evidence or any(
-            item.ready and cluster.now - item.started > _SETTLES_S for item in plugins
-        ):
+        if not evidence or _settled(facts, node.name):
             continue
         pods = [
             f"{item.key} was started {cluster.now - item.started:.0f} s ago"
@@ -89,6 +84,50 @@ def _none(facts: Facts, node: Node) -> list[str]:
     return [f"it offers no GPU, and the inventory promises {host.gpus}"]
 
 
+def gpus_not_found(facts: Facts) -> Iterator[Sighting]:
+    """The device plugin has run for a while, and offers fewer GPUs than the inventory promises."""
+    cluster = facts.cluster
+    for host in facts.read:
+        node = cluster.node(host.node)
+        settled = _settled(facts, host.node)
+        if node is None or not node.ready or not settled or not _is_whole(node):
+            continue
+        number = count(node.capacity.get("nvidia.com/gpu", 0))
+        if number >= host.gpus or not (host.state and host.state.driver_loaded):
+            continue
+        gpus = host.gpu.gpus if host.gpu else ()
+        lines = [line for item in settled for line in cluster.log_since_start(item, *_NOT_FOUND)]
+        evidence = [
+            f"it offers {number} GPUs, and the inventory promises {host.gpus}",
+            f"{len(host.state.gpus)} are on its bus, and nvidia-smi lists {len(gpus)}",
+            *(f"GPU {gpu.index} has MIG switched on" for gpu in gpus if gpu.mig),
+        ]
+        yield Sighting(
+            node=host.node,
+            evidence=(*evidence, *(f"device plugin: {line}" for line in lines[-1:])),
+            # without GPUs on the bus there is nothing that the plugin could find
+            confidence=Confidence.CERTAIN
+            if lines or len(host.state.gpus) < host.gpus
+            else Confidence.LIKELY,
+        )
+
+
+def _is_whole(node: Node) -> bool:
+    """Whether a node offers GPUs as such: no devices of MIG, and none that pods share."""
+    is_shared = int(node.labels.get("nvidia.com/gpu.replicas", "1") or 1) > 1
+    return not is_shared and not any(
+        count(number)
+        for name, number in node.capacity.items()
+        if name.startswith(_MIG) or name == "nvidia.com/gpu.shared"
+    )
+
+
+def _settled(facts: Facts, node: str) -> list[Pod]:
+    """The device plugin's pods of a node that have run long enough to have offered its GPUs."""
+    now = facts.cluster.now
+    return [pod for pod in _plugins(facts, node) if pod.ready and now - pod.started > _SETTLES_S]
+
+
 def _plugins(facts: Facts, node: str) -> list[Pod]:
     """The device plugin's pods of a node that are there to stay."""
     return [
@@ -107,6 +146,19 @@ TABLE = (
         command="kubectl -n gpu-operator delete pod -l app=nvidia-device-plugin-daemonset "
         "--field-selector spec.nodeName={node}",
         explains=("pending-resource",),
+    ),
+    Cause(
+        id="gpus-not-found",
+        meaning="the device plugin runs, and finds fewer GPUs than the inventory promises",
+        find=gpus_not_found,
+        remedy="fewer on the bus: a card is gone: power the machine off and on, reseat or replace "
+        "it, or correct `gpus` of the inventory. MIG switched on: run deploys/site.py, which "
+        "divides GPUs as `sharing` says. `No devices found` with all of them in nvidia-smi: the "
+        "plugin's container has no driver: its DaemonSet needs runtimeClassName nvidia; "
+        "deploys/site.py puts it back",
+        command="kubectl -n gpu-operator logs -l app=nvidia-device-plugin-daemonset --tail=20; "
+        "ssh {node} nvidia-smi -L; ssh {node} lspci -d 10de:",
+        explains=("pending-resource", "pod-rejected"),
     ),
     Cause(
         id="device-plugin-missing",

@@ -110,13 +110,14 @@ def gpu_failed(facts: Facts) -> Iterator[Sighting]:
             for line in _since_load(host)
             if (match := _INIT.search(line)) and (match[1] or "").lower() not in listed_addresses
         ]
-        missing = len(host.state.gpus) - len(listed_addresses)
         confidence = Confidence.CERTAIN if evidence else Confidence.LIKELY
-        if not evidence and missing > 0 and failed:
+        if not evidence and failed and len(host.state.gpus) > len(listed_addresses):
             evidence = [f"nvidia-smi lists {len(host.gpu.gpus)} of {len(host.state.gpus)} GPUs"]
             failed_addresses = {match[1] for line in failed if (match := _INIT.search(line))}
             if failed_addresses & {device.slot.lower() for device in host.state.gpus}:
                 confidence = Confidence.CERTAIN
+        if (error := host.gpu.smi_error) and "mismatch" not in error and "installed" not in error:
+            evidence.append(f"nvidia-smi: {error}")
         if evidence:
             xids = [item.text for item in _xids(host) if item.code in (79, 119, 120)]
             lines = [*failed[-1:], *xids[-1:]]
@@ -214,7 +215,10 @@ def gpus_lost_in_containers(facts: Facts) -> Iterator[Sighting]:
         yield Sighting(node=pod.node, pod=pod.key, evidence=tuple(evidence), confidence=confidence)
 
 
-_BELOW = ("gpu-unhealthy", "device-plugin-missing", "pending-resource", "pod-crash-loop")
+_BELOW = (
+    *("gpu-unhealthy", "gpus-not-found", "device-plugin-missing", "pending-resource"),
+    *("pod-crash-loop", "pod-not-ready", "pod-rejected"),
+)
 
 TABLE = (
     Cause(

@@ -35,7 +35,7 @@ def coredns_not_ready(facts: Facts) -> Iterator[Sighting]:
         if not workload.desired:
             evidence.append("it is scaled to 0")
         for pod in pods:
-            evidence += facts.cluster.log(pod, "ERROR", "FATAL", "Still waiting")[-1:]
+            evidence += facts.cluster.log(pod, "ERROR", "FATAL", "Error", "Still waiting")[-1:]
             evidence += [pod.waits] if pod.waits else []
         yield Sighting(evidence=tuple(dict.fromkeys(evidence))[:4])
 

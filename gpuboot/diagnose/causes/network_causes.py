@@ -12,6 +12,7 @@ from gpuboot.preflight import firewall, firewall_remedies
 
 _VXLAN = 50  # bytes around a packet: IPv4, UDP, VXLAN, Ethernet
 _STRICT = 1
+_FULL = 0.98  # of the connections that a kernel tracks
 _NO_CNI = ("cni plugin not initialized", "cni config uninitialized")
 
 
@@ -122,6 +123,18 @@ def forward_drop(facts: Facts) -> Iterator[Sighting]:
             )
 
 
+def conntrack_full(facts: Facts) -> Iterator[Sighting]:
+    """Hosts whose kernel tracks as many connections as it may: it drops what begins another."""
+    for host in facts.read:
+        used, limit = host.details.conntrack
+        if limit and used >= limit * _FULL:
+            yield Sighting(
+                node=host.node,
+                evidence=(f"nf_conntrack_count is {used}, nf_conntrack_max {limit}",),
+                values={"larger": str(limit * 2)},
+            )
+
+
 def _docker(host: Host) -> list[str]:
     """Docker sets the policy where it finds forwarding off as it starts."""
     return ["docker.service runs there"] if host.running("docker") else []
@@ -158,6 +171,20 @@ TABLE = (
         explains=(
             *("node-not-ready", "coredns-not-ready", "pending-taint"),
             "api-extension-unavailable",
+        ),
+    ),
+    Cause(
+        id="conntrack-full",
+        meaning="the kernel tracks as many connections as it may, and drops packets of new ones",
+        find=conntrack_full,
+        remedy="see who opens them all; raise the limit, which kube-proxy sets when it starts "
+        "(conntrack.maxPerCore and conntrack.min of its ConfigMap)",
+        command="sysctl net.netfilter.nf_conntrack_count; "
+        "sudo sysctl -w net.netfilter.nf_conntrack_max={larger}",
+        on="node",
+        explains=(
+            *("api-from-pods", "api-firewalled", "dns-upstream", "prometheus-target-down"),
+            *("pod-crash-loop", "pod-not-ready", "node-not-ready", "api-extension-unavailable"),
         ),
     ),
     Cause(

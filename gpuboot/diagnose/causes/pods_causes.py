@@ -21,6 +21,7 @@ _PORTS = "free ports"
 _OPERANDS = ("nvidia-", "gpu-feature-discovery", "dcgm-exporter")
 _NEEDED = ("device-plugin", "dcgm-exporter", "gpu-feature-discovery", "operator-validator")
 _NODE_EXPORTER = 9100
+_MESSAGE = 120
 _METRICS = ("prometheus-target-down", "prometheus-down")
 
 
@@ -42,9 +43,10 @@ def how_it_ended(container: Container) -> str:
     outcome = f"exit code {container.termination.code}" + (
         f" ({container.termination.reason})" if container.termination.reason else ""
     )
-    return (
-        f"container {container.name}: started {container.restarts + 1} times, ended with {outcome}"
-    )
+    # of one that did not even start, runc and its hooks say why, at the end
+    reason = " ".join(container.termination.message.split())[-_MESSAGE:]
+    text = f"container {container.name}: started {container.restarts + 1} times, ended with "
+    return f"{text}{outcome}: {reason}" if reason else f"{text}{outcome}"
 
 
 def crash_loop(facts: Facts) -> Iterator[Sighting]:
@@ -196,12 +198,21 @@ def operand_unlabelled(facts: Facts) -> Iterator[Sighting]:
             continue
         evidence = [
             f"DaemonSet {workload.key} (DESIRED {workload.desired}) wants "
-            f"{_words(workload.selector)}"
+            f"{_words(workload.selector)}; the node has {_labels(node, workload)}"
             for workload in needed
             if not _selected(node, workload)
         ]
         if evidence:
             yield Sighting(node=host.node, evidence=tuple(evidence[:3]))
+
+
+def _labels(node: Node, workload: Workload) -> str:
+    """What a node has in place of the labels that a workload selects."""
+    return ", ".join(
+        f"{key}={node.labels[key]}" if key in node.labels else f"no {key}"
+        for key, value in workload.selector.items()
+        if node.labels.get(key) != value
+    )
 
 
 def _words(selector: Mapping[str, str]) -> str:
@@ -254,9 +265,12 @@ TABLE = (
     ),
     Cause(
         id="operand-unlabelled",
-        meaning="the GPU Operator's pods are not wanted on a GPU node: its labels are missing",
+        meaning="the GPU Operator's pods are not wanted on a GPU node: they select other labels",
         find=operand_unlabelled,
-        remedy="look at node feature discovery, which labels nodes with GPUs",
+        remedy="where labels of nvidia.com are missing, look at node feature discovery, which "
+        "labels nodes with GPUs; `false` was set by a person, `paused-for-` is left of a change of "
+        "MIG or driver that did not end: set it to true; a label that is not NVIDIA's: somebody "
+        "edited the selector, which a run of deploys/site.py puts back",
         command="kubectl get node {node} --show-labels; "
         "kubectl get pods -A -o wide -l app.kubernetes.io/name=node-feature-discovery",
         explains=("device-plugin-missing", "pending-resource"),
