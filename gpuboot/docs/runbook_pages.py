@@ -86,7 +86,7 @@ def texts() -> Mapping[str, Mapping[str, Any]]:
     steps = data.pop("steps")
     for text in data.values():
         for key in ("check", "remedy"):
-            text[key] = [steps.get(step, step) for step in text[key]]
+            text[key] = [steps.get(step, step) for step in text.get(key, ())]
     return data
 
 

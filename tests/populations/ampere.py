@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.populations import sources as s
 from tests.populations.common import (
     ECC,
-    HEALTH,
+    EVERY_KIND,
     MIG_LACKS,
     NO_EVENTS,
     NO_NVLINK,
@@ -35,7 +35,7 @@ _WELL = (
     zero(s.HEALTHY, f"{THROTTLED} {VIDEO} GPU_UTIL MEM_COPY_UTIL"),
     zero(s.NO_FABRIC, "FABRIC_MANAGER_STATUS"),
     values(s.ENERGY, TOTAL_ENERGY_CONSUMPTION=2.2e9),
-    HEALTH,
+    *EVERY_KIND,
 )
 _A100_CLOCKS = values(s.A100_SMI, SM_CLOCK=1275, MEM_CLOCK=1593, MAX_SM_CLOCK=1410)
 _A100_BUSY = (
@@ -97,7 +97,7 @@ A10G = Population(
      zero(s.NO_MEMORY_SENSOR, "MEMORY_TEMP"),
      zero(s.HEALTHY, f"{THROTTLED} THRESHOLD_SRM VGPU_LICENSE_STATUS"),
      zero(s.NO_FABRIC, "FABRIC_MANAGER_STATUS"),
-     values(s.ENERGY, TOTAL_ENERGY_CONSUMPTION=1.1e9), HEALTH, *profiled(0)),
+     values(s.ENERGY, TOTAL_ENERGY_CONSUMPTION=1.1e9), *EVERY_KIND, *profiled(0)),
     (values(s.LOADED, GPU_UTIL=100, MEM_COPY_UTIL=40, SM_CLOCK=1600, MEM_CLOCK=6251,
             CLOCKS_EVENT_REASONS=4, GPU_TEMP=60, POWER_USAGE=298, PCIE_LINK_GEN=4),
      *profiled(0.9, s.LOADED)),

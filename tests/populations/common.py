@@ -26,7 +26,8 @@ NVLINK = (
 )
 VIDEO = "ENC_UTIL DEC_UTIL"
 
-HEALTH = zero(s.NO_HEALTH, "EXP_GPU_HEALTH_STATUS")
+# what each kind shows when it is well, idle and busy
+EVERY_KIND: tuple[Values, ...] = (zero(s.NO_HEALTH, "EXP_GPU_HEALTH_STATUS"),)
 NO_EVENTS: Lack = lack("nothing has happened yet", s.FIRST, limits=[Limit.AFTER_FIRST])
 NO_PROFILING = lack("no profiling", s.NO_PROFILING, limits=[Limit.PROFILING])
 NO_ECC = lack("no ECC memory", s.NVML, limits=[Limit.ECC])

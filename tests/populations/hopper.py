@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.populations import sources as s
 from tests.populations.common import (
     ECC,
-    HEALTH,
+    EVERY_KIND,
     MIG_LACKS,
     NO_EVENTS,
     NO_NVLINK,
@@ -38,7 +38,7 @@ _WELL = (
         "VGPU_LICENSE_STATUS",
     ),
     values(s.ENERGY, TOTAL_ENERGY_CONSUMPTION=4.1e9),
-    HEALTH,
+    *EVERY_KIND,
     *profiled(0),
 )
 _BUSY = profiled(0.97, s.LOADED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpuboot.config import versions
@@ -14,9 +16,9 @@ from tests.populations import document, opposites
 from tests.populations.derivations import derivations
 from tests.populations.faults import FAULTS
 from tests.populations.machine import Machine
-from tests.populations.model import REQUESTED_FIELDS, Population
+from tests.populations.model import REQUESTED_FIELDS, Population, name
 from tests.populations.page import WATCHES, Page
-from tests.populations.table import POPULATIONS
+from tests.populations.table import POPULATIONS, with_new_counters
 from tests.populations.watch_faults import BROKEN, WATCH_FAULTS
 
 KINDS = pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
@@ -31,10 +33,28 @@ def test_every_field_has_a_value_or_a_reason_to_have_none(population: Population
         assert not missing, (
             f"{population} has neither a value nor a reason to have none for {sorted(missing)}: "
             "add `values` or `lack` with its source to its `idle` and `busy`, or `lacks`, in "
-            "tests/populations/"
+            "tests/populations/; for all kinds alike to EVERY_KIND in tests/populations/common.py"
         )
         assert not reported.keys() & absent.keys(), population
         assert reported.keys() | absent.keys() <= set(REQUESTED_FIELDS), population
+
+
+def test_a_counter_that_no_kind_shows_is_0_where_it_is_not_lacking() -> None:
+    counter, gauge = name("NVLINK_RECOVERY_ERROR_COUNT_TOTAL"), name("GPU_TEMP")
+    kinds = [
+        replace(
+            kind,
+            idle=tuple(
+                replace(group, of={k: v for k, v in group.of.items() if k not in (counter, gauge)})
+                for group in kind.idle
+            ),
+        )
+        for kind in (POPULATIONS["h100-sxm"], POPULATIONS["t4"])
+    ]
+    h100, t4 = (kind.metrics(kind.cards[0], None) for kind in with_new_counters(kinds))
+    assert h100[counter] == 0
+    assert counter not in t4
+    assert gauge not in h100
 
 
 @KINDS
@@ -125,4 +145,6 @@ def test_every_derived_value_that_a_verdict_stands_on_has_its_opposite() -> None
 
 def test_the_page_of_kinds_is_up_to_date() -> None:
     """Written by `python -m tests.populations`."""
-    assert document.PAGE.read_text(encoding="utf-8") == document.text()
+    assert document.PAGE.read_text(encoding="utf-8") == document.text(), (
+        "docs/hardware.md is not what the table says: run scripts/pages"
+    )

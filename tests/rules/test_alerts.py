@@ -52,6 +52,7 @@ CASES = [
 ]
 FIRST = {case.alert: case for case in reversed(CASES) if case.fires}
 ALERTS = {a.name: a for group in rules.loaded_alerts(SETTINGS).values() for a in group}
+ADD = "add it in tests/rules/cases_*.py; `level` and `counter` write the usual ones"
 # What a restart of the exporter can trip up: looking back, and asking for what is not there.
 _FRAGILE = re.compile(r"increase\(|rate\(|_over_time\(|absent\(|unless")
 _WELL = re.compile(r"^(Unit Testing:.*|  SUCCESS|)\n", re.MULTILINE)
@@ -79,10 +80,10 @@ def test_every_case_goes_as_it_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ALERTS)
 def test_every_alert_has_the_cases_it_needs(name: str) -> None:
     cases = of(name)
-    assert any(case.fires for case in cases), "no case in which it fires"
-    assert any(not case.fires and case.silent for case in cases), "no near miss"
+    assert any(case.fires for case in cases), f"{name} has no case in which it fires; {ADD}"
+    assert any(not case.fires and case.silent for case in cases), f"{name} has no near miss; {ADD}"
     resolves = (max(case.silent, default=0) > max(case.fires) for case in cases if case.fires)
-    assert any(resolves), "no case in which it resolves"
+    assert any(resolves), f"{name} has no case in which it resolves; {ADD}"
 
 
 @pytest.mark.parametrize("name", ALERTS)
@@ -92,11 +93,14 @@ def test_what_a_restart_could_trip_up_is_tried_with_one(name: str) -> None:
     read = [expr, *(record["expr"] for record in closure(expr, rules_by_alert[""]))]
     exported = any("DCGM_" in text or "dcgm-exporter" in text for text in read)
     if exported and any(map(_FRAGILE.search, read)):
-        assert any(case.restart for case in of(name))
+        assert any(case.restart for case in of(name)), (
+            f"{name} looks back or asks for what is absent, and no case has restart=True; {ADD}"
+        )
 
 
 def test_no_case_is_about_an_alert_that_does_not_exist() -> None:
-    assert {case.alert for case in CASES} == ALERTS.keys()
+    unknown = {case.alert for case in CASES} - ALERTS.keys()
+    assert not unknown, f"cases of {unknown}, which no alert is named: rename or remove them"
     assert len({(case.alert, case.description) for case in CASES}) == len(CASES)
 
 

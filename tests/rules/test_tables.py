@@ -21,6 +21,8 @@ from gpuboot.telemetry import FIELDS
 from gpuboot.telemetry.expressions import metric_names
 from tests.rules.suite import NODES, SETTINGS, all_rules
 
+RUNBOOK_KEYS = ("meaning", "reason", "check", "remedy", "source")
+RUNBOOKS = "gpuboot/monitoring/rules/runbooks.toml"
 ALERTS = {a.name: a for group in rules.all_alerts(SETTINGS).values() for a in group}
 RULES = [rule for group in all_rules().values() for rule in group]
 # What kube-state-metrics gives with the allow-lists that we set.
@@ -88,7 +90,11 @@ def test_every_metric_is_collected_by_default() -> None:
     known_metrics |= {rule["record"] for rule in RULES if "record" in rule}
     for rule in RULES:
         missing = metric_names(rule["expr"]) - known_metrics
-        assert not missing, f"{rule.get('alert', rule.get('record'))} reads {missing}"
+        assert not missing, (
+            f"{rule.get('alert', rule.get('record'))} reads {missing}, which nobody collects: give "
+            'DCGM\'s fields the tier "gpuboot" in gpuboot/telemetry/fields.py, and name those of '
+            "other exporters at the top of this file"
+        )
 
 
 def test_only_counters_are_asked_for_their_rise() -> None:
@@ -109,15 +115,17 @@ def test_names_that_exist_once() -> None:
 
 @pytest.mark.parametrize("name", ALERTS)
 def test_every_alert_is_complete(name: str) -> None:
-    alert, text = ALERTS[name], runbook_pages.texts()[name]
+    alert, text = ALERTS[name], runbook_pages.texts().get(name, {})
+    missing = [key for key in RUNBOOK_KEYS if not text.get(key)]
+    assert not missing, f"[{name}] of {RUNBOOKS} lacks {', '.join(missing)}"
     assert alert.severity in get_args(Severity)
     assert runbook_pages.actions(alert), alert.action
     assert set(runbook_pages.actions(alert)) <= set(get_args(Action))
-    assert ("{threshold}" in alert.expr) == (alert.threshold is not None) == ("unit" in text)
-    assert text["check"]
-    assert text["remedy"]
-    assert text["source"]
-    assert len(re.sub(r"\{\{.*?\}\}", "", alert.summary)) < 120
+    assert ("{threshold}" in alert.expr) == (alert.threshold is not None) == ("unit" in text), (
+        f"{name} needs all of these or none: {{threshold}} in its expr, its threshold, and unit "
+        f"in {RUNBOOKS}"
+    )
+    assert len(re.sub(r"\{\{.*?\}\}", "", alert.summary)) < 120, "shorten its summary"
     page = runbook_pages.page(alert)
     assert page.startswith(f"# {name}\n")
     assert rules.expression(alert) in page
@@ -125,10 +133,12 @@ def test_every_alert_is_complete(name: str) -> None:
 
 def test_every_text_is_of_an_alert() -> None:
     """And a step that is only a name is one of the named."""
-    assert runbook_pages.texts().keys() == ALERTS.keys()
+    unused = runbook_pages.texts().keys() - ALERTS.keys()
+    assert not unused, f"{RUNBOOKS} tells of {unused}, which no alert is named: remove or rename it"
     for text in runbook_pages.texts().values():
         steps = (*text["check"], *text["remedy"])
-        assert not [step for step in steps if re.fullmatch("[A-Z_]+", step)]
+        unknown = [step for step in steps if re.fullmatch("[A-Z_]+", step)]
+        assert not unknown, f"{unknown}: write the step, or add it to [steps] of {RUNBOOKS}"
 
 
 @pytest.mark.parametrize(

@@ -178,10 +178,15 @@ def words(*places: str) -> frozenset[str]:
 @pytest.mark.parametrize("path", SETTINGS)
 def test_a_setting_is_described_read_and_tested(path: str) -> None:
     setting, name = SETTINGS[path], path.rpartition(".")[2]
-    assert setting.meaning, "no description"
+    assert setting.meaning, f"{path} has no description: add it to the field of {setting.model}"
     by_template = re.search(rf"\b{setting.section}\.{name}\b", templates())
-    assert (setting.model, name) in read_fields() or by_template, "nothing reads it"
-    assert name in words("tests/"), "no test names it"
+    assert (setting.model, name) in read_fields() or by_template, (
+        f"no code in gpuboot/ or deploys/ and no template reads {path}: use it through a variable "
+        f"or parameter that is annotated with {setting.model} or a model above it, or remove it"
+    )
+    assert name in words("tests/"), (
+        f"no file below tests/ names {name}: add a test of what {path} changes to tests/unit/"
+    )
 
 
 @pytest.mark.parametrize("path", [path.replace("*", "vision") for path in _removed()])
@@ -255,7 +260,8 @@ def test_the_lab_offers_what_every_host_gets() -> None:
 
 def test_recipes_are_there_for_what_people_add() -> None:
     recipes = re.findall(r"^### (.+)$", section("## Recipes"), re.MULTILINE)
-    assert recipes == ["A setting", "A phase", "An alert", "A check of hosts",
+    assert recipes == ["A setting", "A phase", "An alert", "A field of DCGM",
+                       "A check of hosts",
                        "A check of the cluster", "A check of the chain",
                        "A cause that diagnose names", "A platform", "A fault of the lab",
                        "A version"]  # fmt: skip

@@ -26,7 +26,14 @@ from tests.documents import ROOT, Command, commands, pages, settings, split
 from tests.programs_of_others import OTHER_PROGRAMS, check_other, placeholder
 
 MAIN_PROGRAMS = {"pyinfra", "gpuboot", "cp", "python", "pytest"}
-SCRIPTS = {"scripts/lab", "scripts/bench", "scripts/test", "scripts/setup", "scripts/lint"}
+SCRIPTS = {
+    "scripts/lab",
+    "scripts/bench",
+    "scripts/test",
+    "scripts/setup",
+    "scripts/lint",
+    "scripts/pages",
+}
 FILTERS = {"grep", "head", "tail", "sort", "wc"}  # behind a pipe, or found by the reader
 PROGRAMS = MAIN_PROGRAMS | SCRIPTS | {name.split()[0] for name in OTHER_PROGRAMS}
 

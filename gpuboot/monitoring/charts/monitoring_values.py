@@ -82,6 +82,7 @@ def _prometheus(settings: Settings) -> Values:
         "scrapeInterval": monitoring.scrape_interval,
         # on alerts and in remote stores; the series in this Prometheus do not carry it
         "externalLabels": {"cluster": settings.cluster.name},
+        "retention": monitoring.retention,
         **stack_volumes.prometheus(monitoring),
     }
     if monitoring.remote_write:

@@ -10,12 +10,9 @@ _MIB = {"M": 1, "G": 1024, "T": 1024**2}
 
 
 def prometheus(monitoring: Monitoring) -> Values:
-    """Values below `prometheusSpec`: retention by time and size, and the claim."""
+    """Values below `prometheusSpec`: how much of the volume it fills, and the claim."""
     storage = monitoring.storage
-    values: Values = {
-        "retention": monitoring.retention,
-        "retentionSize": usable_size(storage.prometheus_size),
-    }
+    values: Values = {"retentionSize": usable_size(storage.prometheus_size)}
     if storage.persistent:
         values["storageSpec"] = _template(storage.prometheus_size, storage.class_name)
     return values

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/NVIDIA/go-dcgm/pkg/dcgm"
 )
 
 func TestParseCountersAcceptsTheRealForms(t *testing.T) {
@@ -67,6 +69,21 @@ func TestDefaultCountersAreAllSimulated(t *testing.T) {
 	for _, counter := range counters.Metrics {
 		if !simulated(counter) {
 			t.Errorf("%s (%d) is not read", counter.Name, counter.ID)
+		}
+	}
+}
+
+func TestACounterWithoutReaderIsZero(t *testing.T) {
+	for _, want := range []struct {
+		id    int
+		kind  string
+		value string
+		ok    bool
+	}{{1402, "counter", "0", true}, {1402, "gauge", "", false}, {0, "counter", "", false}} {
+		counter := Counter{ID: dcgm.Short(want.id), Type: want.kind}
+		value, ok := read(nil, nil, counter)
+		if ok != want.ok || ok && value != want.value {
+			t.Errorf("%v is %q, %v", counter, value, ok)
 		}
 	}
 }

@@ -110,11 +110,10 @@ func readPeers(lib nvml.Interface, device nvml.Device, index int) map[int]int {
 }
 
 func read(lib nvml.Interface, device nvml.Device, counter Counter) (string, bool) {
-	reader, known := readers[counter.ID]
-	if !known {
-		return "", false
+	if reader, known := readers[counter.ID]; known {
+		return reader(lib, device)
 	}
-	return reader(lib, device)
+	return "0", counterWithoutReader(counter)
 }
 
 func cString[T int8 | uint8](chars []T) string {
