@@ -120,7 +120,7 @@ def test_another_layout_drains_the_node_and_is_proven(site: Lab) -> None:
     assert "default/train-" in plan.text, "the plan names the pod that is moved away"
     result = site.deploy(settings=HALF)
     print(result.details)
-    assert result.code == 0, result.details
+    assert result.applied, result.details  # the pod is back by then, and holds an instance
     expected = {"1g.10gb": 3, "3g.40gb": 1}
     assert instances(site) == expected
     resources = {f"nvidia.com/mig-{name}": count for name, count in expected.items()}

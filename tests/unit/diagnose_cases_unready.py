@@ -79,14 +79,18 @@ def waits(reason: str, message: str) -> Facts:
     return site(at=cluster(pods=(pod("train-0", **stuck(reason, message)),)))
 
 
-def rejected(ago: float = 60, owner: str = "", reason: str = "UnexpectedAdmissionError") -> Facts:
+def rejected_pod(
+    ago: float = 60, owner: str = "", reason: str = "UnexpectedAdmissionError"
+) -> Facts:
     fields: dict[str, Any] = {"phase": "Failed", "ready": False, "created": NOW - ago}
     return site(
         at=cluster(pods=(pod("train-0", reason=reason, message=GPUS_TAKEN, owner=owner, **fields),))
     )
 
 
-def offered(number: int, *lines: str, labels: dict[str, str] | None = None, **host: Any) -> Facts:
+def plugin_node(
+    number: int, *lines: str, labels: dict[str, str] | None = None, **host: Any
+) -> Facts:
     """gpu1 offers this many GPUs. + lines: of the device plugin; host: fields of `Host`"""
     gpus = {"nvidia.com/gpu": str(number)}
     node = replace(NODES[1], allocatable=gpus, capacity=gpus)
@@ -124,8 +128,12 @@ CASES = (
         site(gpu_host("cni\t/etc/cni/net.d/10-calico.conflist")),
         "10-calico.conflist counts, the first of 10-calico.conflist, 10-flannel.conflist",
     ),
-    Case("pod-rejected", rejected(), rejected(ago=4000), "Available: 0, which is unexpected"),
-    Case("pod-rejected", rejected(reason="OutOfnvidia.com/gpu"), rejected(reason="Evicted")),
+    Case(
+        "pod-rejected", rejected_pod(), rejected_pod(ago=4000), "Available: 0, which is unexpected"
+    ),
+    Case(
+        "pod-rejected", rejected_pod(reason="OutOfnvidia.com/gpu"), rejected_pod(reason="Evicted")
+    ),
     Case(
         "pod-not-ready",
         waits("CreateContainerConfigError", 'secret "token" not found'),
@@ -172,14 +180,18 @@ CASES = (
         site(at=cluster(pods=(pod("train-0"),))),
         "unsatisfied condition: cuda>=13.1",
     ),
-    Case("gpus-not-found", offered(0, NO_GPUS), offered(1, NO_GPUS), "Waiting indefinitely"),
+    Case(
+        "gpus-not-found", plugin_node(0, NO_GPUS), plugin_node(1, NO_GPUS), "Waiting indefinitely"
+    ),
     Case(
         "gpus-not-found",
-        offered(0, gpu=WITH_MIG),
-        offered(4, labels={"nvidia.com/gpu.replicas": "4"}, **board(8)),
+        plugin_node(0, gpu=WITH_MIG),
+        plugin_node(4, labels={"nvidia.com/gpu.replicas": "4"}, **board(8)),
         "GPU 0 has MIG switched on",
     ),
-    Case("gpus-not-found", offered(7, **board(7)), offered(8, **board(8)), "7 are on its bus"),
+    Case(
+        "gpus-not-found", plugin_node(7, **board(7)), plugin_node(8, **board(8)), "7 are on its bus"
+    ),
     Case(
         "gpu-failed",
         site(gpu_host(XID.format(at=89000, code=79), gpu=NO_HANDLE)),
@@ -235,10 +247,10 @@ CASES = (
 EVIDENCE_ROWS = (
     EvidenceCase("pod-sandbox", "present", sandbox(NO_SUBNET), CERTAIN),
     EvidenceCase("pod-sandbox", "old", sandbox(NO_SUBNET, ago=300), LIKELY),
-    EvidenceCase("pod-rejected", "present", rejected(), CERTAIN),
-    EvidenceCase("pod-rejected", "another", rejected(owner="Job train"), LIKELY),
-    EvidenceCase("gpus-not-found", "present", offered(0, NO_GPUS), CERTAIN),
-    EvidenceCase("gpus-not-found", "another", offered(0, gpu=WITH_MIG), LIKELY),
+    EvidenceCase("pod-rejected", "present", rejected_pod(), CERTAIN),
+    EvidenceCase("pod-rejected", "another", rejected_pod(owner="Job train"), LIKELY),
+    EvidenceCase("gpus-not-found", "present", plugin_node(0, NO_GPUS), CERTAIN),
+    EvidenceCase("gpus-not-found", "another", plugin_node(0, gpu=WITH_MIG), LIKELY),
     EvidenceCase("pod-not-ready", "present", waits("CreateContainerError", "x"), LIKELY),
     EvidenceCase(
         "pod-not-ready",

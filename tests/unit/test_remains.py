@@ -175,19 +175,13 @@ def test_a_kubelet_of_k3s_which_has_no_configuration_there(machine: Machine) -> 
     assert machine.remains().cluster == ("a kubelet's state in /var/lib/kubelet (1 pods)",)
 
 
-def test_folders_of_pods_where_a_person_wiped_gpuboots_node(machine: Machine) -> None:
+def test_folders_of_pods_where_gpuboots_node_was(machine: Machine) -> None:
     """`rm -rf /etc/kubernetes /var/lib/kubelet` leaves the pods whose volumes are mounted."""
     (machine.root / "var/lib/kubelet/pods/0a1b").mkdir(parents=True)
     machine.file("/etc/gpuboot/kubelet-config.sha256")
     assert machine.remains() == Remains(is_gpuboot_node=True)
-
-
-def test_folders_of_pods_of_k3s_where_gpuboots_node_was(machine: Machine) -> None:
-    (machine.root / "var/lib/kubelet/pods/0a1b").mkdir(parents=True)
-    machine.file("/etc/gpuboot/kubelet-config.sha256")
-    machine.program(
-        "ss", "case $* in '-Hltn sport = :10250') echo LISTEN 0 4096 '*:10250' '*:*' ;; esac"
-    )
+    k3s = "case $* in '-Hltn sport = :10250') echo LISTEN 0 4096 '*:10250' '*:*' ;; esac"
+    machine.program("ss", k3s)
     assert machine.remains().cluster == ("a kubelet's state in /var/lib/kubelet (1 pods)",)
 
 
