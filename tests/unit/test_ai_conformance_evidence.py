@@ -202,7 +202,8 @@ def test_the_webhook_itself_has_to_refuse(denial: str, reconciled: str, status: 
 
 
 def test_only_the_quota_tells_a_job_that_fits_from_one_that_does_not() -> None:
-    [group] = kueue.cluster_queue("q", "cpu", "200m")["spec"]["resourceGroups"]
+    queue = kueue.cluster_queue(f"{kueue.GROUP}/v1beta2", "q", "cpu", "200m")
+    [group] = queue["spec"]["resourceGroups"]
     assert group["flavors"][0]["resources"] == [{"name": "cpu", "nominalQuota": "200m"}]
     job = kueue.job("fits", "q", 2, "busybox", {"cpu": "100m"})
     assert job["spec"]["suspend"]

@@ -36,6 +36,11 @@ KUEUE = {"preferredVersion": {"groupVersion": "kueue.x-k8s.io/v1beta2"}}
 QUEUES = "/apis/kueue.x-k8s.io/v1beta2/clusterqueues"
 
 
+def _is_typed(path: str, body: dict[str, Any]) -> bool:
+    """Whether an object names the version of its path and a kind, as custom resources have to."""
+    return path.startswith(f"/apis/{body.get('apiVersion')}/") and bool(body.get("kind"))
+
+
 @dataclass
 class AiCluster(FakeCluster):
     """+ answers: path -> answer, of what no verification asks
@@ -56,6 +61,8 @@ class AiCluster(FakeCluster):
         if path.startswith(("/api/v1/namespaces", "/apis/coordination")):
             return super().send(method, path, body, missing_ok)
         self.sent.append((method, path))
+        if method == "POST" and path.startswith(kueue.GROUP) and not _is_typed(path, body):
+            raise ClusterError("400 the object provided is unrecognized: Kind is missing", 400)
         if method == "POST" and body["metadata"]["name"].endswith("-bad") and self.webhook:
             raise ClusterError(self.webhook, 403)
         return {}

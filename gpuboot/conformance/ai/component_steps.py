@@ -32,10 +32,10 @@ def gang_and_controller(site: Site) -> list[Result]:
     resource, amount = _gang_resource(site)
     denial, queue = _denial(site, api), site.session.namespace
     try:
-        site.create(f"{api}/resourceflavors", kueue.flavor(queue))
+        site.create(f"{api}/resourceflavors", kueue.flavor(api, queue))
         quota = str(kueue.PODS) if resource == GPU_RESOURCE else f"{kueue.PODS * 100}m"
-        site.create(f"{api}/clusterqueues", kueue.cluster_queue(queue, resource, quota))
-        site.create(f"{api}/{site.namespace}/localqueues", kueue.local_queue(queue))
+        site.create(f"{api}/clusterqueues", kueue.cluster_queue(api, queue, resource, quota))
+        site.create(f"{api}/{site.namespace}/localqueues", kueue.local_queue(api, queue))
     except ClusterError as error:
         return [
             kueue.evaluate_controller(denial, str(error), ()),
@@ -63,7 +63,7 @@ def _gang_resource(site: Site) -> tuple[str, str]:
 def _denial(site: Site, api: str) -> str:
     """What the server says to a queue that makes no sense; "" where it takes it."""
     try:
-        site.create(f"{api}/clusterqueues", kueue.bad_queue(site.session.namespace))
+        site.create(f"{api}/clusterqueues", kueue.bad_queue(api, site.session.namespace))
     except ClusterError as error:
         return str(error)
     return ""

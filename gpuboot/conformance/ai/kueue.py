@@ -28,34 +28,39 @@ _INSTALL = (
 REMEDY = f"install Kueue, for this command alone or for good: `{_INSTALL}`; then run again"
 
 
-def flavor(name: str) -> Object:
-    """A kind of resource of which the queue has some.
+def _object(api: str, kind: str, name: str, spec: Object) -> Object:
+    """An object of Kueue. The server takes none of a CustomResourceDefinition without its kind.
 
-    + name: of this run alone, as all here: Kueue's finalizers let what was deleted stay a while
+    + api: path of Kueue's API, with the version
+    + name: of this run alone: Kueue's finalizers let what was deleted stay a while
     """
-    return {"metadata": {"name": name, "labels": dict(LABELS)}, "spec": {}}
+    version = api.removeprefix("/apis/")
+    metadata = {"name": name, "labels": dict(LABELS)}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
 
 
-def cluster_queue(name: str, resource: str, quota: str) -> Object:
+def flavor(api: str, name: str) -> Object:
+    """A kind of resource of which the queue has some."""
+    return _object(api, "ResourceFlavor", name, {})
+
+
+def cluster_queue(api: str, name: str, resource: str, quota: str) -> Object:
     """A queue with room for so much of a resource."""
     amounts = [{"name": resource, "nominalQuota": quota}]
     group = {"coveredResources": [resource], "flavors": [{"name": name, "resources": amounts}]}
-    return {
-        "metadata": {"name": name, "labels": dict(LABELS)},
-        "spec": {"namespaceSelector": {}, "resourceGroups": [group]},
-    }
+    return _object(api, "ClusterQueue", name, {"namespaceSelector": {}, "resourceGroups": [group]})
 
 
-def bad_queue(name: str) -> Object:
+def bad_queue(api: str, name: str) -> Object:
     """A queue that a webhook has to refuse."""
-    queue = cluster_queue(name, _RESOURCE_NAME, "1")
+    queue = cluster_queue(api, name, _RESOURCE_NAME, "1")
     queue["metadata"]["name"] = f"{name}-bad"
     return queue
 
 
-def local_queue(name: str) -> Object:
+def local_queue(api: str, name: str) -> Object:
     """The namespace's way into the queue of the same name."""
-    return {"metadata": {"name": name, "labels": dict(LABELS)}, "spec": {"clusterQueue": name}}
+    return _object(api, "LocalQueue", name, {"clusterQueue": name})
 
 
 def job(name: str, queue: str, pods: int, image: str, amounts: dict[str, str]) -> Object:
