@@ -236,6 +236,22 @@ def test_cluster_links_fail_with_a_remedy(state: dict[str, Any], link: str, deta
     assert failed.remedy
 
 
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        (Target(job="kubelet", node="gpu9", health="down", error="no route to host"), "pass"),
+        (Target(job="kubelet", node="gpu1", health="down", error="no route to host"), "fail"),
+        (Target(job="kubelet", node="", health="down", error="no route to host"), "fail"),
+        (Target(job="node-exporter", node="gpu9", health="down", error="no route"), "fail"),
+    ],
+)
+def test_the_kubelet_of_a_node_that_was_removed_is_no_fault(target: Target, status: str) -> None:
+    """The targets of a site's own, whose names of nodes are not the cluster's, are judged."""
+    answer = metrics(targets=(*(metrics().targets or ()), target))
+    findings = monitoring_checks.evaluate(answer, grafana=False, cluster_nodes={"cp1", "gpu1"})
+    assert {item.status for item in findings if item.link == "targets"} == {status}
+
+
 def test_cluster_links_without_an_answer_are_unknown() -> None:
     silent = metrics(targets=None, rules=None, alertmanagers=None, dashboards=None)
     assert {f.status for f in monitoring_checks.evaluate(silent, grafana=True)} == {"unknown"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
@@ -10,16 +10,29 @@ from gpuboot.verify.evidence import Metrics, Rule, Target
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 T = TypeVar("T")
+# Prometheus Operator lists the kubelets for Prometheus, and that of a node that is gone for up to
+# three minutes: pkg/kubelet/controller.go, resyncPeriod
+_KUBELET = "kubelet"
 
 
-def evaluate(metrics: Metrics, grafana: bool, remedies: Remedies = CLUSTER) -> list[Finding]:
+def evaluate(
+    metrics: Metrics,
+    grafana: bool,
+    remedies: Remedies = CLUSTER,
+    cluster_nodes: Collection[str] = (),
+) -> list[Finding]:
     """All cluster-wide links.
 
     + grafana: whether the settings have Grafana
     + remedies: what a person can do about findings, at this kind of site
+    + cluster_nodes: names of the cluster's nodes; () for not known
     """
+    active = metrics.targets
+    if active and cluster_nodes:
+        names = {"", *cluster_nodes}
+        active = tuple(item for item in active if item.job != _KUBELET or item.node in names)
     findings = [
-        *_evaluate_answer(metrics.targets, "targets", "all targets up", metrics, targets, remedies),
+        *_evaluate_answer(active, "targets", "all targets up", metrics, targets, remedies),
         *_evaluate_answer(metrics.rules, "rules", "rules loaded", metrics, rules, remedies),
         *alertmanager(metrics, remedies),
     ]

@@ -57,7 +57,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
         remedy = "set gpus = N for the hosts that have GPUs, in the inventory"
         findings.append(builder.not_covered("the inventory promises no GPU on any host", remedy))
     if settings.monitoring.enabled:
-        findings += monitoring_checks.evaluate(evidence.metrics, settings.monitoring.grafana)
+        findings += _monitoring(evidence, settings)
         findings += monitoring_objects.evaluate(evidence, settings.monitoring.grafana)
         findings += node_metrics.evaluate(evidence)
         findings += alerting_checks.evaluate(evidence.metrics, evidence.test_alert)
@@ -84,10 +84,15 @@ def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Only the findings that metrics decide; `runner` waits until they pass."""
     findings = [f for host in evidence.hosts for f in _metric_findings(host, evidence, settings)]
     if settings.monitoring.enabled:
-        findings += monitoring_checks.evaluate(evidence.metrics, settings.monitoring.grafana)
+        findings += _monitoring(evidence, settings)
         findings += monitoring_objects.evaluate(evidence, settings.monitoring.grafana)
         findings += alerting_checks.in_transit(evidence.metrics)
     return levels.within(findings, settings.verify.level)
+
+
+def _monitoring(evidence: Evidence, settings: Settings) -> list[Finding]:
+    grafana = settings.monitoring.grafana
+    return monitoring_checks.evaluate(evidence.metrics, grafana, cluster_nodes=evidence.nodes)
 
 
 def limits(settings: Settings, host: Host | None = None) -> Limits:
