@@ -83,8 +83,8 @@ def test_blackwell_needs_open_modules_whatever_the_branch() -> None:
         assert problems(GB200, "24.04", "ubuntu", version=version) == []
 
 
-def test_only_debian_13_begins_late() -> None:
+def test_the_repositories_that_lack_earlier_drivers() -> None:
     late = [item.name for item in platforms.PLATFORMS if item.oldest_driver]
-    assert late == ["Debian 13"]
+    assert late == ["Ubuntu 26.04", "Debian 13"]
     lock = DriverLock(version="580.178.04", last_legacy="580.178.04")
     assert gpu_models.flavour([P100, A100], "auto", lock) == "proprietary"
