@@ -113,7 +113,7 @@ func read(lib nvml.Interface, device nvml.Device, counter Counter) (string, bool
 	if reader, known := readers[counter.ID]; known {
 		return reader(lib, device)
 	}
-	return "0", counterWithoutReader(counter)
+	return "0", isEventCounter(counter)
 }
 
 func cString[T int8 | uint8](chars []T) string {

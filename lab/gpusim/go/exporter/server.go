@@ -152,13 +152,12 @@ func warnOfMissing(counters Counters) {
 func simulated(counter Counter) bool {
 	_, read := readers[counter.ID]
 	return read || ownMetrics[counter.Name] || counter.ID == xidErrorsField ||
-		counterWithoutReader(counter)
+		isEventCounter(counter)
 }
 
-// counterWithoutReader is one of DCGM's that no fault raises: a GPU in order has counted nothing.
-func counterWithoutReader(counter Counter) bool {
-	_, read := readers[counter.ID]
-	return !read && counter.Type == "counter" && counter.ID != 0 && counter.ID != xidErrorsField
+// isEventCounter is of DCGM's counters: without a reader no fault raises it, and it stays 0.
+func isEventCounter(counter Counter) bool {
+	return counter.Type == "counter" && counter.ID != 0 && counter.ID != xidErrorsField
 }
 
 // Handler serves /metrics, /health and a page that names them.
