@@ -16,7 +16,6 @@ from gpuboot.verify.gpu_state import GpuState
 from tests.unit.diagnose_site import (
     ANSWERS,
     GPU,
-    NODES,
     NOW,
     ONE_GPU,
     SLOT,
@@ -24,6 +23,7 @@ from tests.unit.diagnose_site import (
     cluster,
     control,
     gpu_host,
+    nodes_with,
     pod,
     site,
     state,
@@ -61,11 +61,11 @@ def expiring(at: float) -> KubeadmState:
 
 def pressed(kind: str) -> tuple[object, ...]:
     message = "kubelet has disk pressure"
-    return (NODES[0], replace(NODES[1], conditions={kind: Condition("True", message)}))
+    return nodes_with(conditions={kind: Condition("True", message)})
 
 
 def not_ready(message: str) -> tuple[object, ...]:
-    return (NODES[0], replace(NODES[1], ready=False, message=message))
+    return nodes_with(ready=False, message=message)
 
 
 MACHINES = (

@@ -23,6 +23,7 @@ from tests.unit.diagnose_site import (
     cluster,
     crashed,
     event,
+    nodes_with,
     site,
     stuck,
 )
@@ -118,25 +119,11 @@ EXPORTING = (
     Case(
         "time-slicing-attribution",
         site(
-            at=cluster(
-                nodes=(
-                    NODES[0],
-                    replace(
-                        NODES[1],
-                        labels={**NODES[1].labels, "nvidia.com/gpu.replicas": "4"},
-                    ),
-                )
-            )
+            at=cluster(nodes=nodes_with(labels={**NODES[1].labels, "nvidia.com/gpu.replicas": "4"}))
         ),
         site(
             at=cluster(
-                nodes=(
-                    NODES[0],
-                    replace(
-                        NODES[1],
-                        labels={**NODES[1].labels, "nvidia.com/gpu.replicas": "4"},
-                    ),
-                ),
+                nodes=nodes_with(labels={**NODES[1].labels, "nvidia.com/gpu.replicas": "4"}),
                 workloads=(
                     COREDNS,
                     replace(EXPORTERS, env=frozenset({"KUBERNETES_VIRTUAL_GPUS"})),
@@ -209,7 +196,7 @@ MONITORING = (
 OFFERING = (
     Case(
         "gpu-unhealthy",
-        site(at=cluster(nodes=(NODES[0], replace(NODES[1], allocatable={"nvidia.com/gpu": "0"})))),
+        site(at=cluster(nodes=nodes_with(allocatable={"nvidia.com/gpu": "0"}))),
         site(),
         "0 of 1 allocatable",
     ),
@@ -217,11 +204,11 @@ OFFERING = (
         "device-plugin-missing",
         site(
             at=cluster(
-                nodes=(NODES[0], replace(NODES[1], allocatable={"nvidia.com/gpu": "0"})),
+                nodes=nodes_with(allocatable={"nvidia.com/gpu": "0"}),
                 pods=(replace(PLUGIN, ready=False),),
             )
         ),
-        site(at=cluster(nodes=(NODES[0], replace(NODES[1], allocatable={"nvidia.com/gpu": "0"})))),
+        site(at=cluster(nodes=nodes_with(allocatable={"nvidia.com/gpu": "0"}))),
         "is not ready",
     ),
     Case(
@@ -229,7 +216,7 @@ OFFERING = (
         # five minutes later
         site(
             at=cluster(
-                nodes=(NODES[0], replace(NODES[1], allocatable={}, capacity={})),
+                nodes=nodes_with(allocatable={}, capacity={}),
                 pods=(replace(PLUGIN, node="cp1"),),
             )
         ),

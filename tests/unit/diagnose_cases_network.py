@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from tests.unit.diagnose_site import (
     ANSWERS,
-    NODES,
     PODS,
     Case,
     at,
@@ -17,6 +16,7 @@ from tests.unit.diagnose_site import (
     crashed,
     event,
     gpu_host,
+    nodes_with,
     pod,
     rules,
     site,
@@ -68,7 +68,7 @@ NO_CNI = (
 
 
 def not_ready(message: str) -> tuple[object, ...]:
-    return (NODES[0], replace(NODES[1], ready=False, message=message))
+    return nodes_with(ready=False, message=message)
 
 
 RUNTIME = (

@@ -20,6 +20,7 @@ from tests.unit.diagnose_site import (
     crashed,
     event,
     gpu_host,
+    nodes_with,
     pod,
     site,
     state,
@@ -41,7 +42,7 @@ def waits(*parts: str) -> str:
 
 
 def tainted(taint: str) -> tuple[object, ...]:
-    return (NODES[0], replace(NODES[1], taints=(taint,)))
+    return nodes_with(taints=(taint,))
 
 
 def down(error: str) -> tuple[dict[str, object], ...]:
@@ -158,7 +159,7 @@ PENDING = (
     Case(
         "pending-cordon",
         site(at=cluster(pods=(waiting(waits(CONTROL, "1 node(s) were unschedulable")),))),
-        site(at=cluster(nodes=(NODES[0], replace(NODES[1], cordoned=True)))),
+        site(at=cluster(nodes=nodes_with(cordoned=True))),
         "unschedulable",
     ),
     Case(
@@ -266,8 +267,8 @@ PODS = (
     ),
     Case(
         "operand-unlabelled",
-        site(at=cluster(nodes=(NODES[0], replace(NODES[1], labels={})))),
-        site(gpu_host(gpus=0), at=cluster(nodes=(NODES[0], replace(NODES[1], labels={})))),
+        site(at=cluster(nodes=nodes_with(labels={}))),
+        site(gpu_host(gpus=0), at=cluster(nodes=nodes_with(labels={}))),
         "nvidia.com/gpu.deploy.dcgm-exporter=true",
     ),
 )
@@ -286,8 +287,8 @@ GATE = (
     ),
     Case(
         "gate-closed",
-        site(at=cluster(nodes=(NODES[0], replace(NODES[1], labels={"gpuboot.io/unproven": ""})))),
-        site(at=cluster(nodes=(NODES[0], replace(NODES[1], labels={"gpuboot.io/gpus": "1"})))),
+        site(at=cluster(nodes=nodes_with(labels={"gpuboot.io/unproven": ""}))),
+        site(at=cluster(nodes=nodes_with(labels={"gpuboot.io/gpus": "1"}))),
         "label gpuboot.io/unproven",
     ),
 )

@@ -31,6 +31,7 @@ from tests.unit.diagnose_site import (
     crashed,
     event,
     gpu_host,
+    nodes_with,
     pod,
     site,
     state,
@@ -153,7 +154,7 @@ CASES = (
         # its node is not well: that is told
         site(
             at=cluster(
-                nodes=(NODES[0], replace(NODES[1], ready=False)),
+                nodes=nodes_with(ready=False),
                 pods=(pod("train-0", **RUNS),),
                 events=(PROBE,),
             )
@@ -203,12 +204,8 @@ CASES = (
         "operand-unlabelled",
         site(
             at=cluster(
-                nodes=(
-                    NODES[0],
-                    replace(
-                        NODES[1],
-                        labels={"nvidia.com/gpu.deploy.dcgm-exporter": "paused-for-mig-change"},
-                    ),
+                nodes=nodes_with(
+                    labels={"nvidia.com/gpu.deploy.dcgm-exporter": "paused-for-mig-change"}
                 )
             )
         ),

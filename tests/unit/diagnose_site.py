@@ -185,6 +185,13 @@ NODES = (
         capacity={"nvidia.com/gpu": "1"},
     ),
 )
+
+
+def nodes_with(**fields: Any) -> tuple[Node, ...]:
+    """The cluster's nodes, with other values of these fields of gpu1."""
+    return (NODES[0], replace(NODES[1], **fields))
+
+
 EXPORTER = pod(
     "nvidia-dcgm-exporter-x",
     "gpu-operator",
