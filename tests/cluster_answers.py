@@ -30,7 +30,7 @@ def item_list(*items: Json) -> Json:
 
 
 def make_object(name: str, namespace: str = "", **fields: Any) -> Json:
-    """An object; + more: annotations, labels and so on of its metadata, and its other parts."""
+    """An object. + fields: annotations, labels and so on of its metadata, and its other parts."""
     meta = {
         key: fields.pop(key) for key in ("annotations", "labels", "generation") if key in fields
     }
@@ -104,7 +104,7 @@ def revision(
 
 
 def releases(revisions: Mapping[str, str | None], managed: bool = True) -> list[str]:
-    """What Helm's `fact.sh` prints; + found: path -> `revision`, None where there is no release"""
+    """What Helm's `fact.sh` prints. + revisions: path -> `revision`; None: no release"""
     lines = [f"asked\t{path}" for path in revisions]
     for number, text in enumerate(revisions.values()):
         mark = [f"managed\t{number}"] if managed and text else []

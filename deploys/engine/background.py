@@ -13,7 +13,7 @@ def started(unit: str, description: str, script: str) -> StringCommand:
 
     It gives way to what the run waits for.
 
-    + unit: its name; + what: it does, in words
+    + unit: its name; + description: what it does, in words
     + script: shown, so it must hold no secret
     """
     return StringCommand(

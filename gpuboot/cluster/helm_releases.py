@@ -170,7 +170,7 @@ def release_changes(
 ) -> list[Change]:
     """The changes that bring a release to this chart, version and values.
 
-    + subject: of the changes; + found: the release as Helm has it
+    + subject: of the changes; + release: as Helm has it
     """
     new = f"{chart} {version}"
     if not release.status:

@@ -76,7 +76,7 @@ def parse_folders(lines: Iterable[str]) -> dict[str, Folder]:
 
 
 def made_since(taken_at: float) -> int:
-    """From when on a folder is none of those that a backup's volumes had. + taken: the backup"""
+    """From when on a folder is of no volume of a backup. + taken_at: of the backup"""
     return int(taken_at) + _CLOCKS_S
 
 

@@ -117,7 +117,7 @@ def _of_rejected(node: str, message: str) -> Stuck:
 
 
 def after_reboot(node: str, cause: str) -> Stuck:
-    """That a node which has booted does not join the cluster again. + why: as the cluster tells
+    """That a node which has booted does not join the cluster again. + cause: as the cluster tells
 
     Its pod network is started by a pod, whose image may have to be pulled again.
     """

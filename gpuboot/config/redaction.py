@@ -46,7 +46,7 @@ _LOOKS = (
 
 
 def masker(secrets: Iterable[str] = ()) -> Callable[[str], str]:
-    """What takes secrets out of a text. + known: contents of secrets"""
+    """What takes secrets out of a text. + secrets: their contents"""
     words = sorted({word for text in secrets for word in _words(text)}, key=len, reverse=True)
     exact = re.compile("|".join(map(re.escape, words))) if words else None
 

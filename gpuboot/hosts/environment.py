@@ -17,7 +17,11 @@ WITHOUT_PROXIES = {
 
 @dataclass(frozen=True)
 class ProxyVariable:
-    """A variable. + where: a file, commands (of ours), systemd, or a unit; + value: no password"""
+    """A variable that names a proxy.
+
+    + place: a file, commands (of ours), systemd, or a unit
+    + value: without a password
+    """
 
     place: str
     name: str

@@ -50,7 +50,7 @@ def _within(host: str, network: str) -> bool:
 def nearby(host_address: str, addresses: Iterable[str], routes: Iterable[str]) -> list[str]:
     """The network that a host's address is in, and those of some others that are not in it.
 
-    + host_address: the host's address; + others: addresses that it must reach without the proxy
+    + host_address: the host's address; + addresses: those that it must reach without the proxy
     + routes: networks (CIDR) that it has routes to
     """
     networks = [ipaddress.ip_network(item, strict=False) for item in routes if item != "default"]

@@ -23,7 +23,11 @@ PUT_ASIDE = (
 
 @dataclass(frozen=True)
 class EtcdData:
-    """What is in /var/lib/etcd. + written: when last, in seconds since 1970; names: some of it"""
+    """What is in /var/lib/etcd.
+
+    + written_at: when last, in seconds since 1970
+    + names: some of it
+    """
 
     size_kib: int
     written_at: float

@@ -29,7 +29,7 @@ _WORDS: dict[EffectKind, str] = {
 
 
 def show(plan: Plan, full: bool = False, console: Console | None = None) -> None:
-    """Print a plan. + whole: all of it, however long; + console: default: standard error"""
+    """Print a plan. + full: all of it, however long; + console: default: standard error"""
     out = console or Console(stderr=True, highlight=False, soft_wrap=True)
     for line in render(plan, full):
         mark = line.strip()[:1]
@@ -38,7 +38,7 @@ def show(plan: Plan, full: bool = False, console: Console | None = None) -> None
 
 
 def render(plan: Plan, full: bool = False) -> Iterator[str]:
-    """The lines of a plan. + whole: all of it, however long"""
+    """The lines of a plan. + full: all of it, however long"""
     if not plan.steps:
         yield (
             f"Nothing to do: {_count(len(plan.hosts), 'host')} of {plan.cluster} "
@@ -140,7 +140,7 @@ def _sort(change: Change) -> tuple[str, str, str]:
 
 
 def change_lines(change: Change, full: bool = False) -> Iterator[str]:
-    """One change: a line, and the lines of a text that differ. + whole: however many"""
+    """One change: a line, and the lines of a text that differ. + full: however many"""
     name = f"{change.subject}: {change.field}".removesuffix(": ")
     space = " " if change.field else ": "
     if change.diff:
@@ -155,7 +155,7 @@ def change_lines(change: Change, full: bool = False) -> Iterator[str]:
 
 
 def kept_lines(item: KeptItem, full: bool = False) -> Iterator[str]:
-    """What stays: a line, and the lines of a text that differ. + whole: however many"""
+    """What stays: a line, and the lines of a text that differ. + full: however many"""
     yield f"{'= kept:' if item.is_known else '?'} {item.what}: {item.why}"
     yield from _diff_lines(item.diff, full)
 

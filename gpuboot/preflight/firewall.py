@@ -60,7 +60,11 @@ class Need:
 
 @dataclass(frozen=True)
 class Passage:
-    """A flow that has to pass a node. + label, who: for messages: which port, from or to whom"""
+    """A flow that has to pass a node.
+
+    + label: the port, for messages
+    + direction: from or to whom, for messages
+    """
 
     flow: Flow
     label: str

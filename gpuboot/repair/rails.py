@@ -88,7 +88,7 @@ def opened(
     now: float,
     limits: Remediate,
 ) -> Breaker | None:
-    """The breaker where it opens now; None: it stays as it is. + fresh: as of `asking`"""
+    """The breaker where it opens now; None: it stays as it is."""
     if breaker.opened:
         return None
     asking_nodes = asking(nodes, new_nodes, now, limits)

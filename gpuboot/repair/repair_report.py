@@ -48,7 +48,7 @@ def failed(settings: Settings, error: str) -> Json:
 
 
 def exit_code(answer: Json) -> int:
-    """Of the command. + found: as `document` makes it"""
+    """The exit code of the command. + answer: as `document` makes it"""
     if answer["error"] or answer["stale"]:
         return COULD_NOT_TELL
     return ACTION_NEEDED if answer["nodes"] else NO_ACTION

@@ -43,7 +43,7 @@ class Signal:
 
 @dataclass(frozen=True, kw_only=True)
 class Ignored:
-    """What fires on a node and is no reason for a repair. + why: for a person"""
+    """What fires on a node and is no reason for a repair. + cause: for a person"""
 
     node: str
     message: str

@@ -66,7 +66,7 @@ def inventory_text(site: Site) -> str:
 def _group(
     group: str, hosts: Sequence[SiteHost], shared: Data, written_hosts: set[str]
 ) -> Iterator[str]:
-    """The lines of one group. + written: hosts whose data stands in a group above"""
+    """The lines of one group. + written_hosts: hosts whose data stands in a group above"""
     if not hosts:
         yield f"{group} = []"
         return

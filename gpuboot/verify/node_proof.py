@@ -73,7 +73,7 @@ def cause(findings: Sequence[Finding]) -> str:
 
 
 def problem(findings: Sequence[Finding], lost_gpus: str) -> tuple[str, str] | None:
-    """Cause and remedy where a node is not proven. + lost: GPUs that it had before"""
+    """Cause and remedy where a node is not proven. + lost_gpus: GPUs that it had before"""
     if failures := unproven(findings):
         return cause(failures), failures[0].remedy
     return (lost_gpus, "look for XIDs in the kernel log, and at the machine") if lost_gpus else None

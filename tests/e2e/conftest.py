@@ -83,7 +83,7 @@ class Lab:
         settings: Mapping[str, Any] | None = None,
         stdin: str = "",
     ) -> Run:
-        """Run it to its end. + given: what it reads from standard input"""
+        """Run it to its end. + stdin: what it reads from standard input"""
         result = subprocess.run(
             argv,
             cwd=ROOT,
@@ -114,7 +114,7 @@ class Lab:
         return result.out
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
-        """What `kubectl` prints. + given: for its standard input, as with `apply -f -`"""
+        """What `kubectl` prints. + stdin: for its standard input, as with `apply -f -`"""
         command = ["scripts/lab", "kubectl", "--name", self.name, *arguments]
         result = self.command(command, stdin=stdin)
         assert result.code == 0, f"kubectl {arguments}\n{result.text}"

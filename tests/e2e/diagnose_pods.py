@@ -27,7 +27,7 @@ _NO_WAY = (
 
 
 def _pod(name: str, **spec: Any) -> dict[str, Any]:
-    """A pod in the namespace of the faults. + gpus, image, command, ports: of its container"""
+    """A pod in the namespace of the faults. + spec: gpus, image, command, ports"""
     container = {"name": "main", "image": spec.pop("image", _PAUSE), **_limits(spec)}
     if "volumes" in spec:  # one that no container mounts the kubelet leaves alone
         container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]

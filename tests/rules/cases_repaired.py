@@ -20,7 +20,7 @@ _BACK = {dcgm(_CLOCK): values((1980, 40), (None, 1), (1980, 80))}
 
 
 def _rises(before: float, after: float, gap: float = 1) -> str:
-    """A counter, in mJ by 100 W. + away: minutes from 40 on in which the exporter shows nothing"""
+    """A counter, in mJ by 100 W. + gap: minutes from 40 on in which the exporter shows nothing"""
     return values((before, 40, 6e6), (None, gap), (after, 80, 6e6))
 
 

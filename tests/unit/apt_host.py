@@ -115,14 +115,14 @@ def host() -> Iterator[Host]:
 
 
 class Repository:
-    """A flat repository below a host's `www`, served by HTTP. + packages: name -> version"""
+    """A flat repository below a host's `www`, served by HTTP."""
 
     def __init__(self, folder: Path, key: Key) -> None:
         self.folder, self.key, self.published = folder, key, 0
         folder.mkdir(parents=True, exist_ok=True)
 
     def publish(self, packages: Mapping[str, str], extra_fields: str = "", at: str = "") -> None:
-        """Write the index of these packages and sign it. + more: fields of every package"""
+        """Write the index of these packages and sign it. + extra_fields: of every package"""
         text = "".join(
             f"Package: {name}\nVersion: {version}\nArchitecture: amd64\nMaintainer: x\n"
             f"Filename: {name}.deb\nSize: 1\nSHA256: {'0' * 64}\n{extra_fields}Description: x\n\n"

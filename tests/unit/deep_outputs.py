@@ -156,7 +156,7 @@ def between(
 
 
 def diag(statuses: dict[str, list[str]], **extra: Any) -> str:
-    """dcgmi's answer. + statuses: test -> status on each GPU. + more: warnings by `test GPU`"""
+    """dcgmi's answer. + statuses: test -> status on each GPU. + extra: warnings by `test GPU`"""
     warnings = extra.pop("warnings", {})
     kinds = {"software": "Deployment", "memory": "Hardware", "pcie": "Integration"}
     categories = [

@@ -123,7 +123,7 @@ class UsedHost:
         stdin: str = "",
         **options: object,
     ) -> Rehearsal:
-        """What apt would do with these packages. + given: credentials by standard input"""
+        """What apt would do with these packages. + stdin: credentials"""
         script = self.script(packages, **options)
         result = self.host.run(
             f"printf %s {shlex.quote(stdin)} | (\n{script}\n)" if stdin else script,

@@ -173,7 +173,7 @@ def test_a_way_that_nobody_could_read_is_unknown() -> None:
 
 
 class FakeAlertmanager:
-    """Alertmanager behind the API server. + counters: pages of metrics, one after the other"""
+    """Alertmanager behind the API server: pages of metrics, one after the other."""
 
     def __init__(self, *counters: str) -> None:
         self.counters = list(counters)
@@ -238,7 +238,7 @@ def test_a_test_alert_without_a_receiver_fails_and_is_not_sent() -> None:
 
 
 class FakeApi:
-    """Answers by the end of a path, and counts what is asked. + failing: paths that do not"""
+    """Answers by the end of a path but for those that fail, and counts requests."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("gpuboot", "deploys", "lab", "bench", "tests")
-DESCRIPTION = re.compile(r"^\s*\+ ([\w, ]+):", re.MULTILINE)
+DESCRIPTION = re.compile(r"(?:^|[.;])\s*\+ ([\w, ]+):", re.MULTILINE)
 
 
 def described_names(docstring: str) -> set[str]:
@@ -58,6 +58,7 @@ def test_docstrings_describe_names_that_exist() -> None:
     ("source", "expected"),
     [
         ('def f(node: str) -> None:\n    """It.\n\n    + pod: the pod\n    """', {"f: pod"}),
+        ('def f(node: str) -> None:\n    """It. + pod: the pod"""', {"f: pod"}),
         ('def f(node: str) -> None:\n    """It.\n\n    + node: the node\n    """', set()),
         ('class A:\n    """It.\n\n    + b, c: two\n    """\n    b: int\n', {"A: c"}),
     ],

@@ -16,7 +16,7 @@ def config_map(name: str = "a", namespace: str = "mon", **data: str) -> dict[str
 
 
 def live_object(item: dict[str, Any], **metadata: Any) -> dict[str, Any]:
-    """The object as it lives. + more: of its metadata"""
+    """The object as it lives. + metadata: fields of its metadata"""
     owned = as_owned(item)
     return {**owned, "metadata": {**owned["metadata"], "uid": "1", **metadata}}
 

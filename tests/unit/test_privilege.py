@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 class Machine:
-    """A host whose commands run here. + closed: folders in which no program can be run"""
+    """A host whose commands run here, with folders in which no program can be run."""
 
     print_prefix, name = "", "gpu1"
 

@@ -32,7 +32,7 @@ class Host:
 
 
 def operation_answer(monkeypatch: pytest.MonkeyPatch, path: Path, fake_site: Site | str) -> str:
-    """What the deploy's operation writes. + made: a site, or why it does not answer"""
+    """What the deploy's operation writes. + fake_site: a site, or why it does not answer"""
 
     @contextmanager
     def clients(_: Any) -> Iterator[Site]:

@@ -59,7 +59,7 @@ class Machine:
         (self.root / "proc/keys").write_text("".join(KEYS.format(name) for name in names))
 
     def key(self, path: str, output: str, private: bool = True) -> None:
-        """DKMS's key. + said: what mokutil says of it; private: the key itself is beside it"""
+        """DKMS's key. + output: of mokutil about it; + private: the key itself is beside it"""
         file = self.root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("der")

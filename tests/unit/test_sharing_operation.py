@@ -55,7 +55,7 @@ PARTITIONED = replace(
 
 
 class Site:
-    """A leader and a node; what they are told. + nodes: as the API server shows them, in turn"""
+    """A leader and a node as the API server shows it, in turn, and what they are told."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *nodes: Node, held_pods: Any = ()) -> None:
         self.nodes, self.held_pods, self.messages = list(nodes), held_pods, list[str]()

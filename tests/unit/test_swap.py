@@ -32,7 +32,7 @@ LoadState=loaded
 
 
 class Machine:
-    """A folder that looks like a host. + calls: what systemctl was called with"""
+    """A folder that looks like a host, and keeps what systemctl was called with."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

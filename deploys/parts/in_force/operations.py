@@ -67,7 +67,10 @@ def kubelet_compared(
 
 @operation()
 def boot_compared(decisions: Sequence[Decision]) -> Commands:
-    """Name what files of this host do at its next boot to what a run sets. + kept: these"""
+    """Name what files of this host do at its next boot to what a run sets.
+
+    + decisions: what such files change
+    """
     changes.respect(*decisions)
     host.noop(_text(decisions, "no file undoes at a boot what a run sets"))
     yield from ()

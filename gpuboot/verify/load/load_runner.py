@@ -27,7 +27,11 @@ Progress = Callable[[str], None]
 
 @dataclass
 class _Trial:
-    """A pod on a node. + why: it is given up, for this reason; ended: nobody waits for it"""
+    """A pod on a node.
+
+    + reason: why it is given up
+    + finished: nobody waits for it
+    """
 
     node: str
     requested_at: float
