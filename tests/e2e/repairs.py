@@ -91,8 +91,17 @@ def inject(site: Lab, machine: str, key: str, value: int = 1, gpu: int = 0) -> N
 
 def firing(site: Lab, alert: str, node: str) -> None:
     """Wait until an alert of a node fires."""
-    query = f'ALERTS{{alertname="{alert}", node="{node}", alertstate="firing"}}'
-    until(lambda: site.prometheus(query), f"{alert} of {node}", ALERT_S)
+    until(lambda: site.prometheus(_firing_query(alert, node)), f"{alert} of {node}", ALERT_S)
+
+
+def resolved(site: Lab, alert: str, node: str) -> None:
+    """Wait until an alert of a node fires no more."""
+    query = _firing_query(alert, node)
+    until(lambda: not site.prometheus(query), f"{alert} of {node} ends", ALERT_S)
+
+
+def _firing_query(alert: str, node: str) -> str:
+    return f'ALERTS{{alertname="{alert}", node="{node}", alertstate="firing"}}'
 
 
 def item(site: Lab, node: str) -> dict[str, Any]:

@@ -36,6 +36,7 @@ from tests.e2e.repairs import (
     out,
     path,
     repair,
+    resolved,
     untouched,
 )  # fmt: skip
 
@@ -181,6 +182,7 @@ def test_a_gpu_that_has_to_be_replaced_is_handed_over(site: Lab) -> None:
     firing(site, "GPURepairStuck", node)
     # a person replaces the GPU, and takes the node back
     assert site.lab("fault", "--name", site.name, node, "repair").code == 0
+    resolved(site, "GPURowRemapFailure", node)
     site.kubectl("taint", "node", node, f"{TAINT}-")
     site.kubectl("uncordon", node)
     until(lambda: act(site)[0].code == 0, "nothing to look at", REPAIR_S)
