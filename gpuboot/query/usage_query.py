@@ -36,7 +36,7 @@ class UsageQuery:
         return json.dumps(asdict(self))
 
     def within(self, settings: Settings) -> UsageQuery:
-        """With what the settings know better."""
+        """The question; where it names no age of stale samples, with that of the settings."""
         return replace(self, stale_s=self.stale_s or 2 * seconds(settings.exporter.scrape_interval))
 
     def answer(self, prometheus: Prometheus, cluster: JsonReader | None = None) -> str:

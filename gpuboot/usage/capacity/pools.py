@@ -183,7 +183,7 @@ def _by_model(expression: str) -> str:
 
 
 def _over_the_hour(expression: str) -> str:
-    """Its mean over the minutes in which kube-state-metrics told of anything."""
+    """The expression's mean over the minutes for which kube-state-metrics gave samples."""
     return f"avg_over_time(({expression})[1h:5m])"
 
 
