@@ -213,7 +213,7 @@ def question(
 
 
 def parse_living(values: Fields) -> LiveData:
-    """From etcd's metrics; `Living()` where it does not answer."""
+    """Read etcd's live data out of its metrics; 0 revisions and keys where it does not answer."""
     revision, keys = (
         int(float(values.first(f"etcd_debugging_mvcc_{name}") or 0))
         for name in ("current_revision", "keys_total")

@@ -19,7 +19,7 @@ class ResultsError(ValueError):
 
 @dataclass(frozen=True)
 class Spec:
-    """One spec that was selected, or a hook of the suite that failed.
+    """A spec that was selected, or a hook of the suite that failed.
 
     + text: what the failure or the skip says of itself
     """

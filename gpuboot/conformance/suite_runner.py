@@ -138,7 +138,7 @@ def _start(cluster: Cluster, request: Request) -> None:
 
 
 def _wait(cluster: Cluster, progress: Progress, stopped: Callable[[], bool]) -> Outcome:
-    """Until the results are handed out, with a line of progress each minute."""
+    """Wait until the results are handed out, with a line of progress each minute."""
     started = reported_at = answered_at = time.monotonic()
     ended_at = 0.0
     while not stopped():

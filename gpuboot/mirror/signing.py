@@ -52,7 +52,7 @@ class Home:
 
     @contextlib.contextmanager
     def agent(self) -> Iterator[None]:
-        """For as long as gpg is run: the agent that it starts by itself does not stay."""
+        """End the agent that gpg starts by itself when the block ends."""
         try:
             yield
         finally:

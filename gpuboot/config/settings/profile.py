@@ -13,7 +13,7 @@ _GPUBOOT = "gpuboot"
 
 @dataclass(frozen=True)
 class Threshold:
-    """One number. + meaning: what it is compared with; source: whose number it is"""
+    """A limit of a class. + meaning: what it is compared with; source: whose number it is"""
 
     value: float
     meaning: str
