@@ -30,7 +30,7 @@ _REMEDY = "`gpuboot diagnose INVENTORY` finds out why; mend that, then run again
 
 
 class UnansweredError(CliError):  # type: ignore[misc]  # pyinfra's command line has no types
-    """Nobody can tell what a run would change."""
+    """What a run would change cannot be told: hosts gave no answer."""
 
     exit_code = COULD_NOT_TELL
 

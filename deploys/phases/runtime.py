@@ -60,7 +60,7 @@ def runtime() -> None:
 
 
 def mirrors(context: Context) -> None:
-    """Where containerd pulls images from; it reads that again for each."""
+    """Configure where containerd pulls images from; it reads that again for each."""
     if contents := registry_files(context):
         files.present(name="Configure registry mirrors", contents=contents)
 

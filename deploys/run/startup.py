@@ -246,7 +246,7 @@ def _ending(
 
 
 def _before(state: State, hosts: list[Host], inventory_name: str, own_deploys: list[str]) -> None:
-    """Everything that is wrong and can be known without a connection."""
+    """Raise everything that is wrong and can be known without a connection."""
     if not list(state.inventory):
         raise CliError(refusal([inventory_files.no_hosts(inventory_name, Path.cwd())]))
     if not hosts:

@@ -89,7 +89,7 @@ def _pinned(pinning: Iterable[str], *lines: str) -> str:
 
 
 def pins(versions: Iterable[str]) -> list[str]:
-    """Those packages that pin the driver's version (`driver_packages.pinning_package`)."""
+    """The packages that pin the driver's version (`driver_packages.pinning_package`)."""
     return [name for name in versions if name.startswith(pinning_package(""))]
 
 

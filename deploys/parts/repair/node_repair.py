@@ -165,7 +165,7 @@ class Hands:
 
 @contextmanager
 def _undecided() -> Iterator[None]:
-    """Within it, an API server or a host that does not answer leaves things undecided."""
+    """Raise `UndecidedError` where the API server or a host does not answer in the block."""
     try:
         yield
     except (ClusterError, RemoteError, *CONNECTION_ERRORS) as error:
