@@ -43,7 +43,7 @@ def recipes() -> list[Recipe]:
 
 
 def kubernetes_version() -> str:
-    """Of the lab's clusters, as in `v1.37.2`."""
+    """The version of the lab's clusters, as in `v1.37.2`."""
     return module_version(software_kubernetes.KUBERNETES)
 
 
