@@ -109,7 +109,7 @@ def begin(name: str, host: str = "", operation: str = "", wait: bool = False) ->
 
 
 def end(item: Span) -> None:
-    """End what `begin` began."""
+    """End a span that `begin` began."""
     item.ended_at = time.monotonic()
     if item in _open:
         _open.remove(item)

@@ -48,7 +48,7 @@ class _Errors(logging.Handler):
 
 
 def explain_unanswered(load: Callable[..., None]) -> Callable[..., None]:
-    """Loading a deploy file, with an end in words where a host does not answer.
+    """Wrap the loading of a deploy file: where a host does not answer it ends in words.
 
     + load: pyinfra's own, which calls the deploy for each host
     """

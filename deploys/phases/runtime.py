@@ -66,7 +66,7 @@ def mirrors(context: Context) -> None:
 
 
 def install_toolkit(context: Context) -> None:
-    """NVIDIA's container toolkit on the current host, from NVIDIA's repository."""
+    """Install NVIDIA's container toolkit on the current host, from NVIDIA's repository."""
     add_repository(context, "toolkit")
     packages.installed(
         name=f"Install NVIDIA Container Toolkit {context.lock.toolkit.version}",

@@ -215,7 +215,7 @@ def _connecting(
 
 
 def _locking(execute: Callable[..., None], command: str) -> Callable[..., None]:
-    """No other run changes the same site meanwhile. + command: of this run, for others to see"""
+    """Wrap a run so that no other one changes the site meanwhile. + command: for others to see"""
 
     def locking(state: State, *args: Any, **kwargs: Any) -> None:
         # here, because it looks at the context

@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True)
 class LiveData:
-    """etcd's data of now.
+    """The data that etcd has now.
 
     + revision, keys: as etcd's metrics have them; 0 where it does not answer
     """
@@ -64,7 +64,7 @@ def _bracketed(address: str) -> str:
 
 
 def initial_cluster(etcd_members: Sequence[Member]) -> str:
-    """etcd's option of that name."""
+    """The value of etcd's option `initial-cluster`."""
     return ",".join(f"{item.name}={item.peer}" for item in etcd_members)
 
 

@@ -39,7 +39,7 @@ class Results:
 
     @property
     def line(self) -> str:
-        """`446 passed, 0 failed, 0 skipped`."""
+        """The result in one line: `446 passed, 0 failed, 0 skipped`."""
         return f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped"
 
     @property

@@ -238,6 +238,6 @@ def _remove(cluster: Cluster) -> None:
 
 
 def _remove_specs(cluster: Cluster) -> None:
-    """Namespaces of specs that had no time to remove them."""
+    """Remove namespaces of specs that had no time to do so."""
     for item in cluster.json(_NAMESPACES, SPECS)["items"]:
         delete_namespace(cluster, item["metadata"]["name"])

@@ -195,7 +195,7 @@ _INDEX_REMEDY = "ask who runs that repository"
 
 
 def _filename(package: Package) -> str:
-    """Its file below the repository's folder. Raises `FetchError` for one above it."""
+    """The file of a package, below the repository's. Raises `FetchError` for one above it."""
     path = PurePosixPath(package.fields["Filename"])
     if path.is_absolute() or ".." in path.parts:
         name = package.fields["Package"]

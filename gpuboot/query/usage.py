@@ -76,7 +76,7 @@ class Answer:
 
 
 class Usage:
-    """Asks Prometheus.
+    """Asks Prometheus for the load of GPUs.
 
     + stale_s: a GPU whose newest sample is older is unknown; two scrape intervals
     + window_s: what is averaged over

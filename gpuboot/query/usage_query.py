@@ -18,7 +18,7 @@ _FIELD = re.compile(r"\bDCGM_\w+")
 
 @dataclass(frozen=True)
 class UsageQuery:
-    """Whose load: a pod's, a namespace's, a GPU's.
+    """A question about the load of a pod, a namespace or a GPU.
 
     + window_s: what is averaged over
     + stale_s: older samples count as none; 0: two scrape intervals of the settings

@@ -129,7 +129,7 @@ def fetch(versions: Mapping[str, str]) -> str:
 
 
 def release(names: Sequence[str]) -> None:
-    """apt-get has an option for that, see `install`."""
+    """Do nothing: apt-get has an option for that, see `install`."""
 
 
 def hold(names: Sequence[str]) -> StringCommand:

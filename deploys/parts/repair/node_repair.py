@@ -49,7 +49,7 @@ _LOOKS = {
 
 @dataclass(frozen=True)
 class Hands:
-    """Done to nodes of this inventory. See `gpuboot.repair.controller.Hands`.
+    """Repairs nodes of this inventory. See `gpuboot.repair.controller.Hands`.
 
     + leader: the host with the administrator's credentials, connected
     + denied: what keeps a host's user from becoming root; None: nothing

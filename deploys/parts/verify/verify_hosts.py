@@ -89,7 +89,7 @@ def _read_control_plane(node: Node) -> ControlPlane:
 
 
 def say(line: str) -> None:
-    """Progress, where it disturbs no JSON."""
+    """Print progress, where it disturbs no JSON."""
     logger.info(f"verify: {line}")
 
 

@@ -28,7 +28,7 @@ _USUAL_INTERVAL_S = 15.0
 
 @dataclass(frozen=True)
 class ProfileQuestion:
-    """Whose GPUs, over which time.
+    """A question about the profile of GPUs: whose, over which time.
 
     + name: of the pod, job, namespace or node, or a GPU's UUID; namespace: of the pod or job
     + window_s: how far back from now

@@ -72,7 +72,7 @@ class Profile:
 
     @property
     def mixed(self) -> bool:
-        """No class held for half of the time."""
+        """Whether no class held for half of the time."""
         return self.shares[self.main_class.name] < _MAIN_SHARE
 
     def to_json(self) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def _state_metrics(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Find
 
 
 def _alertmanager(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
-    """Alertmanager runs with our receivers, routes and inhibitions; others may exist."""
+    """Judge whether Alertmanager has our receivers, routes and inhibitions; others may exist."""
     builder = FindingBuilder("alertmanager", "our receivers and routes")
     if not expected.alertmanager or not metrics.alertmanager_ready:
         return  # that it is not ready is a finding of its own
