@@ -81,7 +81,7 @@ def bars(axes: Any, plot: dict[str, Any]) -> None:
 
 
 def note_missing(axes: Any, plot: dict[str, Any], place: int, x: float) -> None:
-    """Say so where nothing was measured."""
+    """Write "not run" where nothing was measured."""
     if all(series["values"][place] is None for series in plot["series"]):
         axes.text(x, 0.5, "not run", ha="center", transform=axes.get_xaxis_transform())
 
