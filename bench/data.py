@@ -1,4 +1,4 @@
-"""Questions to what was measured: a quantity of a side in a cell, over its runs."""
+"""What was measured, for tables and plots: a quantity of a side in a cell, over its runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Data:
     records: Sequence[Mapping[str, Any]]
 
     def summary(self, cell: Cell, side: str, quantity: str) -> Summary | None:
-        """Of a field of `Measured`, or of `bytes`: those of both directions."""
+        """The summary of a field of `Measured`, or of `bytes`: those of both directions."""
         runs = (record for record in samples(self.records, cell) if record["side"] == side)
         return summarize(_value(record, quantity) for record in runs)
 
@@ -40,7 +40,7 @@ class Data:
         return min(summary.count if summary else 0 for summary in summaries)
 
     def cells(self) -> list[Cell]:
-        """Those with any sample, sorted."""
+        """The cells with any sample, sorted."""
         names = {record["cell"] for record in self.records if record["kind"] == "sample"}
         return sorted(cell for name in names for cell in parse(name))
 

@@ -20,7 +20,7 @@ LAN = "0.2ms"
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One measurement, written `SCENARIO/HOSTS/NETWORK`, as in `nothing/8/20ms`."""
+    """A measurement, written `SCENARIO/HOSTS/NETWORK`, as in `nothing/8/20ms`."""
 
     scenario: Scenario
     hosts: int
@@ -31,7 +31,7 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The title for people."""
         hosts = f"{self.hosts} host{'s' if self.hosts > 1 else ''}"
         return f"{SCENARIOS[self.scenario]}, {hosts}, {CONDITIONS[self.network].title}"
 
@@ -86,6 +86,6 @@ def _parse(text: str) -> Cell:
 
 
 def turns(sides: Sequence[str], round_number: int) -> list[str]:
-    """In which order the sides run in a round: each comes first in its turn."""
+    """The order in which the sides run in a round: each comes first in its turn."""
     first = round_number % len(sides)
     return [*sides[first:], *sides[:first]]

@@ -18,7 +18,7 @@ TIMEOUT_S = 3600
 
 @dataclass(frozen=True)
 class Measured:
-    """One run of a side.
+    """What a run of a side cost.
 
     + cpu_s, peak_mib: of all processes on the controller
     + hosts_cpu_s: of all hosts; they share this computer's cores
@@ -74,7 +74,7 @@ def work_folder(site: Site, side: Side) -> Path:
 
 
 def _outcome(side: Side, work: Path, code: int) -> Outcome:
-    """What the side said. Raises `LabError` for a run that failed."""
+    """The side's account of its run. Raises `LabError` for a run that failed."""
     stdout, stderr = (work / "stdout").read_text(), (work / "stderr").read_text()
     try:
         outcome = side.outcome(stdout, stderr, work)

@@ -37,7 +37,7 @@ class Condition:
 
     @property
     def title(self) -> str:
-        """For people: `20 ms`, `20 ms, 1 % loss`."""
+        """The title for people: `20 ms`, `20 ms, 1 % loss`."""
         loss = f", {self.loss_percent:g} % loss" if self.loss_percent else ""
         return f"{self.rtt_ms:g} ms{loss}"
 

@@ -81,13 +81,13 @@ def bars(axes: Any, plot: dict[str, Any]) -> None:
 
 
 def note_missing(axes: Any, plot: dict[str, Any], place: int, x: float) -> None:
-    """Say so where nothing was measured."""
+    """Write "not run" where nothing was measured."""
     if all(series["values"][place] is None for series in plot["series"]):
         axes.text(x, 0.5, "not run", ha="center", transform=axes.get_xaxis_transform())
 
 
 def draw(plot: dict[str, Any], folder: Path) -> None:
-    """One plot, as FOLDER/<its name>.svg."""
+    """Draw a plot, as FOLDER/<its name>.svg."""
     figure, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
     (lines if plot["kind"] == "lines" else bars)(axes, plot)
     axes.set_title(plot["title"], loc="left", fontsize=12, pad=26)
@@ -106,7 +106,7 @@ def draw(plot: dict[str, Any], folder: Path) -> None:
 
 
 def main() -> None:
-    """Draw what stdin describes."""
+    """Draw the plots that stdin describes."""
     matplotlib.rcParams["svg.hashsalt"] = "gpuboot"
     matplotlib.rcParams["font.family"] = "DejaVu Sans"
     folder = Path(sys.argv[1])

@@ -64,7 +64,7 @@ class Results:
         return [record for record in read(self.path) if record["code"] == self.code]
 
     def rounds(self, cell: Cell, sides: Sequence[str]) -> int:
-        """How often every side has been measured in a cell."""
+        """The number of rounds in which every side has been measured in a cell."""
         cell_samples = samples(self.records(), cell)
         return min(
             len([sample for sample in cell_samples if sample["side"] == side]) for side in sides
@@ -117,7 +117,7 @@ def revision() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of the tools that are compared."""
+    """The versions of the tools that are compared."""
     pinned = environment.versions()
     local_versions = {
         name: metadata.version(name) for name in ("gpuboot", "pyinfra", "paramiko", "gevent")

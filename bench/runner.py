@@ -111,7 +111,7 @@ class Runner:
                     raise LabError(f"{side.title} left {EDITED} of {machine.name} as it was edited")
 
     def _prepare(self, site: Site) -> None:
-        """Machines on which every side finds nothing to do; each side's caches are warm then."""
+        """Boot machines on which every side finds nothing to do; all caches are warm then."""
         count = len(site.hosts)
         machines.boot(self.lab, count, self._converged, self.say)
         if count in self.equal:

@@ -1,4 +1,4 @@
-"""What a side is told of the machines, and what it says of a run.
+"""What a side gets to know of the machines, and how it tells the result of a run.
 
 A side is one of the tools that are compared: gpuboot, Ansible, Ansible with Mitogen, plain pyinfra.
 """
@@ -18,7 +18,7 @@ SITE_VARIABLE = "GPUBOOT_BENCH_SITE"
 
 @dataclass(frozen=True)
 class Host:
-    """One machine. `gpus` are simulated."""
+    """A machine. `gpus` are simulated."""
 
     name: str
     address: str
@@ -42,11 +42,11 @@ class Site:
 
     @property
     def file(self) -> Path:
-        """Where `save` writes it; $GPUBOOT_BENCH_SITE tells a side's inventory."""
+        """The file that `save` writes; $GPUBOOT_BENCH_SITE tells a side's inventory."""
         return self.folder / "site.json"
 
     def save(self) -> None:
-        """Write it for `load`."""
+        """Write the site for `load`."""
         self.folder.mkdir(parents=True, exist_ok=True)
         content = {**asdict(self), "folder": str(self.folder)}
         content |= {"ssh_key": str(self.ssh_key), "known_hosts": str(self.known_hosts)}
@@ -63,7 +63,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Command:
-    """How a side is run. + env: what is added to the environment"""
+    """The command of a side. + env: what is added to the environment"""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -72,7 +72,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a side says of its run.
+    """The result of a side's run.
 
     + changed: host -> names of the tasks or operations that changed it; others are missing
     + failed: host -> why
@@ -83,7 +83,7 @@ class Outcome:
 
 
 class Side(Protocol):
-    """One of the tools that are compared. `work` is its own folder for a set of machines."""
+    """A tool that is compared. `work` is its own folder for a set of machines."""
 
     @property
     def name(self) -> str:
@@ -97,4 +97,4 @@ class Side(Protocol):
         """The command that brings all machines of the site to the described state."""
 
     def outcome(self, stdout: str, stderr: str, work: Path) -> Outcome:
-        """What a finished run said. Raises `ValueError` for output it does not understand."""
+        """The result by a run's output. Raises `ValueError` for output it does not understand."""

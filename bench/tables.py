@@ -71,7 +71,7 @@ def seconds(data: Data, cells: Sequence[Cell], label: Callable[[Cell], str], hea
 
 
 def quantity(data: Data, name: str, unit: str, scale: float, per_host: bool) -> str:
-    """One quantity of runs with nothing to do, by number of hosts."""
+    """A table of a quantity of runs with nothing to do, by number of hosts."""
     rows = [
         [
             _hosts(cell),

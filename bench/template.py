@@ -105,7 +105,7 @@ def _install(folder: Path, debs: list[Path]) -> None:
 
 
 def _write_known_hosts(lab: Lab) -> None:
-    """All machines are overlays of one template, and have its host key."""
+    """Write known_hosts: all machines are overlays of one template, with one host key."""
     public = (root(lab) / "etc/ssh/ssh_host_ed25519_key.pub").read_text()
     key = " ".join(public.split()[:2])
     lines = (f"{machine.address},{machine.name} {key}\n" for machine in lab.machines)

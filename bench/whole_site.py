@@ -32,7 +32,7 @@ _BIN = Path(sys.executable).parent
 
 @dataclass(frozen=True)
 class Row:
-    """One kind of run. + limit_s: seconds that its median may take"""
+    """A kind of run. + limit_s: seconds that its median may take"""
 
     title: str
     command: Sequence[str]

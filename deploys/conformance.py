@@ -19,7 +19,7 @@ from gpuboot.conformance.suite_manifests import Request
 
 @deploy("Conformance")
 def conformance() -> None:
-    """On the leader, and on no other host."""
+    """Run the suite, or look for evidence, on the leader; nothing on other hosts."""
     settings, lock, nodes = begin()
     leader = read_leader()
     if host.name != leader.host:

@@ -23,7 +23,7 @@ from gpuboot.cluster.kubeadm import configuration
 
 @phase("Kubernetes")
 def kubernetes() -> None:
-    """Kubernetes' packages, and kubeadm's configuration; no cluster is made."""
+    """Install Kubernetes' packages, write kubeadm's configuration, and make no cluster."""
     context = current()
     packages_and_config(context, configuration(context.settings, context.lock, context.nodes))
 

@@ -20,7 +20,7 @@ from gpuboot.verify.load.load_pods import LoadRequest
 
 @deploy("Load")
 def load() -> None:
-    """On the leader, and on no other host."""
+    """Keep GPUs busy from the leader; nothing on other hosts."""
     settings, _, nodes = begin()
     request = json.loads(os.environ["GPUBOOT_LOAD"])
     scope = Scope(nodes=tuple(request.pop("nodes")))

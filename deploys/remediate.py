@@ -1,4 +1,4 @@
-"""Which GPU nodes would be repaired, and why; or their repair. Run by `gpuboot remediate`.
+"""Tells which GPU nodes would be repaired, and why; or repairs them. For `gpuboot remediate`.
 
 $GPUBOOT_ANSWER names the file that gets the answer. It changes nothing unless $GPUBOOT_ACT is 1;
 then each step is told as it is taken, as a line of JSON for $GPUBOOT_STEPS.

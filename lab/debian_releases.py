@@ -19,7 +19,7 @@ class DebianRelease:
 
     @property
     def cuda(self) -> str:
-        """Its folder in NVIDIA's CUDA repository."""
+        """The release's folder in NVIDIA's CUDA repository."""
         return f"debian{self.version}"
 
     @property

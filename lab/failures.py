@@ -1,4 +1,4 @@
-"""What went wrong, for a person: one line on the screen, and a file with all of it."""
+"""Errors for people: one line on the screen, and a file with all of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RESUME_HINT = "the same command goes on from here"
 
 @contextlib.contextmanager
 def resumable() -> Iterator[None]:
-    """For work that keeps what it has made: whatever it raises becomes a `LabError` of one line."""
+    """Turn whatever the block raises into a `LabError` of one line; what it has made is kept."""
     try:
         yield
     except Exception as error:

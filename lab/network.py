@@ -99,7 +99,7 @@ _OPEN = (
 
 
 def _table(lab: Lab) -> str:
-    """No machine gets out: not through the host, nor to the host but for its services and ping.
+    """The firewall: no machine gets out through the host, nor to it but for services and ping.
 
     Rejected, not dropped, so that a name look-up or a wrong address fails at once. Those of an
     upstream lab do get out, by NAT; nothing outside reaches them.
@@ -133,7 +133,7 @@ table inet {name} {{
 
 
 def _docker_user(action: str, lab: Lab) -> int | None:
-    """Docker drops what bridges forward, even within one bridge: its user chain lets ours pass.
+    """Add or delete rules in Docker's user chain, since Docker drops what our bridge forwards.
 
     Returns iptables' exit status; None where there is no such chain.
     """

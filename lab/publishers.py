@@ -66,7 +66,7 @@ def publishers() -> dict[str, list[str]]:
 
 
 def unreachable(addresses: Iterable[str]) -> list[str]:
-    """Those of the `host:port` that do not take a connection from this host, sorted."""
+    """The `host:port` that do not take a connection from this host, sorted."""
     names = sorted(addresses)
     with ThreadPoolExecutor(max_workers=8) as pool:
         reached = list(pool.map(_connects, names))

@@ -38,7 +38,7 @@ class LabError(RuntimeError):
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine of a lab. `number` is the last octet of its address; `gpus` are simulated."""
+    """A machine of a lab. `number` is the last octet of its address; `gpus` are simulated."""
 
     name: str
     address: str
@@ -52,7 +52,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Lab:
-    """One lab: a private network, a mirror on its host side, and machines.
+    """A lab: a private network, a mirror on its host side, and machines.
 
     upstream: its machines reach the internet, and have from the mirror what is simulated only.
     """

@@ -77,7 +77,7 @@ def newest(records: Sequence[Mapping[str, Any]]) -> Curve:
 
 
 def measured(curve: Curve) -> str:
-    """One row for each number of hosts."""
+    """A table with a row for each number of hosts."""
     rows = [
         [f"{hosts:,}", *(spread(curve.summary(hosts, name)) for name in COLUMNS)] for hosts in SIZES
     ]
@@ -85,7 +85,7 @@ def measured(curve: Curve) -> str:
 
 
 def calculated(curve: Curve) -> str:
-    """What the line through the smaller sites says of the larger ones, beside what was measured."""
+    """A table of the larger sites: by the line through the smaller ones, and as measured."""
     names = ("seconds", "cpu_s", "peak_mib")
     lines = {name: curve.line(name) for name in names}
     rows = [
@@ -112,7 +112,7 @@ def _with_measured(value: float, summary: Summary | None) -> str:
 
 
 def plots(curve: Curve) -> list[Plot]:
-    """Time, and memory."""
+    """The plots of time and of memory."""
 
     def values(name: str) -> list[list[float] | None]:
         summaries = (curve.summary(hosts, name) for hosts in SIZES)

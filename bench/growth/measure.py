@@ -36,7 +36,7 @@ _POD_CIDR = "10.240.0.0/12"  # room for 4096 nodes; the default has it for 256
 
 @dataclass(frozen=True)
 class Run:
-    """One run. + peak_mib: resident memory; servers_cpu_s: of all that stands for the hosts"""
+    """A run. + peak_mib: resident memory; servers_cpu_s: of all that stands for the hosts"""
 
     hosts: int
     seconds: float
@@ -115,7 +115,7 @@ def _settled(running: Servers) -> Counted:
 
 
 def record(lab: Lab, results: Results, say: Progress) -> Recording:
-    """What two light machines of the lab, its last, say to the code that is measured now."""
+    """Record what two light machines of the lab, its last, answer to the code that is measured."""
     pair = (
         replace(lab.machines[-2], role="control_plane"),
         replace(lab.machines[-1], role="worker"),
@@ -141,7 +141,7 @@ def record(lab: Lab, results: Results, say: Progress) -> Recording:
 
 
 def _record(lab: Lab, folder: Path, leader: Host, worker: Host) -> None:
-    """Let the machines be as they should be, then have nothing to do, by way of forced.sh."""
+    """Converge the machines, then record through forced.sh a run with nothing to do."""
     for host in (leader, worker):
         (folder / host.server).mkdir(parents=True)
         (folder / host.server / "machine").write_text(f"{host.name}\n")
@@ -154,7 +154,7 @@ def _record(lab: Lab, folder: Path, leader: Host, worker: Host) -> None:
 
 
 def _write_ssh_config(lab: Lab, folder: Path, hosts: Sequence[Host]) -> None:
-    """How forced.sh reaches the machines that it asks."""
+    """Write the configuration by which forced.sh reaches its machines."""
     key = folder / "machine_key"
     key.touch(mode=0o600)
     key.write_text(lab.ssh_key.read_text())
@@ -165,7 +165,7 @@ def _write_ssh_config(lab: Lab, folder: Path, hosts: Sequence[Host]) -> None:
 
 
 def _site(lab: Lab, folder: Path, hosts: Sequence[Host], direct: bool = False) -> Path:
-    """The inventory's file. + direct: the machines themselves, without the server before them"""
+    """Write the inventory's file. + direct: reach the machines themselves, not the server"""
     known_hosts = lab.known_hosts
     if not direct:
         known_hosts = servers.known_hosts(folder, [host.server for host in hosts])
@@ -193,7 +193,7 @@ def _site(lab: Lab, folder: Path, hosts: Sequence[Host], direct: bool = False) -
 
 
 def _run(site: Path, folder: Path, prefix: Sequence[str] = ()) -> _RunResult:
-    """One run of the host layers. Raises `LabError` when it fails."""
+    """Run the host layers once. Raises `LabError` when it fails."""
     pyinfra = str(Path(sys.executable).with_name("pyinfra"))
     deploy = ["bench/growth/inventory.py", "deploys/host_layers.py", "-y"]
     pointer = folder / "report"

@@ -1,4 +1,4 @@
-"""One SSH server that is all simulated hosts: each has an address of its own on the loopback."""
+"""An SSH server that is all simulated hosts: each has an address of its own on the loopback."""
 
 from __future__ import annotations
 

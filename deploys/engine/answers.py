@@ -43,7 +43,7 @@ class WouldChange(BaseException):
 
 @dataclass(eq=False)
 class Step:
-    """One operation on one host.
+    """An operation on one host.
 
     + differs: whether it has something to do, as far as the comparison could tell
     + has_message: whether it has something to tell
@@ -122,7 +122,7 @@ def of(target: Host) -> HostAnswers:
 
 @contextmanager
 def comparison(step: Step, source: AnswerSource) -> Iterator[None]:
-    """Within it, this greenlet finds out whether an operation differs; reads go to `source`."""
+    """Compare an operation in the block, by this greenlet; its reads go to `source`."""
     _greenlet.comparing = _Comparing(step, source)
     try:
         yield
@@ -152,7 +152,7 @@ def _comparing() -> _Comparing | None:
 
 @contextmanager
 def live() -> Iterator[None]:
-    """Within it, this greenlet's reads ask the hosts: for who waits for them to change."""
+    """Have this greenlet's reads ask the hosts in the block: for waiting until they change."""
     before, _greenlet.live = _is_live(), True
     try:
         yield
@@ -187,7 +187,7 @@ def read_from(target: Host, fact: type[FactBase[T]], **arguments: Any) -> T:
 
 
 def foresee(questions: Iterable[tuple[Host, type[FactBase[Any]], dict[str, Any]]]) -> None:
-    """Read now what the one who compares is going to read, each host by one command."""
+    """Read now what the compared operation is going to read, each host by one command."""
     if comparison := _comparing():
         requests = [
             (state.inventory.get_host(target.name), Request.of(fact, arguments))
@@ -278,13 +278,13 @@ def fetch_answers(target: Host, requests: Sequence[Request]) -> dict[Request, An
 
 
 def reached(target: Host, place: int) -> None:
-    """The run has come to this operation of a host."""
+    """Note that the run has come to this operation of a host."""
     if host_answers := _hosts.get(target.name):
         host_answers.place = place
 
 
 def forget(target: Host) -> None:
-    """A command runs on a host: what it has answered, and what the cluster has, may be old."""
+    """Forget a host's answers, and the cluster's: a command runs on it, and may change both."""
     if host_answers := _hosts.get(target.name):
         host_answers.cache.clear()
         host_answers.forgotten += 1
@@ -292,7 +292,7 @@ def forget(target: Host) -> None:
 
 
 def forget_cluster() -> None:
-    """Something may have changed in the cluster, whichever host told of it."""
+    """Forget what is known of the cluster: something may have changed there."""
     _cluster.forgotten += 1
     for host_answers in _hosts.values():
         for request in [item for item in host_answers.cache if item.fact.of_cluster]:

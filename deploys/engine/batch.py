@@ -58,7 +58,7 @@ _MISSING = Unanswered("the host did not answer")
 
 @dataclass
 class _Reading:
-    """One command of a batch, and the places of the requests that it answers."""
+    """A command of a batch, and the places of the requests that it answers."""
 
     fact: type[Framed[Any]]
     arguments: Mapping[str, Any]
@@ -128,7 +128,7 @@ class Batch(Framed[list[Any]]):
 
 
 def _readings(requests: Sequence[Request]) -> list[_Reading]:
-    """In the order of the requests; what can be merged comes with the first of it.
+    """The commands for requests, in their order; merged ones come with the first of them.
 
     What asks the cluster is last: its answers come after all others.
     """

@@ -72,7 +72,7 @@ def inform(message: str) -> None:
 
 
 def warn(message: str) -> None:
-    """As `inform`, for what the person should act on."""
+    """Tell something that the person should act on, when `inform` would tell it."""
     if _executes():
         logger.warning(f"{current_host.print_prefix}{message}")
 

@@ -112,7 +112,7 @@ class _Calls:
 
 
 class Comparison:
-    """Of one run; `deploys.engine.operation` asks it about every operation that is called."""
+    """The comparison of a run; `deploys.engine.operation` asks it about every operation."""
 
     def __init__(self) -> None:
         # operations that have nothing to do -> inventory names of those hosts

@@ -16,7 +16,7 @@ from deploys.engine.spans import Span
 
 
 class Connections(BaseStateCallback):
-    """One span for each connection, in the run as well where a host has rebooted."""
+    """Notes a span for each connection, in the run as well where a host has rebooted."""
 
     def __init__(self) -> None:
         self.trying: dict[str, Span] = {}  # inventory name -> the attempt that goes on

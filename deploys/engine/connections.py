@@ -1,4 +1,4 @@
-"""Which hosts could not be connected to in this run, and why."""
+"""Hosts that could not be connected to in this run, and why."""
 
 from __future__ import annotations
 

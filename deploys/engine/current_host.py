@@ -1,4 +1,4 @@
-"""Which host pyinfra's facts and commands are about."""
+"""Sets the host that pyinfra's facts and commands are about."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyinfra.context import ContextObject, ctx_host
 
 @contextmanager
 def current_host(target: Host) -> Iterator[Host]:
-    """Make it the current host, also where it is `pyinfra.host`, which stands for the current one.
+    """Make a host the current one in the block, also `pyinfra.host`, a proxy of the current one.
 
     pyinfra's own `ctx_host.use` recurses for the latter, and does not come back after an exception.
     """

@@ -13,7 +13,7 @@ _REMEDY = "see whether the host answers (`pyinfra INVENTORY exec -- true`), then
 
 
 def message(state: State, host: str, op_hash: str) -> str:
-    """Ours their own text, commands what they wrote; "" for nothing.
+    """The text of a failed operation: our own, or what its command wrote; "" for nothing.
 
     + host: inventory name
     """

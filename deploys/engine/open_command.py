@@ -1,4 +1,4 @@
-"""A command on a host that runs on while the run does other things, and hears from it."""
+"""A command on a host that runs on while the run does other things, and takes input from it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _END_S = 2.0  # that a command may take to end after its input
 
 
 class OpenCommand(Protocol):
-    """One that runs. Its methods raise one of `GONE` when the connection is."""
+    """A command that runs. Its methods raise one of `GONE` when the connection is lost."""
 
     def lines(self, timeout_s: float) -> Iterator[str]:
-        """What it prints, to its end; what it says as an error as well."""
+        """What it prints, standard error included, to its end."""
 
     def send(self, data: bytes) -> None:
-        """Give it something to read."""
+        """Write to its input."""
 
     def has_ended(self) -> bool:
         """Whether it has ended, or the connection has."""

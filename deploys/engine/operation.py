@@ -38,7 +38,7 @@ class Comparison(Protocol):
         """Whether the deploy is called only for what its operations are."""
 
     def within(self, phase: str) -> AbstractContextManager[None]:
-        """Within it, the operations that are called are a phase's."""
+        """Count the operations that are called in the block as a phase's."""
 
     def idle(self, phase: str) -> bool:
         """Whether no operation of a phase has anything to do on the current host."""
@@ -56,7 +56,7 @@ comparison: Comparison | None = None  # of this run
 def operation(
     is_idempotent: bool = True, compared: bool = True
 ) -> Callable[[Body[P]], PyinfraOperation[P]]:
-    """As pyinfra's `operation`.
+    """Decorate an operation's function, as pyinfra's `operation` does.
 
     + compared: False for one that always has something to do
     """
@@ -85,7 +85,7 @@ def operation(
 
 
 def phase(name: str) -> Callable[[Callable[P, None]], PyinfraOperation[P]]:
-    """As pyinfra's `deploy`: a function that calls operations, whose names begin with the phase's.
+    """Decorate a phase, as pyinfra's `deploy` does: its operations' names begin with its name.
 
     It is not called for a host on which the comparison leaves nothing of it.
     """
@@ -117,7 +117,7 @@ def loop(items: Iterable[T]) -> Iterator[T]:
 
 
 def _watched(body: Body[Any], place: int) -> Body[Any]:
-    """The same operation, which forgets what the host has answered once a command runs on it."""
+    """The same operation, which forgets the host's answers whenever a command runs on it."""
 
     @functools.wraps(body)
     def watched(*args: Any, **kwargs: Any) -> Generator[Any, None, None]:

@@ -57,7 +57,7 @@ def call_lines(state: State) -> list[int]:
 
 
 def merged(hosts: Iterable[Sequence[str]], lines: Mapping[str, Any]) -> list[str]:
-    """All operations in one order, which keeps that of each host.
+    """The operations of all hosts in one order, which keeps that of each host.
 
     + hosts: the operations of each host, in order
     + lines: operation -> the lines of the deploy from which it is called; where hosts leave a

@@ -37,7 +37,7 @@ _ended_at = 0.0
 
 @contextmanager
 def writing(place: Path) -> Iterator[None]:
-    """Within it, files are written that the run can do without. + place: their folder"""
+    """Note errors of writing files in the block, which the run can do without. + place: folder"""
     try:
         yield
     except OSError as error:
@@ -53,13 +53,13 @@ def code(failed: bool) -> int:
 
 
 def tell_missing() -> None:
-    """Tell, once, what is not written."""
+    """Tell, once, what could not be written."""
     for line in missing.values():
         click.secho(line, fg="red", err=True)
 
 
 def by(exit_: Callable[[], None], close: Callable[[], None]) -> Callable[[], NoReturn]:
-    """pyinfra's own end, with our exit codes.
+    """pyinfra's own end of a run, with our exit codes.
 
     + exit_: raises SystemExit; + close: writes and tells what is still to be told
     """
@@ -77,7 +77,7 @@ def by(exit_: Callable[[], None], close: Callable[[], None]) -> Callable[[], NoR
 
 
 def watch(describe_remains: Callable[[], str]) -> None:
-    """As `watch_signals`, and when whoever reads the output has ended."""
+    """End in order by signals, see `watch_signals`, and when the reader of the output has gone."""
     watch_signals(describe_remains)
     for stream in (sys.stdout, sys.stderr):
         for name in ("write", "flush"):
@@ -85,7 +85,7 @@ def watch(describe_remains: Callable[[], str]) -> None:
 
 
 def watch_signals(describe_remains: Callable[[], str]) -> None:
-    """End in order by Ctrl-C and SIGTERM: what the run holds is given back, its report written.
+    """End in order by Ctrl-C and SIGTERM: locks are released, the report is written.
 
     + describe_remains: tells what the run leaves, as a line
     """

@@ -109,14 +109,14 @@ def begin(name: str, host: str = "", operation: str = "", wait: bool = False) ->
 
 
 def end(item: Span) -> None:
-    """End what `begin` began."""
+    """End a span that `begin` began."""
     item.ended_at = time.monotonic()
     if item in _open:
         _open.remove(item)
 
 
 def count_commands(host: Host) -> None:
-    """From now on count what a host's connector is told to do. Calls after the first do nothing.
+    """Count what is sent through a host's connector from now on. Later calls do nothing.
 
     All commands of facts and operations and all copies of files pass there, however they began.
     """
@@ -149,5 +149,5 @@ def _counted(call: Callable[..., Any], host: str, counter: str) -> Callable[...,
 
 
 def _innermost(host: str) -> Span | None:
-    """The span that a command on this host belongs to: the last that began and concerns it."""
+    """The span of a command on this host: the last that began and concerns it."""
     return next((item for item in reversed(_open) if item.host in ("", host)), None)

@@ -15,13 +15,13 @@ from gpuboot.hosts.reading import FINDINGS, Reading
 
 
 def note(reading: Reading) -> None:
-    """Leave this for the command, in place of what was left before."""
+    """Leave what was read for the command, in place of what was left before."""
     if path := os.environ.get(FINDINGS):
         Path(path).write_text(reading.to_json(), encoding="utf-8")
 
 
 def refusal(problems: Iterable[Problem]) -> str:
-    """These problems, which end the run, as one text; they are left for the command, too."""
+    """The problems that end the run, as one text; they are left for the command, too."""
     problem_list = tuple(problems)
     note(Reading(unreachable=dict(unreachable), problems=problem_list))
     return render(problem_list)

@@ -19,7 +19,7 @@ _preparing: Span | None = None
 
 @dataclass
 class Operation:
-    """One operation that has begun: its phase is the first part of its name.
+    """An operation that has begun: its phase is the first part of its name.
 
     + hosts: inventory name -> when it began there and ended there, None while it runs
     """
@@ -30,11 +30,11 @@ class Operation:
     hosts: dict[str, tuple[float, float | None]] = field(default_factory=dict)
 
     def begin_on(self, host: str) -> None:
-        """It begins on a host."""
+        """Note that it begins on a host."""
         self.hosts[host] = (time.monotonic(), None)
 
     def end_on(self, host: str) -> None:
-        """It has ended on a host, one way or the other."""
+        """Note that it has ended on a host, in success or failure."""
         if host in self.hosts:
             self.hosts[host] = (self.hosts[host][0], time.monotonic())
 
@@ -88,7 +88,7 @@ def spans_json(operations: Mapping[str, Operation]) -> list[dict[str, Any]]:
 
 
 def prepare() -> None:
-    """Begin the span of what pyinfra prepares, unless it has begun: no callback tells of it."""
+    """Begin the span of pyinfra's preparing, unless it has begun: no callback tells of it."""
     global _preparing
     if _preparing is None:
         started_at = min((span.started_at for span in spans.recorded), default=time.monotonic())
@@ -97,7 +97,7 @@ def prepare() -> None:
 
 
 def prepared() -> None:
-    """End it: the first operation begins."""
+    """End the span of `prepare`: the first operation begins."""
     if _preparing is not None and _preparing.ended_at is None:
         spans.end(_preparing)
 

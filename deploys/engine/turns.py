@@ -16,7 +16,7 @@ _turns: dict[str, BoundedSemaphore] = {}
 
 @contextmanager
 def turn_of(max_hosts: int) -> Iterator[None]:
-    """Within it, the operation that executes has so many hosts at most; others wait before.
+    """Let only so many hosts at a time into the block; others wait before it.
 
     pyinfra's `_parallel` divides all hosts of the run into lots, whether they have anything to do
     or not: most of a lot may have nothing to do, and the next lot waits all the same.

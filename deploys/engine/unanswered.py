@@ -30,7 +30,7 @@ _REMEDY = "`gpuboot diagnose INVENTORY` finds out why; mend that, then run again
 
 
 class UnansweredError(CliError):  # type: ignore[misc]  # pyinfra's command line has no types
-    """Nobody can tell what a run would change."""
+    """What a run would change cannot be told: hosts gave no answer."""
 
     exit_code = COULD_NOT_TELL
 
@@ -48,7 +48,7 @@ class _Errors(logging.Handler):
 
 
 def explain_unanswered(load: Callable[..., None]) -> Callable[..., None]:
-    """Loading a deploy file, with an end in words where a host does not answer.
+    """Wrap the loading of a deploy file: where a host does not answer it ends in words.
 
     + load: pyinfra's own, which calls the deploy for each host
     """

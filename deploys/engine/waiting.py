@@ -78,7 +78,7 @@ def unfinished(progress: Progress, timeout_s: float, remedy: str) -> tuple[str, 
 
 
 def wait_or_fail(host: Host, probe: Callable[[], Progress], timeout_s: float, remedy: str) -> bool:
-    """As `wait_until`, for the body of a FunctionCommand. False: it failed, and says why.
+    """Wait, see `wait_until`, as the body of a FunctionCommand. False: it failed, and told why.
 
     + remedy: where nothing is stuck
     """

@@ -10,7 +10,7 @@ from gpuboot.config.inventory import led
 
 
 def renewed(context: Context, control_planes: Sequence[str]) -> None:
-    """Certificates that expire soon or have expired, before anything needs an API server.
+    """Renew certificates that expire soon or have expired, before anything needs an API server.
 
     + control_planes: inventory names of those with a member of etcd
     """

@@ -52,7 +52,7 @@ def gpu_sharing() -> None:
 
 @phase("Toolkit")
 def toolkit() -> None:
-    """NVIDIA's container toolkit; nothing happens on hosts without GPUs."""
+    """Install NVIDIA's container toolkit; nothing on hosts without GPUs."""
     context = current()
     if context.node.gpus:
         install_toolkit(context)
@@ -60,7 +60,7 @@ def toolkit() -> None:
 
 @phase("Docker")
 def engine() -> None:
-    """Docker's engine, command line and compose plugin, at the lock's versions."""
+    """Install Docker's engine, command line and compose plugin, at the lock's versions."""
     context = current()
     lock, mirrors = context.lock, context.settings.mirrors
     add_repository(context, "docker")

@@ -34,7 +34,7 @@ def gpu_operator() -> None:
 
 
 def deployed(context: Context) -> None:
-    """Its release; before nodes are upgraded if these come to share their GPUs otherwise then."""
+    """Deploy the release; before nodes are upgraded if these come to share GPUs otherwise then."""
     settings = context.settings.gpu_operator
     if not (context.node.leader and settings.enabled):
         return

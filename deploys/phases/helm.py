@@ -72,7 +72,7 @@ def early_resources(chart: str, release: str, namespace: str, only: Sequence[str
 def deploy_release(
     chart: str, release: str, namespace: str, values: dict[str, Any], retained: Sequence[str] = ()
 ) -> None:
-    """As `deploy_chart`, after `fetch_chart`."""
+    """Bring a release to these values, see `deploy_chart`, after `fetch_chart`."""
     which = _release(chart, release, namespace)
     operations.custom_resources(name=f"Renew the custom resources of {chart}", **which)
     operations.release(
@@ -84,6 +84,6 @@ def deploy_release(
 
 
 def _release(chart: str, release: str, namespace: str) -> dict[str, Any]:
-    """What operations ask of a release of one of the lock's charts."""
+    """The arguments of operations on a release of one of the lock's charts."""
     version = current().lock.charts[chart].version
     return {"release": release, "chart": chart, "version": version, "namespace": namespace}

@@ -51,7 +51,7 @@ _REMEDY = "see `journalctl -u kubelet` on a node that is not Ready"
 
 @phase("Kubernetes")
 def kubernetes() -> None:
-    """Make a cluster on the leader, and join all other nodes; who needs them Ready waits."""
+    """Make a cluster on the leader, and join all other nodes; `rollout` waits for them."""
     context = current()
     node, lock = context.node, context.lock
     config = configuration(context.settings, lock, context.nodes)
@@ -92,7 +92,7 @@ def kubernetes() -> None:
 
 
 def _initialize(context: Context, config: Configuration) -> None:
-    """The control plane of the leader, and the pod network."""
+    """Make the leader's control plane, and the pod network."""
     kubeadm.initialized(
         name="Initialize the control plane (kubeadm init)",
         digest=config.digest,
@@ -143,7 +143,7 @@ def _label(context: Context) -> None:
 
 
 def rollout_part(context: Context) -> Part:
-    """All nodes Ready, with the pod network and DNS."""
+    """The part of the rollout: all nodes Ready, with the pod network and DNS."""
 
     def look(state: ClusterState) -> Progress:
         return readiness.network_ready(state, [item.name for item in context.present])
@@ -204,14 +204,14 @@ def moving(context: Context) -> Moving:
 
 
 def control_planes(context: Context) -> list[str]:
-    """Those with a member of etcd; of one that cannot be reached nobody knows."""
+    """The control planes with a member of etcd, and those that cannot be reached."""
     reached_hosts = [item.host for item in context.nodes if item.host in context.states]
     joining = set(reached_hosts) - set(members(context.states))
     return [item.host for item in api.control_planes(context.nodes) if item.host not in joining]
 
 
 def _reconfigure(context: Context, config: Configuration) -> str:
-    """Settings that changed since the cluster was made; returns the digest of this host's part."""
+    """Apply settings that changed since the cluster was made; the digest of this host's part."""
     node = context.node
     if node.leader:
         kubeadm_changes.reconfigured(

@@ -35,7 +35,7 @@ def flavour(context: Context) -> Flavour:
 
 
 def nvswitches(context: Context) -> fabric.Fabric:
-    """Which NVSwitches of this host a fabric manager looks after."""
+    """The NVSwitches of this host that a fabric manager looks after."""
     return fabric.managed(context.state, context.settings.driver.fabric_manager)
 
 

@@ -47,7 +47,7 @@ def _prerequisites(context: Context) -> dict[str, str]:
 
 
 def _held_packages(context: Context) -> dict[str, str]:
-    """Those whose versions are the lock's alone, in the order in which they are downloaded."""
+    """Packages whose versions the lock alone decides, in the order of their downloads."""
     return {
         **kubeadm.packages(context.lock),
         **parts.toolkit(context),

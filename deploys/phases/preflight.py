@@ -105,7 +105,7 @@ def preflight(deploy: str, docker_hosts: bool = False, check_only: bool = False)
 def _conclude(
     run: context.Run, problems: list[Problem], warnings: list[str], check_only: bool
 ) -> None:
-    """Judge what the hosts said, what their package managers rehearsed, and drains to come."""
+    """Judge what hosts answered, what their package managers rehearsed, and drains to come."""
     for rehearse in (rehearsal.rehearse, drains.rehearse):
         unwelcome, unsure = rehearse(run)
         problems, warnings = [*problems, *unwelcome], [*warnings, *unsure]
@@ -184,7 +184,7 @@ def _without(problem: Problem) -> str:
 
 
 def _no_plan() -> list[str]:
-    """pyinfra looks for no changes under -y, not even with --dry: it then has no plan to print."""
+    """A warning that --dry with -y prints no plan: pyinfra then looks for no changes."""
     if "--dry" not in sys.argv or state.check_for_changes:
         return []
     return [
@@ -225,7 +225,7 @@ def _virtual_address(run: context.Run) -> list[Problem]:
 
 
 def _without_answer(run: context.Run, endpoints: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Those `host:port` that do not answer, by host."""
+    """Inventory name -> the `host:port` that do not answer."""
     answers = _read_each(run, UnreachableEndpoints, "addresses", endpoints)
     return {host: answer for host, answer in answers.items() if answer}
 

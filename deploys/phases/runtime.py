@@ -60,13 +60,13 @@ def runtime() -> None:
 
 
 def mirrors(context: Context) -> None:
-    """Where containerd pulls images from; it reads that again for each."""
+    """Configure where containerd pulls images from; it reads that again for each."""
     if contents := registry_files(context):
         files.present(name="Configure registry mirrors", contents=contents)
 
 
 def install_toolkit(context: Context) -> None:
-    """NVIDIA's container toolkit on the current host, from NVIDIA's repository."""
+    """Install NVIDIA's container toolkit on the current host, from NVIDIA's repository."""
     add_repository(context, "toolkit")
     packages.installed(
         name=f"Install NVIDIA Container Toolkit {context.lock.toolkit.version}",

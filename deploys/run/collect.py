@@ -132,7 +132,7 @@ def with_mig_profiles(
 
 
 def _mig_profiles(host: Host) -> DriverProfiles:
-    """Nothing where the driver cannot tell: a proof asks again."""
+    """The profiles that the driver lists; none where it cannot tell: a proof asks again."""
     with current_host(host):
         try:
             return get_fact(run_state, host, MigProfiles, apply_failed_hosts=False) or {}

@@ -33,7 +33,7 @@ _SETTLE_S = 600  # how long a run waits for a package manager or cloud-init at w
 
 @dataclass(frozen=True)
 class Context:
-    """One host's view of the run.
+    """A host's view of the run.
 
     + states: what preflight read, by inventory name. Hosts outside `--limit` that cannot be
       reached are missing. It is the state before the run: read facts again at execute time.

@@ -1,4 +1,4 @@
-"""One run at a time changes a site: the lock on the hosts that lead it, held while a run executes.
+"""The lock by which one run at a time changes a site, held on its leading hosts during a run.
 
 It is taken when all is compared and something is to be changed, so a run that changes nothing, a
 dry one and a verification neither wait for it nor pay for it. It lies on every control-plane node
@@ -60,7 +60,7 @@ class Lease:
         self._beaten = 0.0
 
     def acquire(self) -> Problem | None:
-        """Take it, unless another run has it, or had it since; the problem then."""
+        """Take the lock, unless another run has it, or had it since; the problem then."""
         try:
             answer = self._request_lock(self._expected_record)
         except CONNECTION_ERRORS as error:
@@ -74,7 +74,7 @@ class Lease:
         return problem
 
     def renew(self) -> None:
-        """Let its host hear that this run lives; take the lock again where it is lost."""
+        """Show its host that this run lives; take the lock again where it is lost."""
         if self.lost_to or not self._is_held:
             return
         try:
@@ -89,7 +89,7 @@ class Lease:
             self._retake()
 
     def give_back(self) -> None:
-        """Let another run have it."""
+        """Release the lock."""
         command, self._command = self._command, None
         if command is not None:
             command.close()
@@ -112,7 +112,7 @@ class Lease:
         return run_lock.answer(lines)
 
     def _retake(self) -> None:
-        """After its process or connection has ended, as with a reboot, which empties /run."""
+        """Take the lock again after its process or connection has ended, as with a reboot."""
         self._command = None
         try:
             answer = self._request_lock(expected="")
@@ -135,7 +135,7 @@ class RunLock(BaseStateCallback):
         self._over = Event()
 
     def acquire(self) -> None:
-        """Take all of them, or none. Raises `LockError`."""
+        """Take all leases, or none. Raises `LockError`."""
         for number, lease in enumerate(self._leases):
             if problem := lease.acquire():
                 for earlier_lease in self._leases[:number]:
@@ -144,13 +144,13 @@ class RunLock(BaseStateCallback):
         gevent.spawn(self._renew_leases)
 
     def give_back(self) -> None:
-        """The run has ended."""
+        """Release all leases: the run has ended."""
         self._over.set()
         for lease in self._leases:
             lease.give_back()
 
     def is_lost(self) -> Problem | None:
-        """Who has taken one of them, if anybody has."""
+        """The problem that another run has taken one of the leases; None while it has not."""
         return next((lease.lost_to for lease in self._leases if lease.lost_to), None)
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]

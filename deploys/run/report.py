@@ -60,7 +60,7 @@ def watch(state: State, settings: Settings) -> None:
 
 
 def close() -> None:
-    """As `Recorder.close`, of this run's."""
+    """Close this run's recorder, see `Recorder.close`."""
     if _recorder is not None:
         _recorder.close()
 
@@ -95,7 +95,7 @@ class Recorder(BaseStateCallback):
         self.unreachable[host.name] = str(error)
 
     def host_connect(self, state: State, host: Host) -> None:  # type: ignore[override]
-        """A host that was away, as during a reboot, is back."""
+        """Forget a host's failures of connection: it is back, as after a reboot."""
         self.unreachable.pop(host.name, None)
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
@@ -124,7 +124,7 @@ class Recorder(BaseStateCallback):
             self.write()
 
     def _forget(self, host: Host) -> None:
-        """What a failed host never began is no error of its own: one cause, one error.
+        """Drop errors of what a failed host never began: one cause, one error.
 
         pyinfra's table of results counts every operation that did not succeed.
         """
@@ -225,11 +225,11 @@ class Recorder(BaseStateCallback):
         }
 
     def proved(self, operation: str, parts: Mapping[str, float]) -> None:
-        """As `deploys.engine.run_record.Record` has it."""
+        """Note that an operation has shown its own report, see `Record` of run_record.py."""
         self.proof, self.proof_parts = operation, parts
 
     def failures(self) -> dict[str, Failure]:
-        """As `deploys.engine.run_record.Record` has it."""
+        """Inventory name of each host that has failed -> what failed there first."""
         return {name: errors[0] for name in self.failed if (errors := self.errors(name))}
 
     def errors(self, host: str) -> list[Failure]:
@@ -255,7 +255,7 @@ class Recorder(BaseStateCallback):
         )
 
     def _operation(self, op_hash: str) -> dict[str, Any]:
-        """One operation, its times, and on each host that it changed what it recorded there."""
+        """An operation, its times, and what it recorded on each host that it changed."""
         return {
             **time_notes.operation_json(op_hash, self.operations[op_hash]),
             **({"parts": dict(self.proof_parts)} if op_hash == self.proof else {}),

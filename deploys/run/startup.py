@@ -215,7 +215,7 @@ def _connecting(
 
 
 def _locking(execute: Callable[..., None], command: str) -> Callable[..., None]:
-    """No other run changes the same site meanwhile. + command: of this run, for others to see"""
+    """Wrap a run so that no other one changes the site meanwhile. + command: for others to see"""
 
     def locking(state: State, *args: Any, **kwargs: Any) -> None:
         # here, because it looks at the context
@@ -246,7 +246,7 @@ def _ending(
 
 
 def _before(state: State, hosts: list[Host], inventory_name: str, own_deploys: list[str]) -> None:
-    """Everything that is wrong and can be known without a connection."""
+    """Raise everything that is wrong and can be known without a connection."""
     if not list(state.inventory):
         raise CliError(refusal([inventory_files.no_hosts(inventory_name, Path.cwd())]))
     if not hosts:

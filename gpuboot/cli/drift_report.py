@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def remedy(self) -> str:
-        """What a person does about it."""
+        """What a person can do about it."""
         if self.is_unknown:
             return UNKNOWN
         if self.is_blocked:
@@ -73,7 +73,7 @@ class Drift:
         return bool(self.differences) and all(item.is_unknown for item in self.differences)
 
     def of(self, host: str) -> list[Difference]:
-        """Those of one host."""
+        """The differences of one host."""
         return [item for item in self.differences if item.host == host]
 
 
@@ -121,7 +121,7 @@ def _kept_lines(decision: Mapping[str, Any]) -> list[str]:
 
 
 def text(drift: Drift) -> str:
-    """For people and for the mail of a timer: by host, each operation with its changes."""
+    """The drift for people and for a timer's mail: by host, each operation with its changes."""
     if not drift.differences:
         some = f"all {len(drift.hosts)} hosts are" if len(drift.hosts) > 1 else "the host is"
         return f"no drift: {some} as the settings say\n"
@@ -135,7 +135,7 @@ def text(drift: Drift) -> str:
 
 
 def metrics(drift: Drift, now: float) -> str:
-    """For node-exporter's textfile collector. + now: seconds since 1970
+    """The drift as text for node-exporter's textfile collector. + now: seconds since 1970
 
     `gpuboot_drift_operations` is there for each host, with 0 where nothing differs. A comparison
     that failed writes nothing, so its time tells whether the figures are of today.

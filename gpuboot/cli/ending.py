@@ -83,7 +83,7 @@ def _ending(command: Callable[[], object]) -> None:
 
 
 def try_write(write: Callable[[], object], path: Path) -> bool:
-    """Write a file that stands beside a command's answer: whether that went well; else say why.
+    """Write a file beside a command's answer. False: it could not be, and standard error says why.
 
     + write: raises OSError; + path: of the file
     """
@@ -96,7 +96,7 @@ def try_write(write: Callable[[], object], path: Path) -> bool:
 
 
 def try_write_files(folder: Path, contents: Mapping[str, str]) -> bool:
-    """As `try_write`, a folder of files. + contents: path below the folder -> text"""
+    """Write a folder of files by `try_write`. + contents: path below the folder -> text"""
 
     def write() -> None:
         for name, text in contents.items():
@@ -113,6 +113,6 @@ def _print_error(line: str) -> None:
 
 
 def _silence() -> None:
-    """Let Python's own end not write again what could not be written."""
+    """Redirect standard output to nowhere: at its end Python would try to write it again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

@@ -63,7 +63,7 @@ def _assess(inventory: str, data: list[str] | None) -> dict[str, Any]:
 
 
 def _acted(inventory: str, data: list[str] | None) -> dict[str, Any]:
-    """Steps are printed while it goes on."""
+    """Run the repairs, whose steps are printed as they are taken; the answer."""
     return _answer(runs.pyinfra(inventory, DEPLOY, runs.options(data), _ACT))
 
 

@@ -123,7 +123,7 @@ def pyinfra(
 def _run_pyinfra(
     command: Sequence[str], variables: Mapping[str, str], capture_output: bool
 ) -> subprocess.CompletedProcess[str]:
-    """stdout of pyinfra is for its own JSON; all that a person reads goes to stderr."""
+    """Run pyinfra: its stdout is for its own JSON; all that a person reads goes to stderr."""
     progress = os.dup(2)  # for a deploy whose output is kept back to tell how far it is
     steps = os.dup(1)  # for one that tells each step to programs
     try:
@@ -143,7 +143,7 @@ def _run_pyinfra(
 def run_to_its_end(
     command: Sequence[str], **popen_arguments: Any
 ) -> subprocess.CompletedProcess[str]:
-    """`subprocess.run` of what gives back what it holds when it is told to end.
+    """Run a command; signals are handed on to it, so that it releases what it holds.
 
     Its exit code is then the signal's, as a shell has it.
     """
@@ -155,7 +155,7 @@ def run_to_its_end(
 
 @contextlib.contextmanager
 def _handing_on(process: subprocess.Popen[str]) -> Iterator[list[int]]:
-    """Signals that end a command end what it started; they are in the list that this yields."""
+    """Hand signals on to a process in the block; yields a list of those that came."""
     received: list[int] = []
 
     def hand_on(number: int, _frame: FrameType | None) -> None:

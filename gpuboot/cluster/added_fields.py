@@ -75,7 +75,7 @@ def text(path: Path) -> str:
 
 
 def _owned(fields: Mapping[str, Any], path: Path = ()) -> Iterator[Path]:
-    """Outer fields before inner ones."""
+    """Paths of managed fields, outer fields before inner ones."""
     for name, inner in fields.items():
         kind, _, key = name.partition(":")
         if name == "." or kind not in ("f", "k"):

@@ -82,7 +82,7 @@ def files(settings: Settings, node: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Backup:
-    """One backup: a snapshot of etcd and the keys that belong to it.
+    """A backup: a snapshot of etcd and the keys that belong to it.
 
     + name: of its folder
     + taken_at: seconds since 1970, by the clock of its node
@@ -175,7 +175,7 @@ def _failure(ends: list[list[str]], succeeded: float) -> str:
 
 
 def of_cluster(backups: Backups) -> list[Backup]:
-    """Those of the present cluster, the newest first."""
+    """The backups of the present cluster, the newest first."""
     return [item for item in backups.entries if item.ca == backups.ca]
 
 

@@ -14,7 +14,7 @@ _MAX_LISTED = 3
 
 @dataclass(frozen=True)
 class Budget:
-    """One that lets no pod go now.
+    """A PodDisruptionBudget that lets no pod go now.
 
     + healthy, needed: how many of its pods are Ready, and have to be
     + selector: of its pods, as `kubectl get --selector` takes it; "" for all of the namespace

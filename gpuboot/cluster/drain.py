@@ -1,4 +1,4 @@
-"""Which pods a drain moves off a node, which stay, and what keeps one there: pure judgements.
+"""What a drain does to a node's pods: which move, which stay, which block it: pure judgements.
 
 `kubectl drain` does the moving, by the Eviction API, which respects PodDisruptionBudgets. It does
 not tell what a person wants to know: whose pods these are, and why one does not go.

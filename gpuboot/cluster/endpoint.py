@@ -42,7 +42,7 @@ def is_ours(cluster: Cluster) -> bool:
 
 
 def control_planes(nodes: Sequence[Node]) -> list[Node]:
-    """Those that run an API server."""
+    """The nodes that run an API server."""
     return [node for node in nodes if node.role == "control_plane"]
 
 

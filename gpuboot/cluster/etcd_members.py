@@ -9,7 +9,7 @@ from gpuboot.hosts.fact_output import FactOutputError
 
 @dataclass(frozen=True)
 class Member:
-    """One member. + id: as etcdctl takes it; name: its node's, "" for one that never started"""
+    """A member of etcd. + id: as etcdctl takes it; name: its node's, "" if it never started"""
 
     id: str
     name: str

@@ -41,7 +41,7 @@ class Source:
 
 @dataclass(frozen=True)
 class LiveData:
-    """etcd's data of now.
+    """The data that etcd has now.
 
     + revision, keys: as etcd's metrics have them; 0 where it does not answer
     """
@@ -64,7 +64,7 @@ def _bracketed(address: str) -> str:
 
 
 def initial_cluster(etcd_members: Sequence[Member]) -> str:
-    """etcd's option of that name."""
+    """The value of etcd's option `initial-cluster`."""
     return ",".join(f"{item.name}={item.peer}" for item in etcd_members)
 
 
@@ -213,7 +213,7 @@ def question(
 
 
 def parse_living(values: Fields) -> LiveData:
-    """From etcd's metrics; `Living()` where it does not answer."""
+    """Read etcd's live data out of its metrics; 0 revisions and keys where it does not answer."""
     revision, keys = (
         int(float(values.first(f"etcd_debugging_mvcc_{name}") or 0))
         for name in ("current_revision", "keys_total")

@@ -23,7 +23,7 @@ class Extension:
 
 
 def parse(items: Iterable[Json]) -> Iterator[Extension]:
-    """Those of the API's APIServices that the API server does not serve itself."""
+    """The APIServices of the API that a Service serves, not the API server itself."""
     for item in items:
         if not (service := item["spec"].get("service")):
             continue

@@ -24,6 +24,6 @@ class Lines:
             yield remainder
 
     def stop(self) -> None:
-        """End it, from another thread than the one that reads."""
+        """End the stream, from another thread than the one that reads."""
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             self._answer.shutdown()

@@ -76,7 +76,7 @@ def parse_folders(lines: Iterable[str]) -> dict[str, Folder]:
 
 
 def made_since(taken_at: float) -> int:
-    """From when on a folder is of no volume of a backup. + taken_at: of the backup"""
+    """The time from which on a folder belongs to no volume of a backup. + taken_at: the backup's"""
     return int(taken_at) + _CLOCKS_S
 
 
@@ -85,7 +85,7 @@ def outlook(
     folders: Mapping[str, Mapping[str, Folder]],
     before: Mapping[str, Mapping[str, Folder]] | None = None,
 ) -> Outlook:
-    """Which claims have their data after a restore, and which have not.
+    """Sort claims by what a restore leaves of their data: there, lost or not known.
 
     + folders: what each node has, by its name; a node that did not answer is missing
     + before: likewise, before pods began to run; None: the restore is still to come

@@ -158,7 +158,7 @@ def _obsolete(
     objects: Mapping[tuple[str, str, str], Object],
     namespaces: Collection[str] | None,
 ) -> tuple[Object, ...]:
-    """Those of ours that nobody wants any more."""
+    """The objects in the cluster that gpuboot made and that are not wanted any more."""
     return tuple(
         item
         for name, item in sorted(present.items(), key=lambda pair: pair[0])

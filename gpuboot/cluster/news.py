@@ -1,4 +1,4 @@
-"""Which lines of a wait are worth telling."""
+"""Chooses the lines of a wait that are worth telling."""
 
 import re
 import time

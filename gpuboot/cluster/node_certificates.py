@@ -44,7 +44,7 @@ class Certificate:
 
 
 def parse(rows: Iterable[Sequence[str]]) -> tuple[Certificate, ...]:
-    """Of each row a path and base64: of DER, or of PEM as kubeconfigs have it.
+    """The certificates in rows of a path and base64: of DER, or of PEM as kubeconfigs have it.
 
     Raises ValueError for what is no certificate.
     """
@@ -72,7 +72,7 @@ def _names(certificate: x509.Certificate) -> tuple[str, ...]:
 
 
 def due(certificates: Iterable[Certificate], now: float, days: int) -> list[Certificate]:
-    """Those that kubeadm renews and that expire within so many days, the first first.
+    """The certificates that kubeadm renews and that expire within some days, the earliest first.
 
     + now: seconds since 1970
     """
@@ -81,5 +81,5 @@ def due(certificates: Iterable[Certificate], now: float, days: int) -> list[Cert
 
 
 def expired(certificates: Iterable[Certificate], now: float) -> list[Certificate]:
-    """Those that are not valid any more."""
+    """The certificates that are not valid any more."""
     return [item for item in certificates if item.expires <= now]

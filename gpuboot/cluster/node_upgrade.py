@@ -50,7 +50,7 @@ class Difference:
 
     @property
     def packages(self) -> dict[str, str]:
-        """All that are to be installed."""
+        """All packages that are to be installed."""
         return {**self.driver, **self.toolkit, **self.containerd, **self.kubelet}
 
     def __bool__(self) -> bool:

@@ -162,7 +162,7 @@ def taint_key(taint: str) -> str:
 
 
 def mig_devices(resources: Mapping[str, str | int]) -> dict[str, int]:
-    """Those of some resources that are MIG devices, and how many."""
+    """The MIG devices among some resources: resource -> how many."""
     return {name: count(n) for name, n in resources.items() if name.startswith(MIG_PREFIX)}
 
 

@@ -89,7 +89,7 @@ class OpenRight:
 
     @property
     def holders(self) -> str:
-        """Whom, in words."""
+        """The subjects that have the rights, in words."""
         descriptions = {name: words for (_, name), words in EVERYBODY.items()}
         return "; ".join(f"{name} ({descriptions[name]})" for name in self.subjects)
 

@@ -75,7 +75,7 @@ def crash(pod: Pod) -> Crash | None:
 def to_restart(
     crashes: Iterable[Crash], clock: float, own_prefixes: Mapping[str, Iterable[str]]
 ) -> list[Crash]:
-    """Those whose pods a run starts anew, since their next start by the kubelet is far away.
+    """The crashes whose pods a run deletes, since the kubelet would restart them much later.
 
     + clock: now, in seconds since 1970
     + own_prefixes: namespace -> how names of pods of ours begin in it

@@ -170,7 +170,7 @@ def parse_pod(item: Json) -> Pod:
 
 
 def holders(pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """Those that hold GPUs: they are on a node, and not at their end.
+    """The pods that hold GPUs: they are on a node, and have not ended.
 
     A kubelet gives a pod its GPUs before its first container starts, and takes them back when the
     last one has ended: a pod that is starting or ending holds them as well.

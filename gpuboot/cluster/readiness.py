@@ -15,7 +15,7 @@ from gpuboot.hosts.gpu_sharing import Offer
 
 @dataclass(frozen=True)
 class Progress:
-    """One look at something that takes time.
+    """How far something that takes time has come, at one moment.
 
     + complete: it is as asked
     + text: for a person: how far it is and what is missing
@@ -276,7 +276,7 @@ def held_up(state: ClusterState, nodes: Collection[str], but: str) -> ClusterSta
 
 
 def all_of(*parts: Progress) -> Progress:
-    """All of it: the text tells what is missing, or that all is done."""
+    """Several progresses as one: the text tells what is missing, or that all is done."""
     missing = [part.text for part in parts if not part.complete]
     return Progress(
         not missing,

@@ -162,7 +162,7 @@ def _contents(item: Object) -> Object:
 
 
 def _running(desired: Object, live: Object) -> Object:
-    """A workload that says not how many pods it has, and now has none, wants the usual one."""
+    """The object with one replica, where a workload that names no number of pods now has none."""
     spec, now = desired.get("spec") or {}, live.get("spec") or {}
     counted = desired["kind"] in ("Deployment", "StatefulSet")
     if counted and "replicas" not in spec and now.get("replicas") == 0:
@@ -202,7 +202,7 @@ def _digest(value: bytes) -> str:
 
 
 def confirmed(drifts: Sequence[Drift], applied: Iterable[Object]) -> list[Drift]:
-    """Those of them that the API server confirms.
+    """The drifts that the API server confirms.
 
     + applied: what it would make of the wanted objects, as far as it answered; one that it does
       not tell counts as confirmed: to apply it says why

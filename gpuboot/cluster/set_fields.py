@@ -1,4 +1,4 @@
-"""Which fields that an object sets are otherwise in the cluster.
+"""Compares the fields that an object sets with those of the object in the cluster.
 
 The API server adds what nobody has set, leaves out what is empty, and writes amounts in its own
 way; others add labels, annotations and members of lists that are told apart by a key. None of that

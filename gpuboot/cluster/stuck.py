@@ -78,7 +78,7 @@ def of_workload(item: Workload, state: ClusterState) -> list[Stuck]:
 
 
 def of_absent(namespace: str, name: str, state: ClusterState, certain: bool) -> Stuck:
-    """That a workload does not exist. + certain: no program makes it while somebody waits"""
+    """The reason that a workload does not exist. + certain: nothing makes it while a run waits"""
     after_s = CERTAIN_S if certain else UNCERTAIN_S + WHILE_OTHERS_START_S * starting(state)
     return Stuck(
         f"{namespace}/{name}",
@@ -89,7 +89,7 @@ def of_absent(namespace: str, name: str, state: ClusterState, certain: bool) -> 
 
 
 def of_nodes(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
-    """Those nodes whose kubelets do not report, or say that they cannot run containers."""
+    """A reason for each node whose kubelet does not report, or says it can run no containers."""
     return tuple(
         _of_rejected(node.name, state.rejection)
         if state.rejection
@@ -107,7 +107,7 @@ def of_nodes(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
 
 
 def _of_rejected(node: str, message: str) -> Stuck:
-    """That the API server takes no kubelet's report. + message: its own"""
+    """The reason that the API server refuses a kubelet's reports. + message: the server's own"""
     return Stuck(
         f"node {node}",
         f"the API server refuses its kubelet's reports: {message}",
@@ -117,7 +117,7 @@ def _of_rejected(node: str, message: str) -> Stuck:
 
 
 def after_reboot(node: str, cause: str) -> Stuck:
-    """That a node which has booted does not join the cluster again. + cause: as the cluster tells
+    """The reason that a booted node does not join the cluster again. + cause: the cluster's
 
     Its pod network is started by a pod, whose image may have to be pulled again.
     """
@@ -153,7 +153,7 @@ def belongs(issue: PodIssue, item: Workload) -> bool:
 
 
 def _of_missing(item: Workload, issues: Iterable[PodIssue], state: ClusterState) -> Stuck:
-    """That pods of a workload are not made, with the event or condition that says why."""
+    """The reason that a workload's pods are not made, with the event or condition that says why."""
     events = [issue.reason for issue in issues if issue.kind == "refused"]
     target = f"-n {item.namespace} {item.kind.lower()}/{item.name}"
     if cause := next(iter(events), item.refusal):
@@ -241,7 +241,7 @@ class Patience:
     _best: float = -math.inf
 
     def over(self, reasons: Sequence[Stuck], ready: int, now: float) -> list[Stuck]:
-        """Those that have lasted for their time.
+        """The reasons that have lasted for their time without progress.
 
         + ready: how much is ready: more than ever before is progress
         + now: monotonic seconds
@@ -262,5 +262,5 @@ class Patience:
 
 
 def _key(item: Stuck) -> str:
-    """Of a workload: a pod that is made anew has another name."""
+    """The subject without a pod's random suffix: a pod that is made anew has another one."""
     return re.sub(r"-[a-z0-9]{5}( on |$)", r"\1", item.subject)

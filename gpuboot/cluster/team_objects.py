@@ -45,7 +45,7 @@ def _quota(name: str, team: Team) -> Object:
 
 
 def _hard(team: Team) -> dict[str, str]:
-    """Extended resources have limits = requests, and quotas take requests alone."""
+    """A team's quota of GPUs: extended resources have limits = requests, quotas take requests."""
     gpus = {} if team.gpus is None else {gpu_sharing.GPU: team.gpus}
     mig = {gpu_sharing.resource(profile): count for profile, count in team.mig.items()}
     return {f"requests.{name}": str(count) for name, count in {**gpus, **mig}.items()}

@@ -40,7 +40,7 @@ def _reason(item: Json) -> str:
 
 
 def decisions(names: Mapping[str, str], required: Iterable[str]) -> list[Decision]:
-    """That a run cannot make what it has to in these namespaces, and who must act.
+    """A decision for each namespace that a run needs and that is being deleted: who must act.
 
     + names: as of `terminating`; required: namespaces that a run makes objects in
     """

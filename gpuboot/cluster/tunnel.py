@@ -20,7 +20,7 @@ _OPEN_TIMEOUT_S = 15.0
 
 
 class TunnelError(RuntimeError):
-    """There is no way through the SSH connection to the target."""
+    """The SSH connection leads to no target."""
 
 
 @contextlib.contextmanager
@@ -104,7 +104,7 @@ def _serve(
 
 
 def _pump(client: socket.socket, channel: Channel) -> None:
-    """Bytes from here to there, until either side ends."""
+    """Copy bytes from the client to the channel, until either side ends."""
     with contextlib.suppress(OSError, EOFError):
         while data := client.recv(_CHUNK):
             channel.sendall(data)
@@ -113,7 +113,7 @@ def _pump(client: socket.socket, channel: Channel) -> None:
 
 
 def _pump_back(channel: Channel, client: socket.socket) -> None:
-    """Bytes from there to here; the end of either side ends both."""
+    """Copy bytes from the channel to the client; when either side ends, both are closed."""
     with contextlib.suppress(OSError, EOFError):
         while data := channel.recv(_CHUNK):
             client.sendall(data)

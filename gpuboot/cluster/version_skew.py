@@ -1,4 +1,4 @@
-"""Which versions of Kubernetes may run together, and which may follow which.
+"""Judges which versions of Kubernetes may run together, and which may follow which.
 
 Sources: kubernetes.io, "Version Skew Policy" and "Upgrading kubeadm clusters"; kubeadm's
 cmd/kubeadm/app/constants and app/phases/upgrade/policy.go; etcd.io, "How to prevent a common
@@ -112,7 +112,7 @@ def _control_plane(servers: Mapping[str, str], target: str) -> Iterator[Problem]
 
 
 def _node_suffix(servers: Mapping[str, str], version: str) -> str:
-    """On which nodes, where not all of them run the same."""
+    """The words " on NODES" for nodes that run this version; "" where all run the same."""
     names = sorted(name for name, running in servers.items() if running == version and name)
     return "" if len(set(servers.values())) == 1 else f" on {', '.join(names)}"
 

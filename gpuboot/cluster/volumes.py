@@ -143,7 +143,7 @@ def held_up(
     claims: Iterable[str],
     state: ClusterState,
 ) -> Progress:
-    """The same look with what keeps claims and volumes from being deleted.
+    """The progress, with what keeps claims and volumes from being deleted. + look: without that
 
     + users: see `parse_users`
     + state: with its pod issues

@@ -1,4 +1,4 @@
-"""Which exporters of DCGM's fields go with gpuboot, and with which host engines."""
+"""Judges which dcgm-exporters go with gpuboot, and with which host engines of DCGM."""
 
 import re
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 
 @dataclass(frozen=True)
 class Node:
-    """One machine: a node of the cluster, or a Docker host (`gpuboot.docker`).
+    """A machine: a node of the cluster, or a Docker host (`gpuboot.docker`).
 
     + host: its name in the inventory
     + name: its name in Kubernetes, and the label `node` of its series
@@ -51,7 +51,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Entry:
-    """One host as it stands in the inventory, before anything is checked.
+    """A host as it stands in the inventory, before anything is checked.
 
     `data` holds the keys of `DATA` where they are given; `other_keys` the names of all its other
     data.
@@ -119,7 +119,7 @@ def parse_entry(entry: Entry, role: Role) -> tuple[Node, list[Problem]]:
 
 
 def _misspelt(entry: Entry) -> list[Problem]:
-    """Data that nobody reads, and whose name is nearly one of ours."""
+    """Problems with data that nothing reads and whose name is nearly one of ours."""
     problems = []
     for name in entry.other_keys:
         near = difflib.get_close_matches(name, DATA, n=1, cutoff=0.8)

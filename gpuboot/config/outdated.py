@@ -39,7 +39,7 @@ _EPOCH = re.compile(r"^\d+:")
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One version of the lock.
+    """A version of the lock.
 
     + key: as `settings.versions` has it, e.g. `charts.gpu-operator.version`
     + locked: the version that a run installs; of a repository's key its fingerprint
@@ -102,7 +102,7 @@ def rows(
 
 
 def _digest(lock: Lock, key: str, locked: str, first_seen: Collection[str]) -> str:
-    """As `Row.digest` says it."""
+    """The row's `digest`: see `Row`. + first_seen: digests that locks/ has"""
     kind, _, name = key.partition(".")
     if kind == "images":
         return "locked" if "@sha256:" in locked else "none"
@@ -222,7 +222,7 @@ def next_minor(lock: Lock) -> str:
 
 
 def served(answers: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Key -> the versions that any host's repositories have; nobody knows those of other keys.
+    """Key -> the versions that any host's repositories have; other keys are absent: not known.
 
     + answers: of hosts, as deploys/outdated.py writes them
     """
@@ -268,7 +268,7 @@ def silent(answers: Iterable[Mapping[str, Any]], lock: Lock) -> list[str]:
 
 
 def metrics(rows: Iterable[Row], keys: Iterable[End], cluster: str) -> str:
-    """For node-exporter's textfile collector: what is newer, and what ends when.
+    """What is newer and what ends when, as text for node-exporter's textfile collector.
 
     + keys: when those of package repositories end
     """

@@ -48,7 +48,7 @@ class Source:
         return f"as of {self.as_of}, {(today() - self.as_of).days} days old"
 
     def unknown(self, subject: str) -> str:
-        """That the table lacks something, for people. + subject: e.g. `driver branch 610`"""
+        """A sentence: the table does not know the subject. + subject: e.g. `driver branch 610`"""
         return f"the table of {self.source} ({self.age()}) does not know {subject}"
 
 
@@ -73,7 +73,7 @@ class End:
     day: date | None
 
     def to_json(self) -> dict[str, str | None]:
-        """It as `gpuboot plan` prints it."""
+        """The end as `gpuboot plan` prints it."""
         day = self.day.isoformat() if self.day else None
         return {"key": self.key, "version": self.version, "end": day}
 
@@ -153,7 +153,7 @@ def read_at(key: str) -> date:
 
 
 def end_warnings(key: str, version: str) -> Iterator[str]:
-    """That support of a locked version has ended, ends soon, or that nobody knows when."""
+    """Warn that a locked version's support has ended, ends soon, or that its end is not known."""
     name, parts = _ENDS[key]
     subject = f"{key.partition('.')[0]} {branch(version, parts)}"
     last_day = end(key, version).day

@@ -55,7 +55,7 @@ class HelmLock(Model):
 
 
 class ChartLock(Model):
-    """One Helm chart: `repository` is a key of `settings.mirrors.charts`."""
+    """A locked Helm chart: `repository` is a key of `settings.mirrors.charts`."""
 
     repository: str
     version: Version

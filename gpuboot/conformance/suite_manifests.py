@@ -51,7 +51,7 @@ def namespace() -> Object:
 
 
 def service_account() -> Object:
-    """Whose rights the suite has."""
+    """The account whose rights the suite has."""
     return {"metadata": {"name": ACCOUNT, "labels": dict(LABELS)}}
 
 
@@ -117,7 +117,7 @@ def _environment(request: Request) -> dict[str, str]:
 
 
 def restricted() -> Object:
-    """As PodSecurity's level `restricted` asks."""
+    """The security context that PodSecurity's level `restricted` asks for."""
     return {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},

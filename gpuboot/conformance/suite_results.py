@@ -19,7 +19,7 @@ class ResultsError(ValueError):
 
 @dataclass(frozen=True)
 class Spec:
-    """One spec that was selected, or a hook of the suite that failed.
+    """A spec that was selected, or a hook of the suite that failed.
 
     + text: what the failure or the skip says of itself
     """
@@ -39,7 +39,7 @@ class Results:
 
     @property
     def line(self) -> str:
-        """`446 passed, 0 failed, 0 skipped`."""
+        """The result in one line: `446 passed, 0 failed, 0 skipped`."""
         return f"{self.passed} passed, {len(self.failed)} failed, {len(self.skipped)} skipped"
 
     @property

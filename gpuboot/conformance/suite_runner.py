@@ -138,7 +138,7 @@ def _start(cluster: Cluster, request: Request) -> None:
 
 
 def _wait(cluster: Cluster, progress: Progress, stopped: Callable[[], bool]) -> Outcome:
-    """Until the results are handed out, with a line of progress each minute."""
+    """Wait until the results are handed out, with a line of progress each minute."""
     started = reported_at = answered_at = time.monotonic()
     ended_at = 0.0
     while not stopped():
@@ -238,6 +238,6 @@ def _remove(cluster: Cluster) -> None:
 
 
 def _remove_specs(cluster: Cluster) -> None:
-    """Namespaces of specs that had no time to remove them."""
+    """Remove namespaces of specs that had no time to do so."""
     for item in cluster.json(_NAMESPACES, SPECS)["items"]:
         delete_namespace(cluster, item["metadata"]["name"])

@@ -1,4 +1,4 @@
-"""From symptoms to causes: what hosts and the cluster say, and a table of what that means."""
+"""Finds the causes of symptoms in what hosts and the cluster tell, by a table of causes."""
 
 # variables of the deploy that reads a site: the file descriptor for lines of progress, and when it
 # must have ended, in seconds since 1970

@@ -130,7 +130,7 @@ def diagnose(facts: Facts, table: Sequence[Cause]) -> tuple[Finding, ...]:
 def findings_about(
     findings: Iterable[Finding], facts: Facts, pod: str, node: str
 ) -> tuple[Finding, ...]:
-    """Those that concern one pod or node: seen there, where it runs, or in the whole cluster."""
+    """The findings that concern one pod or node: seen there, where it runs, or cluster-wide."""
     places = {entry.key: entry.node for entry in facts.cluster.pods}
     nodes = {node or places.get(pod, "")} - {""}
     pods = {pod} if pod else {key for key, place in places.items() if place == node}

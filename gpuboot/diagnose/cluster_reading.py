@@ -202,7 +202,7 @@ def _logs(
 
 
 def _rank(pod: Pod) -> tuple[bool, bool, str]:
-    """Those that do not run come first, then those that others need."""
+    """The key to sort pods by: first those that do not run, then those that others need."""
     return pod.ready or pod.phase == "Succeeded", not pod.name.startswith(_TALKATIVE), pod.key
 
 

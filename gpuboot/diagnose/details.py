@@ -53,7 +53,7 @@ class Vxlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Details:
-    """One host at one moment.
+    """The state of a host at one moment.
 
     + now: its own clock, seconds since 1970
     + logs: unit or part of the control plane -> its last lines: of units those of this boot and the

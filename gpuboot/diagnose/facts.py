@@ -35,7 +35,7 @@ RECENT_S = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """One host. What could not be read is empty, and `error` says why for the host as a whole.
+    """A host. What could not be read is empty, and `error` says why for the host as a whole.
 
     + gpus: how many the inventory promises; skew_s: its clock less ours, at least
     """
@@ -176,7 +176,7 @@ class Cluster:
         ]
 
     def _logs(self, pod: Pod) -> Iterator[tuple[Container | None, bool, tuple[Line, ...]]]:
-        """Of each log of a pod: the container, whether it is of its run before, and the lines."""
+        """The logs of a pod: the container, whether it is of its run before, and the lines."""
         containers = {container.name: container for container in pod.containers}
         for key, log_lines in self.logs.items():
             if key.startswith(f"{pod.key}/"):

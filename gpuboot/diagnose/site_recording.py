@@ -92,7 +92,7 @@ def from_json(text: str) -> Recording:
 
 
 def without_secrets(recording: Recording, mask: Callable[[str], str]) -> Recording:
-    """The same with all texts masked. + mask: of `gpuboot.config.redaction`"""
+    """The recording with all texts masked. + mask: of `gpuboot.config.redaction`"""
     plain = masked(_adapter().dump_python(recording, mode="json"), mask)
     return _adapter().validate_python(plain)
 

@@ -53,7 +53,7 @@ def required_links(evidence: Evidence, settings: Settings) -> dict[str, tuple[st
 
 
 def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
-    """Only what comes from exporters and Prometheus: what a wait for metrics waits for."""
+    """The findings that come from exporters and Prometheus: what a wait for metrics is for."""
     findings = [item for host in evidence.hosts for item in _metrics(host, evidence, settings)]
     return [*findings, *_monitor(evidence, settings)]
 

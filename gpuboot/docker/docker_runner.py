@@ -52,7 +52,7 @@ class MetricsCollector:
         self._prometheus = Prometheus(self, local_url(settings, "prometheus"))
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
-        """As `gpuboot.verify.prometheus.Reader`; `path` is a whole URL here."""
+        """The JSON at a URL, see `gpuboot.verify.prometheus.Reader`. + path: the whole URL here"""
         return json.loads(self._fetch(f"{path}?{urlencode(query)}" if query else path))
 
     def exporters(self) -> tuple[ExporterScrape, ...]:
@@ -68,7 +68,7 @@ class MetricsCollector:
             return ExporterScrape(node=node.name, pod="dcgm-exporter", error=str(error))
 
     def metrics(self) -> Metrics:
-        """Everything at this moment."""
+        """The state of all metrics at this moment."""
         errors: dict[str, str] = {}
         prometheus = self._prometheus
         ready = f"{local_url(self._settings, 'alertmanager')}/-/ready"

@@ -30,7 +30,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Part:
-    """One repository of an entry: a stanza has one for each pair of a URI and a suite.
+    """A repository of an entry: a stanza has one for each pair of a URI and a suite.
 
     + uri, suite: which ones, counted from 1
     + base: the folder of its index, as apt resolves it

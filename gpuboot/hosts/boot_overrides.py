@@ -17,7 +17,7 @@ _CONTAINERD_SETTINGS = {
 
 
 def decisions(state: NodeState) -> list[Decision]:
-    """Each of them, with what to do; none of a host that is no member yet: preflight refuses it."""
+    """The overrides with what to do; none on a host that is no member yet: preflight refuses it."""
     if "/etc/kubernetes/kubelet.conf" not in state.kubeconfigs:
         return []
     return [*_sysctls(state), *_modules(state), *_containerd(state)]

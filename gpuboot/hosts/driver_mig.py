@@ -1,4 +1,4 @@
-"""Which MIG profiles the driver of a host has for its GPUs, whatever `mig_profiles` has of them.
+"""MIG profiles as a host's driver lists them for its GPUs, whatever `mig_profiles` has of them.
 
 `nvidia-smi mig -lgip` lists them whether MIG is on or not, once for each GPU that MIG can divide.
 """

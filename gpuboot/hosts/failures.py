@@ -39,5 +39,5 @@ def explain(output: str) -> Failure | None:
 
 
 def name_of(output: str) -> str:
-    """Which of `FAILURES` a download's output tells; "" for none."""
+    """The name in `FAILURES` of the cause that a download's output tells; "" for none."""
     return next((name for name, item in FAILURES.items() if item.pattern.search(output)), "")

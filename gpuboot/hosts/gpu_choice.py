@@ -1,4 +1,4 @@
-"""Which GPUs of a machine are the cluster's; the others are named and left alone.
+"""Chooses the GPUs of a machine that are the cluster's; the others are named and left alone.
 
 Not the cluster's are: virtual functions (SR-IOV), functions that are kept for virtual machines
 (vfio-pci and its relatives), GPUs that the driver's branch has dropped, which it ignores, and those

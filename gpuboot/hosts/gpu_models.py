@@ -74,7 +74,7 @@ class FlavourError(ValueError):
 def flavour(
     devices: Iterable[int], modules: str, driver: DriverLock, oldest_branch: int = 0
 ) -> Flavour:
-    """Which kernel modules drive these GPUs.
+    """The kernel modules, open or proprietary, that drive these GPUs.
 
     + devices: PCI device ids of a machine's GPUs
     + modules: `settings.driver.modules`

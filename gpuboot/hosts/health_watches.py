@@ -205,7 +205,7 @@ def severity(watch: str, code: str, level: float, card: Card) -> Severity:
 
 
 def texts() -> list[dict[str, str | int]]:
-    """For the host's timer, whose answers have no codes: by which text it knows each.
+    """The meanings by text, for the host's timer, whose answers have no codes.
 
     `most` bounds the level: the answer has one of all results of a watch.
     """

@@ -45,7 +45,7 @@ class Instance:
 
     @property
     def partial_compute(self) -> bool:
-        """It has only some of its GPU instance's compute (`1c.3g.71gb`)."""
+        """Whether it has only some of its GPU instance's compute (`1c.3g.71gb`)."""
         return "c." in self.profile
 
 

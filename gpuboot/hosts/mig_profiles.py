@@ -1,4 +1,4 @@
-"""Which MIG profiles a GPU model has, how many of each fit, and which fit beside each other.
+"""Each GPU model's MIG profiles, how many of each fit, and which fit beside each other.
 
 Profiles, counts and PCI device ids: gpu-operator v26.7.0, assets/state-mig-manager/
 0400_configmap.yaml, with which a test compares them. The driver's own word counts for more
@@ -216,8 +216,8 @@ def made_of(name: str, counts: Counts) -> Counts | None:
 
 
 def _balanced(counts: Counts) -> Counts | None:
-    """As mig-parted v0.15.0 does it (pkg/mig/builder/balanced.go): of each size the profile of
-    which there can be most, without attributes.
+    """The layout `all-balanced` of mig-parted v0.15.0 (pkg/mig/builder/balanced.go): of each
+    size the profile that fits most often, without attributes.
     """
     plain = [item for item in counts if re.fullmatch(_PROFILE, item)]
     maximum = max((size(item)[0] for item in plain), default=0)

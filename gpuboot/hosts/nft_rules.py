@@ -127,7 +127,7 @@ class _Reader:
         return Condition(name, tuple(self._values()), negated)
 
     def _values(self) -> list[str]:
-        """One value, several with commas, a set in braces or one that is named."""
+        """The values to compare with: one, several with commas, a set in braces or a named set."""
         if self.words[:1] == ["{"]:
             return [" ".join(item) for item in _items(self._braced())]
         values = [self.words.pop(0)] if self.words else [UNKNOWN]

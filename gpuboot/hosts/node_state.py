@@ -47,7 +47,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class NodeState:
-    """One machine at one moment. Sizes in MiB, times in seconds since 1970.
+    """A machine at one moment. Sizes in MiB, times in seconds since 1970.
 
     + default_address: source address of the default route, else the first address
     + container: what container the machine is ("" for a real or virtual machine)

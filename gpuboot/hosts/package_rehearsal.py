@@ -31,7 +31,7 @@ _DRIVERS = re.compile(r"nvidia-open(-\d+)?|cuda-drivers(-\d+)?")
 
 @dataclass(frozen=True)
 class Transaction:
-    """One transaction of a package manager. Versions by name of package.
+    """A package manager's transaction. Versions by name of package.
 
     + installed: packages that come or change: the version before ("" for none), and the one to come
     + removed: packages that go

@@ -137,5 +137,5 @@ def _variables(proxy: Proxy, direct: Iterable[str] = ()) -> dict[str, str]:
 
 
 def _safe(url: str) -> str:
-    """The same URL without a character that means something to a shell, systemd or curl."""
+    """The URL without a character that means something to a shell, systemd or curl."""
     return quote(url, safe="!#%&()*+,/:;=?@[]~")

@@ -15,7 +15,7 @@ FINDINGS = "GPUBOOT_FINDINGS"
 
 @dataclass(frozen=True, kw_only=True)
 class HostReading:
-    """One host.
+    """What was read of one host.
 
     + state: the compound fact, read as root
     + peer: IP address that the SSH connection leads to; "" behind a jump host and without SSH
@@ -29,7 +29,7 @@ class HostReading:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """All hosts.
+    """What was read of all hosts.
 
     + hosts: inventory name -> what was read; only for `gpuboot init`
     + unreachable: inventory name -> what the connection ended with

@@ -27,7 +27,7 @@ UPSTREAM = {
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """One repository, as a host is to know it.
+    """A package repository, as a host is to know it.
 
     + name: its key in `settings.mirrors.apt`
     + manager: the program that reads it

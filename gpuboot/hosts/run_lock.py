@@ -42,7 +42,7 @@ class Holder:
     command: str
 
     def record(self) -> str:
-        """One line, as the file has it."""
+        """The holder as the one line of the lock's file."""
         return json.dumps(asdict(self))
 
     @staticmethod
@@ -93,7 +93,7 @@ def answer(lines: Iterable[str]) -> Answer:
 
 
 def conflict_problem(host: str, record: str, age_s: int) -> Problem:
-    """Another run is at work. + host: inventory name of the one whose lock it holds"""
+    """The problem that another run is at work. + host: inventory name of the host it has locked"""
     holder = Holder.of(record)
     return Problem(
         host,

@@ -109,7 +109,7 @@ def _matches(key: str, pattern: str) -> bool:
 
 
 def _parsed(line: ConfigLine) -> _Assignment | None:
-    """None for what sets nothing: a key without a value keeps it out of globs."""
+    """The assignment of a line; None for a key without a value, which keeps it out of globs."""
     key, equals, value = line.text.partition("=")
     key = key.strip().removeprefix("-").strip()
     first = next((char for char in key if char in "./"), ".")

@@ -141,7 +141,7 @@ class _Reader:
         return folders
 
     def _archives(self) -> dict[Source, AptFolder]:
-        """The distribution's own, where the settings name them."""
+        """The distribution's own repositories, where the settings name them."""
         folder = mirror_layout.distribution_folder(self._platform)
         return {
             Source(
@@ -168,7 +168,7 @@ class _Reader:
         return _ARCHITECTURE.sub(f"Architecture: {self._architecture}", text)
 
     def _selections(self, packages: Iterable[Package]) -> Iterator[PackageSelection]:
-        """By the mirror's repositories; also of those that nothing is chosen of."""
+        """A selection for each of the mirror's repositories, those without a package included."""
         grouped: dict[AptFolder, dict[str, str]] = {folder: {} for folder in self._folders.values()}
         for package in packages:
             grouped[self._folders[package.source]][_filename(package)] = package.text
@@ -195,7 +195,7 @@ _INDEX_REMEDY = "ask who runs that repository"
 
 
 def _filename(package: Package) -> str:
-    """Its file below the repository's folder. Raises `FetchError` for one above it."""
+    """The file of a package, below the repository's. Raises `FetchError` for one above it."""
     path = PurePosixPath(package.fields["Filename"])
     if path.is_absolute() or ".." in path.parts:
         name = package.fields["Package"]
@@ -206,7 +206,7 @@ def _filename(package: Package) -> str:
 
 
 def _distribution(provides: Iterable[str]) -> str:
-    """One installed package that stands for all of a distribution."""
+    """A paragraph of dpkg's status: one package that stands for all of a distribution."""
     return (
         "Package: distribution\nStatus: install ok installed\nVersion: 1\nArchitecture: all\n"
         f"Maintainer: gpuboot\nDescription: what hosts have\nProvides: {', '.join(provides)}\n"

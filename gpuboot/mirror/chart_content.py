@@ -99,7 +99,7 @@ def indices(folder: Path, items: list[Item]) -> list[Item]:
 
 
 def index_text(archives: dict[str, bytes]) -> bytes:
-    """As Helm writes it: `gpuboot.hosts.downloads` reads digests out of it with awk."""
+    """An index.yaml as Helm writes it: `gpuboot.hosts.downloads` reads its digests with awk."""
     return yaml.safe_dump(mirror_layout.chart_index(archives), sort_keys=False).encode()
 
 

@@ -15,7 +15,7 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Item:
-    """One file. + content: what it holds, where that is known already; None: it is fetched"""
+    """A file to put. + content: its bytes, where they are known already; None: it is fetched"""
 
     file: File
     content: bytes | None = field(default=None, repr=False)
@@ -69,7 +69,7 @@ def put(client: Client, folder: Path, item: Item) -> bool:
 
 
 def write(target: Path, content: bytes) -> None:
-    """All of it or nothing, also when the machine stops."""
+    """Write a file whole or not at all, also when the machine stops."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
     with part.open("wb") as stream:
@@ -80,7 +80,7 @@ def write(target: Path, content: bytes) -> None:
 
 
 def link(source: Path, target: Path) -> None:
-    """The same content at another place; a copy where the disk knows no links."""
+    """Give a file's content another path: a hard link, or a copy where the disk knows no links."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f"{target.name}.part")
     part.unlink(missing_ok=True)

@@ -84,7 +84,7 @@ def contents(client: Client, site: Site, names: Sequence[str], progress: Progres
 
 
 class _Reader:
-    """One image, from its registry."""
+    """Reads one image from its registry."""
 
     def __init__(self, client: Client, site: Site, image: Reference) -> None:
         self._client, self._image = client, image

@@ -16,7 +16,7 @@ _REFILL_REMEDY = "run `gpuboot mirror fill` on this folder again: it fetches wha
 
 @dataclass(frozen=True, order=True)
 class File:
-    """One file of a mirror.
+    """A file of a mirror.
 
     + path: below the mirror's folder
     + sha256, size: what it must have
@@ -56,7 +56,7 @@ class BadManifestError(ValueError):
 
 
 def from_json(text: str) -> Manifest:
-    """Raises `BadManifestError`."""
+    """The manifest in a text. Raises `BadManifestError`."""
     try:
         tree = json.loads(text)
         if tree.pop("format") != _FORMAT:
@@ -140,7 +140,7 @@ def parts(files: Iterable[File]) -> list[Part]:
 
 
 def total(files: Iterable[File]) -> int:
-    """How many bytes they take, where what is shared is linked."""
+    """Bytes of some files, those with the same content counted once."""
     return sum(group[0].size for group in shared(files))
 
 

@@ -70,7 +70,7 @@ class RefusedError(RuntimeError):
 
 
 class Apt:
-    """One platform and architecture. + folder: empty, for apt's files; its path is absolute
+    """apt for one platform and architecture. + folder: empty, for apt's files; an absolute path
 
     + ca_file: PEM file of who signed the servers' certificates; None: the system's
     """
@@ -113,7 +113,7 @@ class Apt:
             raise FetchError(_messages(result), _REMEDY)
 
     def set_installed(self, status: str) -> None:
-        """What hosts have. + status: text of dpkg's status file"""
+        """Set what hosts have installed. + status: text of dpkg's status file"""
         (self._folder / "status").write_text(status)
 
     def names(self) -> set[str]:

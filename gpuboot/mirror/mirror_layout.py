@@ -29,7 +29,7 @@ _ROOT = "https://mirror.invalid"  # only to ask for paths below it
 
 @dataclass(frozen=True)
 class AptFolder:
-    """One apt repository of a mirror.
+    """An apt repository of a mirror.
 
     + name: `docker` and the like, or the distribution's id
     + path: its folder; key_path: its public key

@@ -52,7 +52,7 @@ class Home:
 
     @contextlib.contextmanager
     def agent(self) -> Iterator[None]:
-        """For as long as gpg is run: the agent that it starts by itself does not stay."""
+        """End the agent that gpg starts by itself when the block ends."""
         try:
             yield
         finally:
@@ -106,7 +106,7 @@ def _secret(path: Path) -> bytes:
 
 
 def _remove_left_behind() -> None:
-    """Homes with a key, and their agents, whose process was killed before it could remove them."""
+    """Remove homes with a key, and their agents, that killed processes left behind."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_KEY_HOME}-*"):
         process = folder.name.removeprefix(f"{_KEY_HOME}-").partition("-")[0]
         if folder.lstat().st_uid == os.getuid() and process.isdigit() and not _runs(int(process)):

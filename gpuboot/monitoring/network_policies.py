@@ -185,13 +185,13 @@ def _allow(peers: Iterable[Object], *ports: int) -> Object:
 
 
 def _mesh() -> Object:
-    """Alertmanagers tell each other what they have sent."""
+    """The rule by which Alertmanagers tell each other what they have sent."""
     ports = [{"protocol": protocol, "port": 9094} for protocol in ("TCP", "UDP")]
     return {"from": [_pods(ALERTMANAGER)], "ports": ports}
 
 
 def _anyone(node_port: int | None, port: int) -> list[Object]:
-    """A node port is for people outside, whose addresses nobody knows here."""
+    """The rule that admits everybody, where a node port is for people outside; else none."""
     return [{"ports": [{"protocol": "TCP", "port": port}]}] if node_port else []
 
 
@@ -204,7 +204,7 @@ def _clients() -> Object:
 
 
 def _hosts(nodes: Sequence[Node]) -> list[Object]:
-    """The control plane's hosts, whose API servers pass questions on to Services."""
+    """Addresses of the control plane's hosts, whose API servers pass requests on to Services."""
     return [
         {"ipBlock": {"cidr": _block(node.address)}}
         for node in nodes
@@ -213,6 +213,6 @@ def _hosts(nodes: Sequence[Node]) -> list[Object]:
 
 
 def _block(text: object) -> str:
-    """One address as a range."""
+    """An address as a network of that address alone."""
     address = ipaddress.ip_address(str(text))
     return f"{address}/{address.max_prefixlen}"

@@ -37,7 +37,7 @@ def value_changes(subject: str, old: Any, new: Any) -> list[Change]:
 
 
 def field_change(subject: str, path: str, old: Any, new: Any) -> Change:
-    """One value that differs, by its dotted path; hidden where its name says that it is secret."""
+    """The change of a value, by its dotted path; hidden where its name says that it is secret."""
     if is_secret(path):
         return Change(subject=subject, field=path, old=old, new=new, hidden=True)
     if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):

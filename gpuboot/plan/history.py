@@ -75,7 +75,7 @@ def past_runs(reports: Path, cluster: str = "") -> Iterator[tuple[Path, Mapping[
 
 
 def _age(folder: Path) -> tuple[str, int, str]:
-    """Its time, and which it is of those that began in the same second."""
+    """The key to sort runs by: their time, and their number within the same second."""
     moment, _, suffix = folder.name.partition("-")
     number = suffix.rpartition("-")[2]
     return moment, int(number) if number.isdigit() else 1, suffix

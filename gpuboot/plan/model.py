@@ -17,7 +17,7 @@ EffectKind = Literal["reboot", "cordon", "drain", "restart", "reload"]
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """One value that an operation changes on one host.
+    """A value that an operation changes on one host.
 
     + subject: kind and name of the thing, e.g. `package kubelet`, `file /etc/hosts`,
       `Helm release gpu-operator`, `node gpu1`
@@ -81,7 +81,7 @@ class Unknown:
     until: str
 
     def to_json(self) -> dict[str, str]:
-        """It as run.json and `gpuboot plan` have it."""
+        """The unknown as run.json and `gpuboot plan` have it."""
         return {"what": self.what, "until": self.until}
 
 
@@ -99,7 +99,7 @@ class KeptItem:
     is_known: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """It as run.json and `gpuboot plan` have it."""
+        """The item as run.json and `gpuboot plan` have it."""
         document: dict[str, Any] = {"what": self.what, "why": self.why}
         document |= {} if self.is_known else {"is_known": False}
         return {**document, "diff": list(self.diff)} if self.diff else document
@@ -114,7 +114,7 @@ Item = Change | Effect | Unknown | KeptItem
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One operation that changes something on one or more hosts.
+    """An operation that changes something on one or more hosts.
 
     + phase, name: of the operation
     + hosts: inventory name -> what it changes there; nothing: it changes something that it does
@@ -185,7 +185,7 @@ class Plan:
 
     @property
     def timed_phases(self) -> list[str]:
-        """Phases that take time because something changes: those that change it, and who waits."""
+        """Phases that change something, then phases that only wait because something changes."""
         return list(dict.fromkeys([*self.phases, *self.durations]))
 
     @property

@@ -74,7 +74,7 @@ def _decisions(plan: Plan, full: bool) -> Iterator[str]:
 
 
 def _packages(plan: Plan) -> Iterator[str]:
-    """All of them, however many: nobody is to miss one."""
+    """All packages, however many: a person must miss none."""
     described = {host: list(_items(items, True)) for host, items in plan.packages.items() if items}
     if described:
         yield ""
@@ -140,7 +140,7 @@ def _sort(change: Change) -> tuple[str, str, str]:
 
 
 def change_lines(change: Change, full: bool = False) -> Iterator[str]:
-    """One change: a line, and the lines of a text that differ. + full: however many"""
+    """A change as a line, and the lines of a text that differ. + full: however many"""
     name = f"{change.subject}: {change.field}".removesuffix(": ")
     space = " " if change.field else ": "
     if change.diff:
@@ -155,7 +155,7 @@ def change_lines(change: Change, full: bool = False) -> Iterator[str]:
 
 
 def kept_lines(item: KeptItem, full: bool = False) -> Iterator[str]:
-    """What stays: a line, and the lines of a text that differ. + full: however many"""
+    """A kept item as a line, and the lines of a text that differ. + full: however many"""
     yield f"{'= kept:' if item.is_known else '?'} {item.what}: {item.why}"
     yield from _diff_lines(item.diff, full)
 
@@ -182,7 +182,7 @@ def effect_line(effect: Effect) -> str:
 
 
 def _cost(plan: Plan) -> Iterator[str]:
-    """The lines by which somebody decides: reboots, interrupted pods, restarts, time."""
+    """The lines that a person decides by: reboots, interrupted pods, restarts, time."""
     yield "Cost"
     effects = plan.effects
     for kind, title in (("reboot", "reboots"), ("restart", "restarts"), ("reload", "reloads")):

@@ -56,7 +56,7 @@ def warnings(
 
 
 def _of(variables: Iterable[ProxyVariable], *places: str) -> list[ProxyVariable]:
-    """Variables of these places; what a later place says counts."""
+    """The variables of these places, in their order: a later place overrides an earlier one."""
     return [item for place in places for item in variables if item.place == place]
 
 

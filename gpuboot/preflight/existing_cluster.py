@@ -26,7 +26,7 @@ _REMOVE = "pyinfra INVENTORY deploys/remove.py --data gpuboot_remove="
 def evaluate(
     nodes: Sequence[Node], settings: Settings, lock: Lock, cluster: ClusterState
 ) -> list[Problem]:
-    """Everything that this cluster cannot be changed to.
+    """A problem for each wish of the settings that this cluster cannot be changed to.
 
     + nodes: of the inventory, with their addresses
     + cluster: as its leader sees it now; it answers
@@ -55,8 +55,8 @@ def _immutable(
 
 
 def _flannel_backend(settings: Settings, cluster: ClusterState) -> Iterator[Problem]:
-    """flannel's backend stays: "Once set, the backend should not be changed at runtime", says its
-    Documentation/backends.md.
+    """A problem where flannel's backend would change: "Once set, the backend should not be changed
+    at runtime" (its Documentation/backends.md).
     """
     expected = settings.cluster.flannel_backend
     if cluster.flannel_backend not in ("", expected):

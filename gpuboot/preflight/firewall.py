@@ -46,7 +46,7 @@ class Need:
 
     @property
     def label(self) -> str:
-        """As a person writes it: 10250/tcp."""
+        """The port as people write it: 10250/tcp."""
         return f"{self.port}/{self.proto}" if self.port else "VRRP"
 
     def at(self, node: Node) -> bool:
@@ -99,7 +99,7 @@ def _tunnel(settings: Settings) -> tuple[str, int] | None:
 def problems(
     nodes: Sequence[Node], states: Mapping[str, NodeState], settings: Settings
 ) -> Iterator[Problem]:
-    """One problem for each place at which rules of a node drop traffic of the cluster."""
+    """A problem for each place at which rules of a node drop traffic of the cluster."""
     for node, state in _read(nodes, states):
         drops: dict[tuple[str, str], list[tuple[End, Passage]]] = {}
         for passage, result in _judgements(node, state, nodes, settings):

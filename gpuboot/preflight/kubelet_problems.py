@@ -99,7 +99,7 @@ def warnings(
 
 
 def lines(state: NodeState) -> list[ConfigLine]:
-    """Those that count on the host's platform: each family has its own file for flags."""
+    """The lines that count on the host's platform: each family has its own file for flags."""
     platform = platforms.find(state)
     foreign_file = _OTHER_FAMILY[platform.package_manager] if platform else ""
     return [line for line in state.boot.kubelet if line.file != foreign_file]
@@ -110,5 +110,5 @@ def _flags(line: ConfigLine) -> list[str]:
 
 
 def _as_flag(field: str) -> str:
-    """`maxPods` is --max-pods, `clusterDNS` --cluster-dns, `resolvConf` --resolv-conf."""
+    """The flag of a configuration's field, without its dashes: `cluster-dns` for `clusterDNS`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", field).lower()

@@ -35,7 +35,7 @@ def address(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
 
 
 def room(nodes: Sequence[Node], settings: Settings) -> list[Problem]:
-    """Each node gets a network of its own out of `cluster.pod_cidr`."""
+    """A problem where `cluster.pod_cidr` has no network of its own for each node."""
     pods = ipaddress.ip_network(settings.cluster.pod_cidr)
     node_prefix = networks.NODE_PREFIX[pods.version]
     places = 2 ** max(0, node_prefix - pods.prefixlen)

@@ -63,7 +63,7 @@ def required(node: Node, state: NodeState, settings: Settings, lock: Lock) -> li
 def _packages(
     node: Node, platform: Platform, state: NodeState, settings: Settings, lock: Lock
 ) -> dict[str, dict[str, str]]:
-    """Repository -> package -> pattern."""
+    """Repository -> package -> pattern of the version that a node needs."""
     packages = {"docker": {"containerd.io": f"{lock.containerd.version}-*"}}
     if node.role == "docker":
         packages["docker"]["docker-ce"] = platform.version_pattern("docker-ce", lock.docker.version)

@@ -41,7 +41,7 @@ _KUBERNETES_UNITS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """One machine and what it must become."""
+    """A machine and what it must become."""
 
     node: Node
     state: NodeState

@@ -16,7 +16,7 @@ USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
 
 @dataclass(frozen=True)
 class Value:
-    """One number, or why there is none.
+    """A number, or why there is none.
 
     + value: 0 to 1; None: unknown, and then `reason` says why
     + age_s: age of the oldest of the GPUs' newest samples
@@ -82,7 +82,7 @@ class DeviceSamples:
         return {time: value for time, value in points.items() if self.now - time <= self.window_s}
 
     def _age(self, name: str) -> float:
-        """Of the device that has been silent for longest."""
+        """Age in seconds of the newest sample of the device that has been silent for longest."""
         newest = [max(fields[name]) for fields in self.devices.values() if name in fields]
         return round(max(0.0, self.now - min(newest)), 1)
 

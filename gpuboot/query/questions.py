@@ -25,7 +25,7 @@ class Question(Protocol):
     def to_json(self) -> str: ...
 
     def within(self, settings: Settings) -> Answerable:
-        """With what the settings know better. Raises `ValueError`, with the remedy."""
+        """The question completed by the settings. Raises `ValueError`, with the remedy."""
         ...
 
     def no_answer(self, reason: str) -> str:

@@ -76,7 +76,7 @@ class Answer:
 
 
 class Usage:
-    """Asks Prometheus.
+    """Asks Prometheus for the load of GPUs.
 
     + stale_s: a GPU whose newest sample is older is unknown; two scrape intervals
     + window_s: what is averaged over
@@ -96,19 +96,19 @@ class Usage:
         self._lookback_s = lookback_s
 
     def of_pod(self, namespace: str, pod: str) -> Answer:
-        """The GPUs that a pod holds."""
+        """The load of the GPUs that a pod holds."""
         return self.answer("pod", pod, namespace)
 
     def of_namespace(self, namespace: str) -> Answer:
-        """All GPUs that pods of a namespace hold."""
+        """The load of all GPUs that pods of a namespace hold."""
         return self.answer("namespace", namespace, namespace)
 
     def of_gpu(self, uuid: str) -> Answer:
-        """One GPU, whoever holds it."""
+        """The load of one GPU, whatever pod holds it."""
         return self.answer("gpu", uuid, "")
 
     def answer(self, kind: Kind, name: str, namespace: str) -> Answer:
-        """Any of the three. It raises nothing: a Prometheus without an answer is a reason."""
+        """The load of any of the three. Raises nothing: a silent Prometheus is a reason."""
         matchers = {
             "pod": {"namespace": namespace, "pod": name},
             "namespace": {"namespace": namespace},
@@ -157,7 +157,7 @@ class Usage:
         )
 
     def _engine(self, samples: DeviceSamples) -> Value:
-        """By the profiling field; by GPU_UTIL where that has been missing for an hour."""
+        """The engine's activity by the profiling field, by GPU_UTIL where that is long missing."""
         value = samples.mean(ENGINE, f"no {ENGINE}: {_NO_PROFILING}")
         if value.value is not None or samples.has(ENGINE) or not samples.has(UTIL):
             return value
@@ -260,5 +260,5 @@ def _describe_subject(empty: Answer) -> str:
 
 
 def _withdrawn(value: Value, reason: str) -> Value:
-    """A mean of some GPUs is not the mean of all."""
+    """The value without its number: a mean of some GPUs is not the mean of all."""
     return Value(None, value.age_s, reason=value.reason or reason)

@@ -18,7 +18,7 @@ _FIELD = re.compile(r"\bDCGM_\w+")
 
 @dataclass(frozen=True)
 class UsageQuery:
-    """Whose load: a pod's, a namespace's, a GPU's.
+    """A question about the load of a pod, a namespace or a GPU.
 
     + window_s: what is averaged over
     + stale_s: older samples count as none; 0: two scrape intervals of the settings
@@ -36,7 +36,7 @@ class UsageQuery:
         return json.dumps(asdict(self))
 
     def within(self, settings: Settings) -> UsageQuery:
-        """With what the settings know better."""
+        """The question; where it names no age of stale samples, with that of the settings."""
         return replace(self, stale_s=self.stale_s or 2 * seconds(settings.exporter.scrape_interval))
 
     def answer(self, prometheus: Prometheus, cluster: JsonReader | None = None) -> str:

@@ -73,7 +73,7 @@ class Controller:
     _attempted: set[tuple[str, str, float]] = field(default_factory=set)
 
     def run(self) -> Decision:
-        """Until nothing more can be done now; what is left then. Raises `ClusterError`.
+        """Take steps until nothing more can be done now; what is left. Raises `ClusterError`.
 
         One node is worked on at a time. Work that failed without an end is left to the next run.
         """
@@ -111,7 +111,7 @@ class Controller:
                 self._write(step, current)
 
     def _work(self, work: Work) -> Callable[[GpuNode, float], Step | None]:
-        """Do it; what makes a step of how it ended."""
+        """Do the work; the step that follows from how it ended."""
         try:
             if work.job == "hand_over":
                 bundle = self.hands.hand_over(work.node, work.repair)
@@ -133,7 +133,7 @@ class Controller:
         }[work.job](work.node)
 
     def _write(self, step: Step, observed: GpuNode) -> bool:
-        """Whether the step was taken: nobody has changed what it was decided by."""
+        """Whether the node was written: not where others changed what the step was decided by."""
         path = f"{NODES}/{step.node}"
         for attempt in range(_WRITES):
             item = self.cluster.json(path)
@@ -154,7 +154,7 @@ class Controller:
         return True
 
     def _catch_up(self, world: World, now: float) -> None:
-        """Tell of last steps that a controller wrote that was killed before it told of them."""
+        """Report last steps that an earlier controller wrote before it was killed."""
         for node in world.nodes:
             step = last(node)
             if step is None or step.repair is None or now - step.repair.since > _MESSAGE_WINDOW_S:
@@ -167,7 +167,7 @@ class Controller:
                 self._report(step, now)
 
     def _report(self, step: Step, now: float) -> None:
-        """One line and one Event. Killed in between, the line comes twice."""
+        """Write a line and an Event of a step. If it is killed in between, the line comes twice."""
         self.write(writing.line(step, now, self.settings.cluster.name))
         self._post(writing.EVENTS, writing.event(step, now))
 

@@ -68,7 +68,7 @@ Next = Step | Work | HeldNode | None
 
 @dataclass
 class _Round:
-    """One decision, in which one node after the other leaves service."""
+    """A decision, in which one node after the other leaves service."""
 
     world: World
     now: float
@@ -96,7 +96,7 @@ def decide(world: World, now: float, limits: Remediate) -> Decision:
 
 
 def _blind(world: World, now: float, limits: Remediate) -> Decision:
-    """What has begun goes on: Prometheus itself may wait for a node, as its volume is there."""
+    """The decision without Prometheus: begun repairs go on, as its volume may be on such a node."""
     turn = _Round(world, now, limits, world.breaker, rails.Fleet.of(world.nodes))
     next_steps = [_next(node, turn) for node in world.nodes if node.state in EMPTIED]
     held_nodes = [
@@ -136,7 +136,7 @@ def _order(node: GpuNode) -> tuple[bool, float, str]:
 
 
 def _known_cases(world: World) -> list[tuple[GpuNode, Case | None]]:
-    """Nodes of which there is something to say."""
+    """Nodes of which there is something to report."""
     pairs = [(node, world.case(node)) for node in world.nodes]
     return [(node, case) for node, case in pairs if case or node.repair or node.error]
 
@@ -155,7 +155,7 @@ def _next(node: GpuNode, turn: _Round) -> Next:
 
 
 def _begin(node: GpuNode, case: Case, turn: _Round) -> Next:
-    """What people have said goes before what is seen: such nodes are not even marked."""
+    """The first step of a repair; a node that people keep from repairs is not even marked."""
     if reasons := rails.hands_off(node):
         return hold(node, case, reasons)
     return _observed_anew(node, case, turn.now)
@@ -217,7 +217,7 @@ def _draining(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) ->
 
 
 def _drained(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
-    """Meanwhile a reset may have become a reboot."""
+    """The step after the drain; meanwhile the cause may ask for a reboot in place of a reset."""
     action = stronger(repair.action, case.action if case else None)
     reasons = rails.holds(turn.breaker, turn.now, turn.limits)
     if action not in turn.limits.actions:

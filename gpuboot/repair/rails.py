@@ -29,7 +29,7 @@ class Fleet:
         )
 
     def without(self, node: GpuNode) -> Fleet:
-        """With another node out of service."""
+        """The fleet with another node out of service."""
         return Fleet(nodes=self.nodes, out=self.out | {node.name})
 
 
@@ -113,7 +113,7 @@ def _not_allowed(action: Action | None, limits: Remediate) -> bool:
 
 
 def hands_off(node: GpuNode) -> list[str]:
-    """What people have said about a node."""
+    """What people have set on a node that keeps repairs away."""
     reasons = (
         (node.opted_out, f"its label {'='.join(OPT_OUT)} keeps it from repairs"),
         (node.control_plane, "it is a control plane: a person repairs it"),

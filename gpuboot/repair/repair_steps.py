@@ -15,7 +15,7 @@ _ESCALATED: Mapping[Action, Action] = {"reset": "reboot"}
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One change of a node's object, in one write.
+    """A change of a node's object, in one write.
 
     + repair: what its annotation is to say; None: nothing any more
     + past: its earlier repairs
@@ -99,7 +99,7 @@ def unfinished(node: GpuNode, work: Work, cause: str) -> Step | None:
 
 
 def handed_over(node: GpuNode, work: Work, bundle: str) -> Step:
-    """A person has all that is known. + bundle: where that is, as `machine:path`"""
+    """The step that hands a repair to a person. + bundle: where its facts are, `machine:path`"""
     return step(node, replace(work.repair, bundle=bundle), f"for a person: see {bundle}")
 
 

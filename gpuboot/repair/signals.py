@@ -23,7 +23,7 @@ _WEIGHT: Mapping[Action | None, int] = {None: 0, "reset": 1, "reboot": 2, "manua
 
 @dataclass(frozen=True, kw_only=True)
 class Signal:
-    """One sign that a GPU has to be repaired.
+    """A sign that a GPU has to be repaired.
 
     + side: `xid`: the driver told of a fault; `state`: how the GPU is now
     + uuid: of the GPU; "" where it concerns the node
@@ -106,7 +106,7 @@ def of_alert(labels: Labels, overrides: Overrides, card: Card = UNKNOWN) -> Sign
 
 
 def of_node(node: GpuNode) -> Signal | None:
-    """What the kubelet says: that it does not offer all of its GPUs.
+    """The signal that the kubelet does not offer all of its GPUs; None where it does.
 
     Where it offers none, that is no sign: a restart of the device plugin looks the same.
     """
@@ -146,7 +146,7 @@ def case_of(signals: Iterable[Signal]) -> Case | None:
 
 
 def stronger(first: Action | None, second: Action | None) -> Action | None:
-    """A reboot does what a reset does; a GPU that is to be replaced needs neither."""
+    """The action that makes the other needless: replace before reboot before reset."""
     return max(first, second, key=lambda action: _WEIGHT[action])
 
 
@@ -157,7 +157,7 @@ def _second(first: Signal, second: Signal) -> bool:
 
 
 def _signal_texts(signals: Iterable[Signal]) -> list[str]:
-    """Each with its GPU, the same one once."""
+    """The signals' messages, each with its GPU, without repetitions."""
     texts = (
         f"{signal.uuid}: {signal.message}" if signal.uuid else signal.message for signal in signals
     )

@@ -42,7 +42,7 @@ def patched(item: Mapping[str, Any], step: Step) -> Json:
 
 
 def line(step: Step, now: float, cluster: str) -> Json:
-    """One transition for programs and logs. + now: when it was written"""
+    """A step as JSON for programs and logs. + now: when it was written"""
     repair = step.repair
     return {
         "time": stamp(now),
@@ -57,14 +57,14 @@ def line(step: Step, now: float, cluster: str) -> Json:
 
 
 def event_name(step: Step, now: float) -> str:
-    """The same for the same step, whoever tells of it. + now: when it was written"""
+    """The Event's name, the same whoever reports the step. + now: when it was written"""
     since = step.repair.since if step.repair else now
     digest = sha256(f"{step.before} {step.after} {step.cause}".encode()).hexdigest()[:10]
     return f"{step.node}.remediate.{int(since):x}.{digest}"
 
 
 def event(step: Step, now: float) -> Json:
-    """The same as an Event of the node. + now: when it was written"""
+    """A step as an Event of the node. + now: when it was written"""
     after = step.after or "ended"
     message = f"repair of {step.node}: {step.before or 'begun'} -> {after}: {step.cause}"
     is_warning = after in ("quarantined", "failed") or step.cause.startswith("not drained")

@@ -46,7 +46,7 @@ class Choices:
 
 @dataclass(frozen=True, kw_only=True)
 class SiteHost:
-    """One host as it is written down.
+    """A host as it is written down.
 
     + name: in the inventory
     + node_name: in Kubernetes, or the label `node` of its series

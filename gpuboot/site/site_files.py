@@ -88,7 +88,7 @@ def _comments(host: SiteHost) -> Iterator[str]:
 
 
 def _comment(text: str) -> str:
-    """One line: what a host says of itself may hold anything."""
+    """A text as a comment of one line: what a host says of itself may hold anything."""
     return f"    # {_printable(text)}"[:_WIDTH].rstrip()
 
 
@@ -109,7 +109,7 @@ def _data(host: SiteHost, shared: Data) -> Data:
 
 
 def _login(target: Target, name: str) -> Data:
-    """How to log in to a host, as its data says it."""
+    """How to log in to a host, as its data has it."""
     data: Data = {}
     if target.is_ssh and target.host != name:
         data["ssh_hostname"] = target.host
@@ -121,7 +121,7 @@ def _login(target: Target, name: str) -> Data:
 
 
 def _shared(hosts: Sequence[SiteHost]) -> Data:
-    """What all hosts have in common, and group_data says once."""
+    """Data that all hosts have in common, which group_data holds once."""
     logins = [_login(host.target, host.name) for host in hosts]
     shared = {
         key: value

@@ -1,4 +1,4 @@
-"""Which fields tell that a GPU is there at all.
+"""The fields by which a GPU is known to be there at all.
 
 No single sensor is on every kind of GPU. vGPU guests have neither temperature nor power
 (NVIDIA/dcgm-exporter issues 193 and 236), GB10 has no frame buffer of its own, and under MIG

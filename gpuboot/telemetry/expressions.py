@@ -1,4 +1,4 @@
-"""Which metrics a PromQL expression reads, to compare with what is collected."""
+"""The metrics that a PromQL expression reads, to compare with what is collected."""
 
 from __future__ import annotations
 

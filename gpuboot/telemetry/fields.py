@@ -66,7 +66,7 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True)
 class Field:
-    """One metric of dcgm-exporter.
+    """A metric of dcgm-exporter.
 
     + family: what it is about
     + name: metric name, which is also the CSV's first column

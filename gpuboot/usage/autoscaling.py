@@ -169,7 +169,7 @@ def scaled_object(workload: Workload, settings: Settings) -> Object:
 
 
 def _behavior() -> Object:
-    """Up quickly, down slowly: a replica that loads a model again costs minutes of GPU time."""
+    """Policies to scale up quickly and down slowly: to load a model again costs minutes of GPUs."""
     return {
         "scaleUp": {
             "stabilizationWindowSeconds": 60,

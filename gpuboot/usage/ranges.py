@@ -51,7 +51,7 @@ class RangeQuestion:
         return json.dumps(asdict(self))
 
     def within(self, settings: Settings) -> RangeQuestion:
-        """With the cluster's name and its settings on cost beside the answers."""
+        """The question with the cluster's name and its settings on cost beside the answers."""
         cost = settings.cost.model_dump(mode="json")
         return replace(self, site_metadata={"cluster": settings.cluster.name, "cost": cost})
 
@@ -86,14 +86,14 @@ def read(prometheus: Prometheus, question: RangeQuestion) -> History:
 
 
 def answered(text: str) -> History:
-    """What a deploy left. Raises `SeriesError` with the reason where nobody could be asked."""
+    """Read what a deploy left. Raises `SeriesError` with the reason where it left no answer."""
     if reason := json.loads(text).get("error"):
         raise SeriesError(reason)
     return from_json(text)
 
 
 def _query_window(prometheus: Prometheus, expression: str, window: Window) -> list[StepSeries]:
-    """One piece; in halves where it is more than Prometheus allows for one query."""
+    """Query one window, in halves where it is more than Prometheus allows for one query."""
     first = window.start + window.step
     try:
         matrix = prometheus.query_range(expression, first, window.end, window.step)

@@ -54,7 +54,7 @@ class Window:
 
 @dataclass(frozen=True)
 class StepSeries:
-    """One series. values: beginning of a step (unix seconds) -> value; unknown steps are absent."""
+    """A series. values: beginning of a step (unix seconds) -> value; unknown steps are absent."""
 
     labels: Mapping[str, str]
     values: Mapping[int, float]
@@ -73,7 +73,7 @@ class History:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, name: str) -> tuple[StepSeries, ...]:
-        """The series of a query; () where it gave none, or was not asked."""
+        """The series of a query; () where Prometheus gave none, or was not asked."""
         return self.series.get(name, ())
 
 

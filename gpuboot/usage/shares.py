@@ -44,7 +44,7 @@ def share(profile: str, model: str = "") -> float:
 
 
 def _card(model: str) -> tuple[int, int]:
-    """Memory in GB (0: not known) and compute slices."""
+    """A model's memory in GB (0: not known) and compute slices."""
     if card := mig_profiles.of_model(model):
         return card.gigabytes, card.compute
     size_match = _NAMED_SIZE.search(model)

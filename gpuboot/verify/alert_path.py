@@ -12,7 +12,7 @@ REFUSALS_WINDOW = "15m"
 
 @dataclass(frozen=True, kw_only=True)
 class Matcher:
-    """One condition of a silence, as Alertmanager's API has it."""
+    """A condition of a silence, as Alertmanager's API has it."""
 
     name: str
     value: str
@@ -115,7 +115,7 @@ def parse_heartbeat(alerts: Any) -> HeartbeatAlert | None:
 
 
 def parse_silences(silences: Any) -> tuple[Silence, ...]:
-    """Those in force of Alertmanager's list (GET /api/v2/silences)."""
+    """The silences in force of Alertmanager's list (GET /api/v2/silences)."""
     return tuple(
         Silence(
             id=item["id"],

@@ -100,7 +100,7 @@ def _is_incomplete(item: Workload) -> bool:
 
 
 def _settled(issues: Iterable[PodIssue], now: float) -> tuple[PodIssue, ...]:
-    """Those that do not pass by themselves within a wait."""
+    """The issues that do not pass by themselves within a wait."""
     return tuple(
         item
         for item in issues

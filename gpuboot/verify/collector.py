@@ -59,7 +59,7 @@ class MetricsCollector:
         )
 
     def metrics(self, nodes: Iterable[str] = ()) -> Metrics:
-        """Everything at this moment. + nodes: that should have an exporter"""
+        """The state of all metrics at this moment. + nodes: that should have an exporter"""
         errors: dict[str, str] = {}
         values: dict[str, Any] = {}
 

@@ -18,7 +18,7 @@ _COLUMNS = (6, 7)  # of a diagnosis, and of health
 
 @dataclass(frozen=True, kw_only=True)
 class DcgmVerdict:
-    """One verdict.
+    """A verdict of DCGM.
 
     + subject: a health watch as the exporter calls it (`MEM`), or a test of a diagnosis
     + uuid: of the GPU; "" for what is no GPU, such as an NVSwitch

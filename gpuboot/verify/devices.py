@@ -20,7 +20,7 @@ GPU_RESOURCE = "nvidia.com/gpu"
 
 @dataclass(frozen=True, kw_only=True)
 class Gpu:
-    """One GPU as the host knows it.
+    """A GPU as the host knows it.
 
     + pci: address in sysfs' spelling, e.g. `0000:1c:00.0`
     + uuid: "" when neither nvidia-smi nor /proc/driver/nvidia tells it

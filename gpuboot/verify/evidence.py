@@ -127,7 +127,7 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class HealthValue:
-    """One of the values that tell of a GPU's faults, as the exporter shows it.
+    """A value that tells of a GPU's faults, as the exporter shows it.
 
     + watch, code: DCGM's health watch and its error, e.g. MEM and DCGM_FR_VOLATILE_DBE_DETECTED
     """
@@ -141,7 +141,7 @@ class HealthValue:
 
 @dataclass(frozen=True, kw_only=True)
 class ExporterScrape:
-    """One dcgm-exporter pod's /metrics, by node; error: why it could not be read.
+    """The /metrics of a dcgm-exporter pod, by node; error: why it could not be read.
 
     + names: of all its metrics
     + health: values that tell of faults
@@ -203,7 +203,7 @@ class Metrics:
     blocked: Mapping[Source, Blocked] = field(default_factory=dict)
 
     def explained(self, source: Source, detail: str, remedy: str) -> tuple[str, str]:
-        """A finding's detail and remedy; where its source cannot be, why, and that remedy."""
+        """A finding's detail and remedy; where its source is blocked, why, and how to mend that."""
         if blocked := self.blocked.get(source):
             return f"{detail}: {blocked.reason}", blocked.remedy
         return detail, remedy
@@ -211,7 +211,7 @@ class Metrics:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """All of it.
+    """All that was collected.
 
     + idle_series: Prometheus' series before our pods started; None without Prometheus
     + gpu_pods: pods that held GPUs then

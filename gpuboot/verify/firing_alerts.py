@@ -16,7 +16,7 @@ SEVERITIES = ("critical", "warning", "info")
 
 @dataclass(frozen=True, kw_only=True)
 class FiringAlert:
-    """One alert that fires, as Prometheus' /api/v1/alerts has it.
+    """An alert that fires, as Prometheus' /api/v1/alerts has it.
 
     + severity: of `SEVERITIES`
     + action: what the GPU needs (`gpu_action`), or ""

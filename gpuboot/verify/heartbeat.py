@@ -40,7 +40,7 @@ class Heartbeats:
                 self._last_reported[node] = text, now
 
     def silent_for(self, node: str) -> float:
-        """Since when a node's Lease has not been renewed; infinite without one. Unit: seconds."""
+        """Seconds since a node's Lease was renewed; infinite without one."""
         if node not in self._last_reported:
             return math.inf
         return time.monotonic() - self._last_reported[node][1]
@@ -48,7 +48,7 @@ class Heartbeats:
     def silent_nodes(
         self, nodes: Collection[str], progress: Callable[[str], None]
     ) -> dict[str, str]:
-        """Those nodes whose kubelets do not report, and what is known of it.
+        """The nodes whose kubelets do not report, each with what is known of it.
 
         Raises `ClusterError`.
         """
@@ -65,7 +65,7 @@ class Heartbeats:
             time.sleep(_POLL_S)
 
     def describe(self, node: str) -> str:
-        """What to say of a silent node."""
+        """A few words on a silent node."""
         silence = self.silent_for(node)
         if math.isinf(silence):
             return f"the kubelet of {node} has never reported: it has no Lease"

@@ -42,7 +42,7 @@ _LOOK_EVERY_S = 1.0
 
 @dataclass(frozen=True)
 class Way:
-    """One way in which a container can ask for GPUs.
+    """A way in which a container can ask for GPUs.
 
     + name: as findings show it
     + variables: of its environment
@@ -89,7 +89,7 @@ class IsolationProbe:
         self._started: list[IsolationResult] = []
 
     def start(self, nodes: Mapping[str, Node], hosts: Iterable[Host]) -> None:
-        """One pod on each of these nodes. Raises `ClusterError`.
+        """Start a pod on each of these nodes. Raises `ClusterError`.
 
         + hosts: tell the UUIDs of their devices
         """
@@ -106,14 +106,14 @@ class IsolationProbe:
         self._started = [replace(item, error=error) for item in self._started]
 
     def _styles(self) -> list[_Style]:
-        """What is tried one after the other, the strictest test first."""
+        """The styles that are tried one after the other, the strictest test first."""
         # without one a pod gets the default runtime, which is nvidia there
         runtime_class = "" if self._settings.runtime.mode == "default" else "nvidia"
         styles = [_Style(runtime_class), _Style(runtime_class, mounted=False)]
         return styles if not runtime_class else [*styles, _Style(""), _Style("", mounted=False)]
 
     def _create(self, nodes: Sequence[Node], uuids: Mapping[str, str], style: _Style) -> str:
-        """The pods of these nodes; why they were refused, or "". Raises other `ClusterError`s."""
+        """Start the pods of these nodes; why they were refused, or "". Raises `ClusterError`."""
         for node in nodes:
             self._ways[node.name] = [
                 way for way in ways(uuids.get(node.name, "")) if style.mounted or not way.mounted

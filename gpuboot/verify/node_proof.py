@@ -35,7 +35,7 @@ def prove(
     progress: Progress,
     shared_now: bool = False,
 ) -> list[Finding]:
-    """The links from the PCI bus to vectorAdd of one node, which may be cordoned.
+    """Judge one node's links from the PCI bus to vectorAdd; the node may be cordoned.
 
     + name: the node's in Kubernetes
     + read_host: what its operating system says, now
@@ -52,12 +52,12 @@ def prove(
 
 
 def unproven(findings: Sequence[Finding]) -> list[Finding]:
-    """Those findings by which a node's GPUs are not proven."""
+    """The findings by which a node's GPUs are not proven."""
     return [item for item in findings if item.status in ("fail", "unknown")]
 
 
 def untried(findings: Sequence[Finding]) -> str:
-    """Why GPUs of a node that nothing failed on are not proven: "": vectorAdd passed on each."""
+    """Why GPUs of a node without failures are not proven; "" where vectorAdd passed on each."""
     workload_findings = [item for item in findings if item.link == "workload"]
     if not workload_findings:
         return "vectorAdd was not tried: the node offers no GPU"
@@ -65,7 +65,7 @@ def untried(findings: Sequence[Finding]) -> str:
 
 
 def cause(findings: Sequence[Finding]) -> str:
-    """What keeps a node from being proven, by its findings, which are some."""
+    """The first of some findings in words, with the number of the others."""
     first, *further = findings
     which = f" {first.gpu_uuid}" if first.gpu_uuid else ""
     suffix = f" (and {len(further)} more)" if further else ""
@@ -80,7 +80,7 @@ def problem(findings: Sequence[Finding], lost_gpus: str) -> tuple[str, str] | No
 
 
 class _Snapshot:
-    """One look at host and node."""
+    """The state of a host and its node at one moment."""
 
     def __init__(
         self, cluster: Cluster, name: str, host: Host, settings: Settings, shared_now: bool
@@ -107,7 +107,7 @@ def _until_offered(
     progress: Progress,
     shared_now: bool,
 ) -> _Snapshot:
-    """After a boot drivers, services and device plugin take a while."""
+    """Wait until the node offers its GPUs: after a boot drivers and device plugin take a while."""
     until = time.monotonic() + settings.verify.timeout_s
     news = News(progress)
     while True:
@@ -122,7 +122,7 @@ def _until_offered(
 def _try_gpus(
     cluster: Cluster, snapshot: _Snapshot, settings: Settings, progress: Progress
 ) -> list[Finding]:
-    """vectorAdd on each GPU that no pod holds."""
+    """Run vectorAdd on each GPU that no pod holds."""
     name, timeout_s = snapshot.node.name, settings.verify.timeout_s
     session = Session(cluster, progress, timeout_s)
     try:

@@ -1,4 +1,4 @@
-"""The pods of one namespace as they change, and what their containers print: told, not polled."""
+"""The pods of one namespace as they change, and what their containers print, by watching."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Container = tuple[str, str]  # names of pod and container
 
 
 class PodFeed:
-    """One watch on the pods, and one stream for each container's log, in threads of their own.
+    """Watches the pods and streams each container's log, in threads of its own.
 
     + namespace: of the pods; it exists when `start` is called
     + patience_s: how long a container may print nothing
@@ -45,12 +45,12 @@ class PodFeed:
         Thread(target=self._watch, daemon=True).start()
 
     def add(self, item: Json) -> None:
-        """Take up a pod that was just made, of which the watch may not have told yet."""
+        """Add a pod that was just made, in case that the watch has not seen it yet."""
         pod = parse_pod(item)
         self._pods.setdefault(pod.name, pod)
 
     def pods(self) -> Mapping[str, Pod]:
-        """The pods that there are, by name. Raises `ClusterError` when nobody tells any more."""
+        """The pods that there are, by name. Raises `ClusterError` when the watch has failed."""
         if self._error is not None:
             raise self._error
         return dict(self._pods)
@@ -60,7 +60,7 @@ class PodFeed:
         return "\n".join(self._logs.get((pod, container), []))
 
     def wait(self, seconds: float) -> None:
-        """Until something has changed since the last call, or the time is up."""
+        """Wait until something has changed since the last call, or the time is up."""
         self._changed.wait(seconds)
         self._changed.clear()
 

@@ -18,7 +18,7 @@ _NEVER_STARTS = ("InvalidImageName", "CreateContainerError", "RunContainerError"
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """One computation on one device. code: exit status; output: what it printed."""
+    """A computation on a device. code: exit status; output: what it printed."""
 
     code: int
     output: str

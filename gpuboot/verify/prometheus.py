@@ -30,7 +30,7 @@ _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True)
 class Sample:
-    """One value of one series. time: when it was taken, unix seconds; None if nobody said."""
+    """A value of a series. time: when it was taken, unix seconds; None if that is not known."""
 
     name: str
     labels: Mapping[str, str]
@@ -40,7 +40,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Series:
-    """One series with what was scraped: time (unix seconds) and value, oldest first."""
+    """A series with what was scraped: time (unix seconds) and value, oldest first."""
 
     name: str
     labels: Mapping[str, str]
@@ -135,7 +135,7 @@ class Prometheus:
         return tuple(item["url"] for item in self._api("alertmanagers")["activeAlertmanagers"])
 
     def gpu_series(self) -> tuple[Reading, ...]:
-        """One reading per series of a GPU or MIG slice: node, workload pod, age.
+        """A reading per series of a GPU or MIG slice: node, workload pod, age.
 
         Series that the last scrape of their target did not have are left out. Prometheus ends them
         with a staleness marker, unless it was restarted in between: then they last for its
@@ -250,7 +250,7 @@ def _merged(samples: Sequence[Sample], node: str) -> Reading:
 
 
 def _target(sample: Sample) -> tuple[str, ...]:
-    """The GPU or slice, and where it was scraped: there all its series have one time."""
+    """The labels of a GPU or slice and its scrape target: all its series there have one time."""
     return tuple(sample.labels.get(name, "") for name in ("UUID", "GPU_I_ID", "instance"))
 
 

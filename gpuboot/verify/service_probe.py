@@ -1,4 +1,4 @@
-"""A pod on each GPU node resolves a name and connects to a Service."""
+"""The probe of Services: a pod on each GPU node resolves a name and connects."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ServiceProbe:
             self._error = f"Service default/kubernetes: {error}"
 
     def script(self) -> Script:
-        """What a pod runs; nothing without an address."""
+        """The script that a pod runs; an empty one without an address."""
         if self._address is None:
             return Script()
         # With the dot it is looked up as it is, and in no search domain of the site's.
@@ -89,7 +89,7 @@ class ServiceProbe:
         return Script(_SCRIPT, (f"{self._name}.", address, str(port), *outside))
 
     def start(self, nodes: Mapping[str, Node], carriers: Mapping[str, GpuContainer]) -> None:
-        """One pod on each of these nodes. Raises `ClusterError` where none can be made.
+        """Start a pod on each of these nodes. Raises `ClusterError` where none can be made.
 
         + carriers: node -> the container there that runs the script already
         """
@@ -137,7 +137,7 @@ class ServiceProbe:
             self._session.wait(_LOOK_EVERY_S)
 
     def _replace_failed(self, pods: Mapping[str, Pod]) -> None:
-        """A pod of its own for each node where vectorAdd's pod failed, and this with it."""
+        """Start a pod for each node where vectorAdd's pod, which carried the probe, failed."""
         failed = [
             item
             for item in self._started

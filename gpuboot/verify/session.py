@@ -1,4 +1,4 @@
-"""One verification in the cluster: its lock, and the namespace of its pods."""
+"""A verification in the cluster: its lock, and the namespace of its pods."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Namespace:
 
     @property
     def selector(self) -> dict[str, str]:
-        """The query for all of its kind."""
+        """The query for all namespaces of this kind."""
         return {"labelSelector": ",".join(f"{key}={value}" for key, value in self.labels.items())}
 
 
@@ -89,7 +89,7 @@ class Session:
         self._events_read_at = -math.inf
 
     def is_lost(self) -> bool:
-        """Whether another verification took this one for dead, and removed its pods.
+        """Whether another verification took this session for dead, and removed its pods.
 
         Raises `ClusterError`.
         """
@@ -154,7 +154,7 @@ class Session:
             self._cluster.send("POST", _NAMESPACES, {"metadata": metadata})
 
     def _create(self, pod: dict[str, Any]) -> Json:
-        """A new namespace has no service account for an instant; pods are refused until then."""
+        """Create a pod, again where the new namespace has no service account for an instant."""
         until = time.monotonic() + _ACCOUNT_S
         while True:
             try:
@@ -211,7 +211,7 @@ class Session:
         return self._events
 
     def wait(self, seconds: float) -> None:
-        """Until something has become of a pod, or the time is up."""
+        """Wait until something has become of a pod, or the time is up."""
         if self._feed:
             self._feed.wait(seconds)
 
@@ -220,7 +220,7 @@ class Session:
         return self._feed.log(pod, container) if self._feed else ""
 
     def whole_log(self, pod: str, container: str) -> str:
-        """What a container has printed up to now; "" where nobody can say."""
+        """What a container has printed up to now; "" where it cannot be read."""
         with contextlib.suppress(ClusterError):
             path = f"{_NAMESPACES}/{self.namespace}/pods/{pod}/log"
             return self._cluster.get(path, {"container": container}).decode(errors="replace")

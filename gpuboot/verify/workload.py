@@ -106,7 +106,7 @@ class Workload:
         self._trials += [_Trial(part, time.monotonic()) for part in parts]
 
     def wait(self) -> list[WorkloadResult]:
-        """Until every device has answered, failed, or time is up; with progress."""
+        """Wait until every device has answered, failed, or time is up; with progress."""
         started = reported_at = time.monotonic()
         reported = 0
         while self._trials:

@@ -1,4 +1,4 @@
-"""Which pods try a node's free GPUs and MIG devices, and what they run."""
+"""Plans and makes the pods that try a node's free GPUs and MIG devices."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def plan_pods(
     gpu_pods: tuple[Pod, ...],
     tolerated: Sequence[str] = TOLERATED_TAINTS,
 ) -> PodPlan:
-    """One pod for every GPU and every MIG device that is free.
+    """Plan a pod for every GPU and every MIG device that is free.
 
     + names: GPU nodes of the inventory
     + gpu_pods: pods that hold GPUs now

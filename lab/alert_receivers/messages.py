@@ -32,7 +32,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Alert:
-    """One alert of a message, as far as the medium carries it."""
+    """An alert of a message, as far as the medium carries it."""
 
     name: str
     labels: Mapping[str, str]
@@ -41,7 +41,7 @@ class Alert:
 
 @dataclass(frozen=True)
 class Message:
-    """One message that was taken. raw: what came, less the secret it came with."""
+    """A message that was taken. raw: what came, less the secret it came with."""
 
     receiver: Literal["pagerduty", "slack", "email", "watchdog"]
     status: Status

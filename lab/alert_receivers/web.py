@@ -44,7 +44,7 @@ class Journal:
 
 
 def say(client: str, text: str) -> None:
-    """One line for the process' log."""
+    """Write a line to the process' log."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     print(f"{stamp} {client} {text}", flush=True)
 

@@ -24,7 +24,7 @@ _SOURCE_DATE_EPOCH = "1577836800"
 
 @dataclass(frozen=True)
 class Deb:
-    """One binary package, described by value.
+    """A binary package, described by value.
 
     `files` maps an absolute destination path to a source file (`Path`), literal content (`bytes`
     or `str`), a symbolic link (`"-> target"`), or, where the path ends in "/", a directory.

@@ -23,12 +23,12 @@ MIG_MANAGER = "v0.15.0"
 
 
 def images(programs: Programs) -> list[Image]:
-    """Those of NVIDIA's registry, which a lab on simulated GPUs has from nowhere else."""
+    """The images of NVIDIA's registry, which a lab has from nowhere else with simulated GPUs."""
     return [_device_plugin(programs), *_simulated(programs)]
 
 
 def of_other_registries(programs: Programs) -> list[Image]:
-    """Those for NVIDIA's GPUs from elsewhere."""
+    """The images for NVIDIA's GPUs from other registries."""
     return [_deep_test(programs, NVBANDWIDTH, "nvbandwidth")]
 
 
@@ -51,8 +51,7 @@ def _gpu_env(capabilities: str) -> dict[str, str]:
 
 
 def _ubuntu() -> dict[str, Source]:
-    """What else of NVIDIA's base image (Ubuntu's) verification runs; the host's, as vectorAdd's
-    libraries are."""
+    """Programs of NVIDIA's base image, Ubuntu's, that verification runs: here the host's own."""
     return {
         "/usr/bin/bash": Path("/bin/bash"),
         "/usr/bin/getent": Path("/bin/getent"),  # with /bin its libraries are looked for below /
@@ -65,7 +64,7 @@ def _sample(programs: Programs) -> dict[str, Source]:
 
 
 def _deep_test(programs: Programs, name: str, *tests: str, for_loads: bool = False) -> Image:
-    """An image of a deep verification's, which may run vectorAdd, too; and `gpuboot load`."""
+    """An image of a deep verification's, which may run vectorAdd and `gpuboot load`, too."""
     return Image(
         name,
         {

@@ -41,7 +41,7 @@ _BASE: Mapping[str, Path | bytes | str] = {
 
 @dataclass(frozen=True)
 class Image:
-    """One image of one layer, described by value.
+    """An image of one layer, described by value.
 
     `name` is what nodes pull: `<registry host>/<repository>:<tag>`. `files` maps an absolute path
     to a source file (`Path`), literal content, a symbolic link (`"-> target"`), or, where the path

@@ -115,7 +115,7 @@ if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 
 
 def _kubernetes(builds: Mapping[str, Path], release: str, suffix: str) -> list[Deb]:
-    """Those of a release. The kubelet's unit is not enabled by it. + suffix: of programs' names"""
+    """The packages of a release; none enables the kubelet's unit. + suffix: of programs' names"""
     version = f"{release}-1.1"
     return [
         Deb(

@@ -73,7 +73,7 @@ class BuildContext:
 
 @dataclass(frozen=True)
 class Recipe:
-    """One folder of the store.
+    """A folder of the store.
 
     `outputs` maps names of programs (or other files) to paths in that folder. `inputs` are all
     that decides the content; files and folders count by what is in them. `needs` names recipes

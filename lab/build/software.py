@@ -43,7 +43,7 @@ def recipes() -> list[Recipe]:
 
 
 def kubernetes_version() -> str:
-    """Of the lab's clusters, as in `v1.37.2`."""
+    """The version of the lab's clusters, as in `v1.37.2`."""
     return module_version(software_kubernetes.KUBERNETES)
 
 
@@ -126,7 +126,7 @@ _NO_BACKENDS = ("tencentvpc", "udp")
 
 
 def _flanneld(build: BuildContext) -> None:
-    """flanneld's own main, without the imports of two backends; all else comes from its module."""
+    """Write flanneld's own main without the imports of two backends; the rest is its module's."""
     lines = (module_dir(FLANNEL) / "main.go").read_text().splitlines(keepends=True)
     dropped = tuple(f'backend/{name}"\n' for name in _NO_BACKENDS)
     (build.work / "flanneld").mkdir()

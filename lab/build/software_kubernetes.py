@@ -35,7 +35,7 @@ class KubernetesRelease:
 
     @property
     def minor(self) -> str:
-        """As in `1.36`."""
+        """The minor release, as in `1.36`."""
         return self.version.rpartition(".")[0]
 
     def program(self, name: str) -> str:

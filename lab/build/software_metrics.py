@@ -28,7 +28,7 @@ def recipes() -> list[Recipe]:
 
 
 def _metrics_server() -> Recipe:
-    """Upstream's source, with the common versions of all that it imports."""
+    """metrics-server from upstream's source, with the common versions of its imports."""
 
     def required(build: BuildContext) -> None:
         run_go(build, "mod", "edit", f"-require={METRICS_SERVER}@{METRICS_SERVER_VERSION}")

@@ -50,7 +50,7 @@ def _operator() -> Recipe:
 
 
 def _prometheus() -> Recipe:
-    """Targets by Kubernetes, from files, by HTTP and as listed; no pages for browsers.
+    """Prometheus that finds targets by Kubernetes, files, HTTP and lists; no pages for browsers.
 
     The pages are no part of the module. Every other way to find targets is left out.
     """
@@ -83,7 +83,7 @@ def _alertmanager() -> Recipe:
 
 
 def _without_pages(build: BuildContext) -> None:
-    """Alertmanager's module with the folder of pages that it embeds and does not contain."""
+    """Copy Alertmanager's module, with a folder of pages, which it embeds and does not contain."""
     source = build.work / "alertmanager"
     shutil.copytree(module_dir(ALERTMANAGER), source, copy_function=shutil.copyfile)
     pages = source / "ui/app/dist"

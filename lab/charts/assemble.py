@@ -116,7 +116,7 @@ def _copy(source: Path, destination: Path) -> None:
 
 
 def _set_version(chart_yaml: Path, version: str) -> None:
-    """NFD's chart in its module has a placeholder as version; Helm requires the real one."""
+    """Write the version of NFD's chart, which has a placeholder; Helm requires a real one."""
     text, count = re.subn(r"(?m)^version: .*$", f"version: {version}", chart_yaml.read_text())
     if count != 1:
         raise ChartError(f"{chart_yaml}: expected one version line, found {count}")

@@ -31,7 +31,7 @@ _MACHINES = "1,1"  # workers: with the control plane the three nodes that upstre
 
 
 class After(StrEnum):
-    """What the cluster has behind it."""
+    """What was done to the cluster before."""
 
     deploy = "deploy"
     upgrade = "upgrade"
@@ -48,7 +48,7 @@ class Variant:
 
     @property
     def title(self) -> str:
-        """As in `after an upgrade, 3 control planes, flannel host-gw`; "" for the usual one."""
+        """A title, e.g. `after an upgrade, 3 control planes, flannel host-gw`; "" for the usual."""
         parts = [f"after {self.after}"] if self.after is not After.deploy else []
         parts += [f"{self.control_planes} control planes"] if self.control_planes > 1 else []
         parts += [f"flannel {self.flannel_backend}"] if self.flannel_backend else []

@@ -36,7 +36,7 @@ class TimeRange:
 
 @dataclass(frozen=True)
 class Series:
-    """One series of an answer: its name by the target's legend, labels, (time, value) points."""
+    """A series of an answer: its name by the target's legend, labels, (time, value) points."""
 
     name: str
     labels: Mapping[str, str]

@@ -97,7 +97,7 @@ class Gpu:
         self.blocks = BLOCKS_OF_SM * count.value
 
     def call(self, name: str, *arguments: Any) -> None:
-        """A function of the driver's library. Raises `LoadError` with the driver's own name."""
+        """Call a function of the driver's library. Raises `LoadError` with the driver's name."""
         code = getattr(self._cuda, name)(*arguments)
         if code:
             error_name = ctypes.c_char_p()
@@ -105,13 +105,13 @@ class Gpu:
             raise LoadError(f"{name}: {(error_name.value or b'unknown error').decode()} ({code})")
 
     def memory(self, size: int) -> c_uint64:
-        """So many bytes of the GPU's own memory."""
+        """Allocate bytes of the GPU's own memory."""
         address = c_uint64()
         self.call("cuMemAlloc_v2", byref(address), c_size_t(size))
         return address
 
     def host_memory(self, size: int) -> c_void_p:
-        """So many bytes of the host's memory, which the GPU can reach by itself."""
+        """Allocate bytes of the host's memory, which the GPU can reach by itself."""
         address = c_void_p()
         self.call("cuMemHostAlloc", byref(address), c_size_t(size), 0)
         return address
@@ -123,14 +123,14 @@ class Gpu:
         return stream
 
     def event(self, stream: c_void_p | None) -> c_void_p:
-        """What comes when all that is queued in a stream by now is done."""
+        """An event that comes when all that is queued in a stream by now is done."""
         event = c_void_p()
         self.call("cuEventCreate", byref(event), _NO_TIMES)
         self.call("cuEventRecord", event, stream)
         return event
 
     def wait(self, event: c_void_p) -> None:
-        """Until an event has come, without the CPU being busy."""
+        """Wait until an event has come, without the CPU being busy."""
         self.call("cuEventSynchronize", event)
         self.call("cuEventDestroy_v2", event)
 
@@ -256,7 +256,7 @@ WORK: dict[int, Callable[[Gpu], Work]] = {1004: Compute, 1005: Memory, 1010: Tra
 
 
 def run(gpu: Gpu, work: Work, seconds: float, say: Callable[[str], None]) -> None:
-    """Work for so long, and tell how much it was. Raises `LoadError`.
+    """Work for some seconds; how much it was. Raises `LoadError`.
 
     The next batch is queued before the last one is done, so that the GPU never waits for us.
     """
@@ -281,7 +281,7 @@ def run(gpu: Gpu, work: Work, seconds: float, say: Callable[[str], None]) -> Non
 
 
 def main() -> int:
-    """The exit code."""
+    """Run the program; its exit code."""
     options = dict(zip(sys.argv[2::2], sys.argv[3::2], strict=True))
     os.environ["CUDA_VISIBLE_DEVICES"] = options["-i"]
     worker = f"Worker {options['-i']}:0[{options['-t']}]"

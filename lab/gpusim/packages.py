@@ -213,7 +213,7 @@ def _persistenced(version: str, daemon: Path) -> Deb:
 
 
 def _fabric_manager(version: str) -> Deb:
-    """As upstream, installed but neither enabled nor started."""
+    """The fabric manager's package: as upstream's, it neither enables nor starts the unit."""
     unit = "nvidia-fabricmanager.service"
     program = (DRIVER_DIR / "nv-fabricmanager").read_text().replace("@VERSION@", version)
     return Deb(

@@ -28,7 +28,7 @@ MODELS: dict[str, tuple[int, int, int]] = {
 
 @dataclass(frozen=True)
 class PciDevice:
-    """One function on the PCI bus. `slot` is domain:bus:device.function, `class_id` 24 bits."""
+    """A function on the PCI bus. `slot` is domain:bus:device.function, `class_id` 24 bits."""
 
     slot: str
     vendor: int

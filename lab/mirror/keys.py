@@ -153,7 +153,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """All of it or nothing: who finds the file takes it for finished."""
+    """Write a file whole or not at all: what exists is taken for finished."""
     part = path.with_suffix(".part")
     part.write_bytes(content)
     part.replace(path)

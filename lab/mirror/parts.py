@@ -39,7 +39,7 @@ TOOLKIT_MODULE = "github.com/NVIDIA/nvidia-container-toolkit"
 
 @dataclass(frozen=True)
 class Repository:
-    """One apt repository of the mirror: where it lies, its kind, and where its key is published.
+    """An apt repository of the mirror: its place, its kind, and where its key is published.
 
     `key_path` is relative to the docroot; so is `path`. `signer`: the repository whose key it is
     signed with; "": its own.
@@ -90,7 +90,7 @@ def kubernetes_minors() -> list[str]:
 
 
 def _kubernetes(minor: str) -> Repository:
-    """As on pkgs.k8s.io, where one key signs the repositories of all minor releases."""
+    """A repository as on pkgs.k8s.io, where one key signs those of all minor releases."""
     name = kubernetes_repository(minor)
     path = f"apt/kubernetes/core:/stable:/v{minor}/deb"
     return Repository(name, path, f"{path}/Release.key", origin="Kubernetes", signer="kubernetes")

@@ -1,4 +1,4 @@
-"""Docstrings describe the parameters and fields that there are."""
+"""Docstrings describe the parameters and fields that there are, and begin with their subject."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("gpuboot", "deploys", "lab", "bench", "tests")
+SUBJECT_PACKAGES = ("gpuboot", "deploys", "lab", "bench")
+# a docstring that begins with one of these names neither a thing nor what is done
+RIDDLE = re.compile(
+    r"\W*(Of|By|In|With|As|To|From|That|On|At|But|So|Not|Than|For|Is|Are|And|Or|Be"
+    r"|Which|It|These|Those|They|There|One|Some|Such)\b"
+)
 DESCRIPTION = re.compile(r"(?:^|[.;])\s*\+ ([\w, ]+):", re.MULTILINE)
 
 
@@ -44,6 +50,16 @@ def unknown_names(source: str) -> set[str]:
     }
 
 
+def riddles(source: str) -> set[str]:
+    """First lines of the docstrings of modules, classes and functions that `RIDDLE` matches."""
+    docstrings = (
+        ast.get_docstring(node) or ""
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return {text.partition("\n")[0] for text in docstrings if RIDDLE.match(text)}
+
+
 def test_docstrings_describe_names_that_exist() -> None:
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     unknown = {
@@ -65,3 +81,29 @@ def test_docstrings_describe_names_that_exist() -> None:
 )
 def test_unknown_names_are_listed(source: str, expected: set[str]) -> None:
     assert unknown_names(source) == expected
+
+
+def test_docstrings_begin_with_a_thing_or_what_is_done() -> None:
+    paths = [path for package in SUBJECT_PACKAGES for path in (ROOT / package).rglob("*.py")]
+    riddles_found = {
+        f"{path.relative_to(ROOT)}: {line}" for path in paths for line in riddles(path.read_text())
+    }
+    assert riddles_found == set(), (
+        "begin with what it returns, does or is: `The pods that ...`, `Write ...`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('def f() -> None:\n    """Of the pod on every node."""\n', {"Of the pod on every node."}),
+        ('class A:\n    """One alert.\n\n    + b: its name\n    """\n', {"One alert."}),
+        ('"""Which pods move."""\n', {"Which pods move."}),
+        ('async def f() -> None:\n    """It begins."""\n', {"It begins."}),
+        ('def f() -> None:\n    """The values for the pod."""\n', set()),
+        ('def f() -> None:\n    """Offer one pod."""\n', set()),
+        ("def f() -> None: ...\n", set()),
+    ],
+)
+def test_riddles_are_listed(source: str, expected: set[str]) -> None:
+    assert riddles(source) == expected

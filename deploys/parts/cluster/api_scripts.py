@@ -19,6 +19,6 @@ def command(path: str, kubeconfig: str, paths: Iterable[str]) -> str:
 
 
 def where_there_is_one(kubeconfig: str, asking: str) -> str:
-    """Such a command, which prints nothing where there is no cluster yet, and no curl to ask it."""
+    """The command `asking`, which prints nothing where there is no cluster, or no curl, yet."""
     guard = f"[ -r {shlex.quote(kubeconfig)} ] && command -v curl >/dev/null || exit 0"
     return f"{guard}\n{asking}"

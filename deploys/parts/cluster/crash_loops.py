@@ -32,7 +32,7 @@ class CrashLoops:
     _crashes: list[Crash] = field(default_factory=list)
 
     def met(self, leader: Host, state: ClusterState) -> ClusterState:
-        """The same state, whose issues tell what crashing containers said last.
+        """The state, whose issues then quote what crashing containers printed last.
 
         Pods of ours are started anew, once in a run, where that is sooner than the kubelet would.
         """

@@ -1,4 +1,4 @@
-"""Moves the pods of a node elsewhere, for who wants it empty: an upgrade, a removal."""
+"""Moves the pods of a node elsewhere, so that it is empty for an upgrade or a removal."""
 
 import json
 import shlex
@@ -25,7 +25,7 @@ _STEP_S = 10
 
 
 class DrainRefusedError(RemoteError):
-    """There are pods that may not be ended: none was, and the node is as it was."""
+    """Pods may not be ended: none was, and the node is as it was."""
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ def _replaced(replacement: manifests.Replaced) -> Iterator[Change]:
 
 
 def describe(change: manifests.Difference) -> str:
-    """One line for the person who watches the run."""
+    """The difference as a line for the person who watches the run."""
     words = []
     if change.apply:
         words.append("applying " + _names(change.apply))

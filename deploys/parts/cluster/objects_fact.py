@@ -109,7 +109,7 @@ class FromKubeadm(Framed[KubeadmObjects]):
 
 
 class Present(Framed[ManagedObjects]):
-    """Some objects as they are; those that are not there are missing. On the leader."""
+    """The named objects as they are in the cluster; those that do not exist are missing."""
 
     of_cluster = True
     parse = parse_present

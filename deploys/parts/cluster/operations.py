@@ -209,7 +209,7 @@ def namespace(namespace: str, labels: Mapping[str, str] | None = None) -> Comman
 
 
 def _retried(namespace: str) -> StringCommand:
-    """Has controllers try at once to make pods that were refused: by themselves they may wait.
+    """A command by which controllers try again at once to make pods that were refused.
 
     They try again at growing distances, up to a quarter of an hour, or when their object changes.
     """

@@ -38,7 +38,7 @@ def drift(live: Release, managed: ManagedObjects, release: str, namespace: str) 
 
 
 def confirm(drifts: Sequence[Drift], manager: str) -> list[Drift]:
-    """Those of them that the API server confirms. + manager: in whose name they are applied"""
+    """The drifts that the API server confirms. + manager: in whose name objects are applied"""
     objects = [item.desired for item in drifts if item.desired["kind"] != "Secret"]
     if not objects:
         return list(drifts)
@@ -65,7 +65,7 @@ def put_back(drifts: Sequence[Drift], manager: str, namespace: str = "") -> Comm
 
 
 def _of_pods(item: Object, namespace: str) -> str:
-    """Where pods were refused for want of an object; "" where none were."""
+    """The namespace whose pods are refused while an object is missing; "" where none are."""
     kind, namespace_name, name = key(item)
     return {
         "Namespace": name,  # its labels enforce a Pod Security Standard
@@ -87,7 +87,7 @@ def record_drift(drifts: Sequence[Drift], namespace: str) -> None:
 
 
 def describe(drifts: Sequence[Drift]) -> str:
-    """One line for the person who watches the run."""
+    """The drifts as a line for the person who watches the run."""
     return ", ".join(
         f"{label(item.desired)} ({', '.join(path for path, *_ in item.fields) or 'deleted'})"
         for item in drifts

@@ -10,7 +10,7 @@ from gpuboot.hosts.fact_output import Fields
 
 @dataclass(frozen=True)
 class DockerState:
-    """What was found.
+    """What was found of Docker.
 
     + absent: packages that are not installed yet
     + present: text of daemon.json; "" for none
@@ -58,7 +58,7 @@ class Docker(Framed[DockerState]):
 
 
 class UntrustedMirrors(Framed[list[str]]):
-    """Those of some `host[:port]` addresses whose authority Docker does not know yet."""
+    """The addresses, `host:port`, whose authority Docker does not know yet."""
 
     default = list
 

@@ -1,4 +1,4 @@
-"""Which rules Docker's packet filter lacks that let pods' packets pass."""
+"""Rules that let pods' packets pass, and that Docker's packet filter lacks."""
 
 import shlex
 from ipaddress import ip_network

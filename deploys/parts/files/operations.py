@@ -134,7 +134,7 @@ def write_valid(path: str, text: str, check: str) -> Commands:
 def differing(
     contents: Mapping[str, str], existing: Mapping[str, FileState], mode: str = "644"
 ) -> dict[str, str]:
-    """Those of some files that are not there with just this text and mode."""
+    """The files that are not there with just this text and mode."""
     return {
         path: text
         for path, text in contents.items()

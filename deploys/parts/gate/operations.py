@@ -97,7 +97,7 @@ def closed(nodes: Sequence[str]) -> Commands:
 
 
 def _closed_for(node: str) -> str:
-    """For how long a node takes no new pods, for a plan."""
+    """A few words for a plan on how long a node takes no new pods."""
     text = "no new pods until its GPUs are proven; its pods stay"
     pods = () if executing() else read(GpuPods, node=node)
     if pods is not None and not pods:

@@ -33,7 +33,7 @@ def record(leader: Host, outcomes: Sequence[Sequence[str]]) -> None:
 
 
 def settle(leader: Host, outcomes: Sequence[Sequence[str]]) -> None:
-    """`record`, where a gate that cannot be moved changes no verdict."""
+    """Record outcomes, see `record`; a gate that cannot be moved is a warning, and no verdict."""
     try:
         record(leader, outcomes)
     except RemoteError as error:

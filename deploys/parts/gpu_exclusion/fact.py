@@ -1,4 +1,4 @@
-"""Which GPUs the loaded NVIDIA driver has, and which of them it was told to leave out."""
+"""GPUs of the loaded NVIDIA driver, and those that it was told to leave out."""
 
 import shlex
 from dataclasses import dataclass

@@ -52,7 +52,7 @@ class ReleasedObjects(Framed[dict[str, tuple[Key, ...] | None]]):
 
 
 class HelmRelease(Framed[Release]):
-    """One release: chart, version, status and values, by one command on the leader.
+    """A release: chart, version, status and values, by one command on the leader.
 
     Values may hold secrets: they are compared, never shown.
     """

@@ -12,7 +12,7 @@ _SYSCTLS = "/proc/sys/"
 
 @dataclass(frozen=True)
 class KernelState:
-    """Which features are in the kernel now, built in or loaded; and values of settings."""
+    """Features that are in the kernel now, built in or loaded; and values of settings."""
 
     features: tuple[str, ...] = ()
     sysctls: dict[str, str] = field(default_factory=dict)

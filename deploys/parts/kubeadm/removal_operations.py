@@ -132,7 +132,7 @@ def _etcd_left(state: State, host: Host, node: str, address: str) -> bool:
 
 
 def _claims_deleted(state: State, host: Host, node: str, claims: Sequence[str]) -> bool:
-    """Before the node is, so that a run which is killed in between finds them again.
+    """Delete claims before their node, so that a run that is killed finds them again.
 
     They are gone when the last pod that is bound to the node is: nothing waits for that here.
     """

@@ -86,7 +86,7 @@ def upgraded(
 
 @dataclass(frozen=True)
 class _Upgrade:
-    """One host's, by arguments of `upgraded`. + state: how far kubeadm got on it"""
+    """The upgrade of a host, by arguments of `upgraded`. + state: how far kubeadm got on it"""
 
     node: str
     version: str
@@ -99,7 +99,7 @@ class _Upgrade:
 
 
 def _upgrade(upgrade: _Upgrade, digest: str) -> Commands:
-    """kubeadm, and what it upgrades; a mark tells that the kubelet is left.
+    """Upgrade kubeadm and what it manages; a mark tells that the kubelet is left.
 
     + digest: of the configuration in force, as the cluster's record of it has; "" for none
     """
@@ -129,7 +129,7 @@ def by_kubeadm(
     command: str,
     ignore: Sequence[str],
 ) -> Commands:
-    """kubeadm of this release, and what it upgrades on this host.
+    """Upgrade kubeadm to this release, and what it manages on this host.
 
     + packages: with kubeadm's; command: of kubeadm
     + ignore: checks of kubeadm that are passed over
@@ -144,8 +144,8 @@ def by_kubeadm(
 
 
 def _etcd_healthy(control_planes: Sequence[str]) -> Commands:
-    """Go on only while every member of etcd answers: one that does not must not be followed by
-    the restart of another.
+    """Wait until every member of etcd answers, so that no other one is restarted while one is
+    away.
     """
     if control_planes:
         yield FunctionCommand(wait_for_etcd, (list(control_planes), 0), {})
@@ -215,7 +215,7 @@ def _has_failed(peer: Host, op_hash: str | None) -> bool:
 
 
 def _record(node: str, version: str, state: KubeadmState, cluster: ClusterState | None) -> None:
-    """+ cluster: None: the host is not the leader"""
+    """Record the upgrade's changes for the plan. + cluster: None: the host is not the leader"""
     subject = f"control plane of {node}" if cluster is None else "control plane"
     old = (cluster.server if cluster else "") or state.packages.get("kubeadm")
     # not asked of `kubeadm upgrade plan`, which makes a Job in the cluster to see whether it works

@@ -1,4 +1,4 @@
-"""Which addresses a host can open a TCP connection to."""
+"""Addresses that a host can open no TCP connection to."""
 
 import shlex
 
@@ -8,7 +8,7 @@ WAIT_S = 10
 
 
 class UnreachableEndpoints(Framed[list[str]]):
-    """Those of some `host:port` addresses that nobody answers at, asked all at once.
+    """The addresses, `host:port`, at which nothing answers, asked all at once.
 
     bash and timeout are there on every Debian and Ubuntu, curl is not.
     """

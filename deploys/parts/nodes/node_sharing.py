@@ -217,7 +217,7 @@ def pending(node: str, leader: str, offer: Offer) -> bool:
 
 
 def of_stay(node: str, leader: str, shares: Sharing | None) -> dict[str, str | None]:
-    """As `due`, where they can change while the node is away for its upgrade.
+    """The labels that are `due`, where they can change while a node is away for its upgrade.
 
     Preflight finds that out, once all operations have been compared.
     """
@@ -226,7 +226,7 @@ def of_stay(node: str, leader: str, shares: Sharing | None) -> dict[str, str | N
 
 
 def due(node: str, leader: str, offer: Offer) -> dict[str, str | None]:
-    """Labels to change on a node that offers GPUs, or has. + leader: its inventory name"""
+    """Labels to change on a node that offers GPUs, or did. + leader: its inventory name"""
     target = current_host.state.inventory.hosts.get(leader)
     nodes = _cluster(target).nodes if target else ()
     matches = [item for item in nodes if item.name == node and offers.has_offered(item)]

@@ -107,7 +107,7 @@ def all_proven() -> Commands:
 
 @dataclass
 class _Upgrade:
-    """One host's, by arguments of `upgraded`.
+    """The upgrade of a host, by arguments of `upgraded`.
 
     + state: how far kubeadm got on it
     + gpus: UUIDs that nvidia-smi listed before
@@ -204,7 +204,7 @@ def _refusal(upgrade: _Upgrade) -> tuple[str, str] | None:
 
 @contextmanager
 def _failures(upgrade: _Upgrade) -> Iterator[None]:
-    """Within it, a command that fails stops the upgrade of other nodes, and keeps pods off this.
+    """Stop other nodes' upgrades, and keep pods off this node, when a command in the block fails.
 
     pyinfra closes an operation whose command has failed: it does not go on behind its `yield`.
     """
@@ -249,7 +249,7 @@ def _take_out(upgrade: _Upgrade, moved: dict[str, Any]) -> Commands:
 
 
 def _reboot(upgrade: _Upgrade) -> Commands:
-    """The driver loaded, with its services; only where another one is does that take a reboot."""
+    """Load the driver and start its services; a reboot is needed where another one is loaded."""
     part = upgrade.parts.driver
     if part is None:
         return
@@ -268,7 +268,7 @@ def _reboot(upgrade: _Upgrade) -> Commands:
 
 
 def _prove(upgrade: _Upgrade, shared: bool) -> Commands:
-    """The node Ready with all of its GPUs, and then in service. + shared: otherwise than before"""
+    """Prove the Ready node, then let pods in. + shared: its GPUs, in another way than before"""
     if upgrade.parts.toolkit:
         yield from containerd.cdi._inner()
     if upgrade.member:

@@ -1,1 +1,1 @@
-"""Which versions repositories serve."""
+"""Versions that repositories serve."""

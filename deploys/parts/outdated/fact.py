@@ -1,4 +1,4 @@
-"""Which versions the repositories of a host serve now."""
+"""Versions that the repositories of a host serve now."""
 
 import json
 import re

@@ -89,7 +89,7 @@ def _pinned(pinning: Iterable[str], *lines: str) -> str:
 
 
 def pins(versions: Iterable[str]) -> list[str]:
-    """Those packages that pin the driver's version (`driver_packages.pinning_package`)."""
+    """The packages that pin the driver's version (`driver_packages.pinning_package`)."""
     return [name for name in versions if name.startswith(pinning_package(""))]
 
 
@@ -129,7 +129,7 @@ def fetch(versions: Mapping[str, str]) -> str:
 
 
 def release(names: Sequence[str]) -> None:
-    """apt-get has an option for that, see `install`."""
+    """Do nothing: apt-get has an option for that, see `install`."""
 
 
 def hold(names: Sequence[str]) -> StringCommand:

@@ -39,7 +39,7 @@ def download(versions: Mapping[str, str]) -> str:
 
 
 def finish(interrupted: Mapping[str, str]) -> None:
-    """rpm has no half-configured state: what a killed transaction lacks, the next installs."""
+    """Do nothing: rpm has no half-configured state, and the next transaction installs the rest."""
 
 
 def list_versions(names: Sequence[str]) -> StringCommand:
@@ -53,7 +53,7 @@ def words(versions: Mapping[str, str]) -> list[str]:
 
 
 def fetch(versions: Mapping[str, str]) -> None:
-    """dnf holds its lock while it downloads: what is installed at that time would wait for it."""
+    """Do nothing: dnf would hold its lock while it downloads, and keep installations waiting."""
 
 
 def hold(names: Sequence[str]) -> StringCommand:

@@ -18,7 +18,7 @@ class PackageState:
 
 
 class AnyPackages(Framed[PackageState]):
-    """What is installed and held of some packages, whoever tells it."""
+    """Installed and held packages, whichever package manager tells them."""
 
     abstract = True
     default = PackageState
@@ -43,7 +43,7 @@ KEYS = script("packages/repository_keys.sh")
 
 
 class Repository(Framed[RepositoryState]):
-    """One repository's file and key, and entries of others for its server."""
+    """A repository's file and key, and entries of others for its server."""
 
     default = RepositoryState
 

@@ -118,7 +118,7 @@ def _names(repositories: Sequence[Repository]) -> str:
 
 
 def _trial(repositories: Sequence[Repository], keys: Mapping[str, str]) -> str:
-    """One file of all repositories. + keys: a key's path on the host -> where it is now"""
+    """All repositories as one file. + keys: a key's path on the host -> where it is now"""
     texts = []
     for repository in repositories:
         key = keys[repository.key_path]

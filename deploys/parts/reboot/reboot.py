@@ -88,7 +88,7 @@ def reboot(host: Host, reason: str, timeout_s: int | None) -> str:
 
 @contextmanager
 def _without_tracebacks() -> Iterator[None]:
-    """Within it, connections may break without paramiko's log of each."""
+    """Silence paramiko's log of broken connections in the block."""
     log = logging.getLogger("paramiko.transport")
     before = log.level
     log.setLevel(logging.CRITICAL)

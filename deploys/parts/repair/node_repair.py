@@ -49,7 +49,7 @@ _LOOKS = {
 
 @dataclass(frozen=True)
 class Hands:
-    """Done to nodes of this inventory. See `gpuboot.repair.controller.Hands`.
+    """Repairs nodes of this inventory. See `gpuboot.repair.controller.Hands`.
 
     + leader: the host with the administrator's credentials, connected
     + denied: what keeps a host's user from becoming root; None: nothing
@@ -165,7 +165,7 @@ class Hands:
 
 @contextmanager
 def _undecided() -> Iterator[None]:
-    """Within it, an API server or a host that does not answer leaves things undecided."""
+    """Raise `UndecidedError` where the API server or a host does not answer in the block."""
     try:
         yield
     except (ClusterError, RemoteError, *CONNECTION_ERRORS) as error:

@@ -55,10 +55,10 @@ def assessed(settings: Settings, leader: str, path: str) -> Commands:
 
 
 class RunLock(Protocol):
-    """Held by this run: one at a time changes a site."""
+    """The lock by which this run alone changes a site."""
 
     def is_lost(self) -> object:
-        """Who has taken it since, if anybody has."""
+        """The run that has taken it since; None while this one holds it."""
 
 
 Locking = Callable[[], AbstractContextManager[RunLock | None]]
@@ -125,7 +125,7 @@ class SiteLock:
 
 @contextmanager
 def site_lock(locking: Locking) -> Iterator[SiteLock]:
-    """It is given back at the end of the block. + locking: as of `acted`"""
+    """A lock of the site, released at the end of the block. + locking: as of `acted`"""
     with ExitStack() as stack:
         yield SiteLock(lambda: stack.enter_context(locking()))
 

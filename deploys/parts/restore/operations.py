@@ -107,7 +107,7 @@ def _restarted(state: State, host: Host, hosts: Sequence[str]) -> bool:
 
 
 def _initialized(bootstrap: LeaderBootstrap) -> Commands:
-    """`kubeadm init` on data that are there. Without the mark of one that a run may reset."""
+    """Run `kubeadm init` on present data, without the mark by which a later run may reset it."""
     # one that is killed is nobody else's cluster
     yield StringCommand(f"mkdir -p /etc/gpuboot && touch {kubeadm.KUBELET_NOTE}")
     yield StringCommand(
@@ -132,7 +132,7 @@ def _attempt(host: Host, prefix: str, do: Callable[[], None]) -> bool:
 
 
 def _error_text(error: Exception) -> str:
-    """Without the script, which the text of the error begins with."""
+    """An error's text without the script that it begins with."""
     return str(error).rpartition("gpuboot-etcd-restore ")[2]
 
 
@@ -141,7 +141,7 @@ def _words(*parts: str) -> str:
 
 
 def _step_on_members(hosts: Sequence[str], step: str, failed: str) -> FunctionCommand:
-    """A step of the script, on every member."""
+    """A command that runs a step of the script on every member."""
     return FunctionCommand(_on_each, (list(hosts), step, failed), {})
 
 
@@ -154,7 +154,7 @@ def _on_each(state: State, host: Host, hosts: Sequence[str], step: str, failed: 
 
 
 def _unpacked(state: State, host: Host, steps: Mapping[str, str]) -> bool:
-    """+ steps: inventory name -> step of the script"""
+    """Unpack the backup on members. + steps: inventory name -> step of the script"""
 
     def unpack() -> None:
         for name, step in steps.items():
@@ -167,7 +167,7 @@ def _unpacked(state: State, host: Host, steps: Mapping[str, str]) -> bool:
 def _distributed(
     state: State, host: Host, origin: str, folder: str, hosts: Sequence[str], place: str
 ) -> bool:
-    """Every member has the backup, where it keeps its own.
+    """Copy the backup to every member that lacks it, where it keeps its own.
 
     Two nodes may have taken one in the same second, for the same reason: their names are the same,
     and their contents are not. Members restored from both would be no copies of each other.
@@ -191,7 +191,7 @@ def _distributed(
 
 
 def _digests(state: State, origin: str, folder: str) -> list[str]:
-    """Of a backup's files; nothing where one is missing."""
+    """The digests of a backup's files; nothing where one is missing."""
     if not origin:
         files = [Path(folder) / name for name in FILES]
         return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
@@ -200,7 +200,7 @@ def _digests(state: State, origin: str, folder: str) -> list[str]:
 
 
 def _copy(state: State, origin: str, folder: str, target: Host, place: str) -> None:
-    """What is secret goes by standard output and input alone."""
+    """Copy a backup from host to host; secrets go by standard output and input alone."""
     names = [*FILES, *([VOLUMES] if _lists_volumes(state, origin, folder) else [])]
     part = shlex.quote(f"{place.rpartition('/')[0]}/.new-copy")
     remote.run(target, f"rm -rf {part} && (umask 077 && mkdir -p {part})")

@@ -18,7 +18,7 @@ _LIST = f"{KUBECTL} --request-timeout=20s get pv -o {shlex.quote(FORMAT)}"
 
 
 def of_cluster(leader: Host) -> list[LocalVolume]:
-    """Those that the cluster has. Raises `remote.RemoteError`, or ValueError."""
+    """The local volumes of the cluster. Raises `remote.RemoteError`, or ValueError."""
     return parse("\n".join(read_lines(leader, _LIST)))
 
 
@@ -42,7 +42,7 @@ def missing_volumes(leader: Host, machine: Host, node: str) -> list[LocalVolume]
 
 
 def create_folder_command(volume: LocalVolume) -> str:
-    """The command that makes its folder as the provisioner does, which the kubelet does not.
+    """The command that makes a volume's folder as the provisioner does; no kubelet makes it.
 
     The kubelet would make it for root alone, and most containers are not root.
     """

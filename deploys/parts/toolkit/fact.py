@@ -1,4 +1,4 @@
-"""NVIDIA's container toolkit: from whom its runtime takes the GPUs that a container gets."""
+"""NVIDIA's container toolkit: how its runtime lets a container request GPUs."""
 
 import shlex
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class ToolkitState:
 
 
 class Toolkit(Framed[ToolkitState]):
-    """Which requests for GPUs the runtime accepts, as nvidia-ctk reads its configuration."""
+    """The requests for GPUs that the runtime accepts, as nvidia-ctk reads its configuration."""
 
     default = ToolkitState
 

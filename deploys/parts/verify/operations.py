@@ -146,7 +146,7 @@ def judge_node(
     before: Sequence[str] = (),
     offer: Offer | None = None,
 ) -> tuple[list[Finding], tuple[str, str] | None]:
-    """As `prove_node`, with the findings."""
+    """Prove the GPUs of one node, see `prove_node`; the findings as well."""
     driver = lock.driver if settings.driver.enabled else None
     target = inventory.get_host(leader)
     divided_later = offer is not None and node_sharing.pending(node.name, leader, offer)
@@ -241,6 +241,6 @@ def _note_history(report: Report, settings: Settings) -> None:
 
 
 def _without_cluster(site: Site) -> Evidence:
-    """What only the hosts say."""
+    """The evidence of the hosts alone, for a cluster that does not answer."""
     control_planes = tuple(site.control_planes)
     return Evidence(hosts=tuple(site.hosts), nodes={}, control_planes=control_planes)

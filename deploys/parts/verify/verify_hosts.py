@@ -66,7 +66,7 @@ def read_site(
 
 
 def _read_control_planes(discovery: Discovery) -> list[ControlPlane]:
-    """Their certificates and backups, each by one command."""
+    """Read the control planes' certificates and backups, each by one command."""
     nodes = [node for node in discovery.nodes if node.role == "control_plane"]
     return list(Pool(len(nodes)).map(_read_control_plane, nodes))
 
@@ -89,7 +89,7 @@ def _read_control_plane(node: Node) -> ControlPlane:
 
 
 def say(line: str) -> None:
-    """Progress, where it disturbs no JSON."""
+    """Print progress, where it disturbs no JSON."""
     logger.info(f"verify: {line}")
 
 

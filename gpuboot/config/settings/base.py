@@ -119,7 +119,7 @@ def seconds(duration: str) -> float:
 
 
 def period(milliseconds: int) -> str:
-    """So much time as a `Duration`: in seconds where it is whole ones, as 15s or 1500ms."""
+    """Milliseconds as a `Duration`: in seconds where that is a whole number, as 15s or 1500ms."""
     return f"{milliseconds}ms" if milliseconds % 1000 else f"{milliseconds // 1000}s"
 
 

@@ -122,7 +122,7 @@ class Cluster(Model):
 
 
 class AptMirror(Model):
-    """One package repository somewhere else than upstream, with the same paths below its URL.
+    """A package repository at another URL than upstream's, with the same paths below it.
 
     The repository for dnf (Rocky Linux, RHEL) has the same URL and other paths.
     """

@@ -58,7 +58,7 @@ class Runtime(Model):
 
 
 def _label_expression(value: str) -> str:
-    """Words that mean the same to Python and to Go, which skips what it cannot read."""
+    """Check a regular expression: it must mean the same to Python and to Go. Raises ValueError."""
     if not re.fullmatch(r"([A-Za-z0-9_./()|*+?\[\]-]|\\[./-])+", value) or "(?" in value:
         raise ValueError(
             "use letters, digits, - _ . / ( ) | * + ? [ ] and \\. only; it is for the whole name"

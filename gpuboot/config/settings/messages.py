@@ -34,7 +34,7 @@ Place = Sequence[int | str]
 
 
 def problems(error: ValidationError, model: type[BaseModel], prefix: str = "") -> list[Problem]:
-    """One problem for each mistake that pydantic found.
+    """A problem for each mistake that pydantic found.
 
     + model: what was to be read
     + prefix: the setting that holds it, with a dot at its end
@@ -48,7 +48,7 @@ def dotted(place: Place) -> str:
 
 
 def _without_addresses(place: Place) -> Place:
-    """Without addresses: one as the name of a setting is in the wrong place, and may be secret."""
+    """The path without addresses: one in a setting's place is misplaced, and may be secret."""
     return ["…" if "://" in str(part) else part for part in place]
 
 

@@ -1,4 +1,4 @@
-"""Which networks kubeadm takes for pods and Services.
+"""Checks the networks of pods and Services as kubeadm does.
 
 `ValidatePodSubnetNodeMask`, `ValidateServiceSubnetSize` and `ValidateIPNetFromString` in
 Kubernetes v1.36.3, cmd/kubeadm/app/apis/kubeadm/validation/validation.go.

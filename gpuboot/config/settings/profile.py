@@ -13,7 +13,7 @@ _GPUBOOT = "gpuboot"
 
 @dataclass(frozen=True)
 class Threshold:
-    """One number. + meaning: what it is compared with; source: whose number it is"""
+    """A limit of a class. + meaning: what it is compared with; source: whose number it is"""
 
     value: float
     meaning: str
@@ -56,12 +56,12 @@ class Thresholds:
         return self.table[name].value
 
     def source(self, name: str) -> str:
-        """Whose number it is."""
+        """The source of a threshold, whose number it is."""
         return self.table[name].source
 
     @property
     def busy_dram(self) -> float:
-        """DRAM active from which memory limits."""
+        """The share of DRAM activity from which memory limits."""
         return round(self["dram_busy"] * self["dram_ceiling"], 6)
 
 

@@ -15,7 +15,7 @@ MigProfile = Annotated[str, Form(r"\d+g\.\d+gb([+-](me|gfx)(\.all)?)?", "a MIG p
 
 
 class MigPart(Model):
-    """Some GPUs of a node, and the MIG instances that each of them is divided into."""
+    """GPUs of a node, and the MIG instances that each of them is divided into."""
 
     gpus: Literal["all"] | tuple[Annotated[int, Field(ge=0)], ...] = Field(
         "all", description="By the index that nvidia-smi gives them, e.g. `[0, 1]`; or all."

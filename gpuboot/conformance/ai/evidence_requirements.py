@@ -27,7 +27,7 @@ FAQ = "https://github.com/cncf/k8s-ai-conformance/blob/main/faq.md"
 
 @dataclass(frozen=True)
 class Requirement:
-    """One requirement.
+    """A requirement of the programme.
 
     + level: in 1.36; "" for one of earlier releases
     + title: for people

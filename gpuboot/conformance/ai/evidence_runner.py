@@ -76,7 +76,7 @@ def run(
 
 
 def _results(site: Site) -> tuple[Result, ...]:
-    """In the order of the programme; `not_run` for what no step is about."""
+    """Run all steps; the results in the programme's order, `not_run` for what no step is about."""
     by_id: dict[str, Result] = {}
     for step in _STEPS:
         if site.stopped():

@@ -88,7 +88,7 @@ def _final(site: Site, look: Look) -> Look:
 
 
 def metrics_under_load(site: Site) -> list[Result]:
-    """One GPU is kept busy while Prometheus is asked for its utilization."""
+    """Keep one GPU busy, and check that Prometheus shows its utilization meanwhile."""
     if not site.settings.monitoring.enabled:
         return [_without_monitoring("accelerator_metrics")]
     before = _values(site)
@@ -145,7 +145,7 @@ def _values(site: Site) -> accelerator_metrics.Values:
 
 
 def service_metrics(site: Site) -> list[Result]:
-    """A service is asked, and Prometheus for what it counted."""
+    """Ask a service, then ask Prometheus for the requests that the service counted."""
     if not site.settings.monitoring.enabled:
         return [_without_monitoring("ai_service_metrics")]
     if reason := site.pod_ready(service.POD, _patience(site)):

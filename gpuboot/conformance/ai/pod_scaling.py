@@ -56,7 +56,7 @@ def deployment(node: Node, begin_by: int, settings: Settings) -> Object:
 
 
 def autoscaler(namespace: str) -> Object:
-    """As `gpuboot autoscaling hpa` writes it, but without its patience before it scales down."""
+    """The object of `gpuboot autoscaling hpa`, which scales down without delay here."""
     workload = Workload(namespace, NAME, max_replicas=REPLICAS, target=TARGET)
     item = hpa(workload)
     item["spec"]["behavior"]["scaleDown"] = {"stabilizationWindowSeconds": 0}

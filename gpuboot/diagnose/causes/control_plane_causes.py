@@ -35,7 +35,7 @@ def _answers(host: Host) -> bool:
 
 
 def _code(host: Host) -> str:
-    """Of curl, which got no answer; "" where it got one, be it 500."""
+    """The exit code of a curl that got no answer; "" where it got one, be it 500."""
     code, _, status = host.details.api.partition(" ")
     if not status:
         return ""
@@ -54,7 +54,7 @@ def _controls(facts: Facts) -> list[Host]:
 
 
 def api_server_down(facts: Facts) -> Iterator[Sighting]:
-    """It answers on no control plane; the hosts' facts alone tell why."""
+    """The API server answers on no control plane; the hosts' facts alone tell why."""
     controls = [host for host in _controls(facts) if host.details.api]
     if not controls or any(map(_answers, controls)):
         return
@@ -130,7 +130,7 @@ def _drops(facts: Facts, host: Host) -> list[str]:
 
 
 def api_firewalled(facts: Facts) -> Iterator[Sighting]:
-    """Some hosts do not reach the API server: a rule says so, or nothing answers them."""
+    """Hosts do not reach the API server: a rule drops them, or nothing answers."""
     controls = _controls(facts)
     for host in _shut(facts, _CONNECTION_REFUSED, _TIMED_OUT):
         rules = _drops(facts, host)

@@ -170,7 +170,7 @@ def nvswitch_fatal(facts: Facts) -> Iterator[Sighting]:
 
 
 def nvswitch_always_fatal(facts: Facts) -> Iterator[Sighting]:
-    """Those that need a reboot."""
+    """Errors of NVSwitches within the last hour that need a reboot."""
     yield from _nvswitch_errors(facts, always=True)
 
 

@@ -84,7 +84,7 @@ def dns_upstream(facts: Facts) -> Iterator[Sighting]:
 
 
 def _named_elsewhere(host: Host, server: str) -> list[str]:
-    """That it is not the node's resolv.conf which names a server."""
+    """The evidence that a server is not named by the node's resolv.conf; nothing where it is."""
     servers = [line.split()[-1] for line in _servers(host)]
     text = f"{host.details.resolv_file} of {host.node} names {', '.join(servers)}"
     return [text] if servers and server not in servers else []

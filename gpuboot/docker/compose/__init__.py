@@ -32,7 +32,7 @@ _HEADER = "# Written by gpuboot; changes are lost in its next run\n"
 
 
 class _Plain(yaml.SafeDumper):
-    """Writes what stands at two places twice, instead of anchors."""
+    """Writes YAML without anchors: what stands at two places is written twice."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -54,7 +54,7 @@ class Project:
     reloads: Mapping[str, Reload]
 
     def digest(self, service: str) -> str:
-        """Of the files that a service reads only when it is reloaded; "" for none."""
+        """Digest of the files that a service reads only when it is reloaded; "" for none."""
         files = [file for file in self.files if file.service == service]
         text = "\n".join(f"{file.path} {file.sha256}" for file in files if file.text is not None)
         return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""

@@ -1,4 +1,4 @@
-"""Which alerts keep quiet while another one, that explains them, fires.
+"""Inhibitions: alerts that keep quiet while another one, that explains them, fires.
 
 An inhibition whose `equal` names a label that neither alert has takes them for equal: so each rule
 asks by its matchers for the labels it compares. (`cluster` may be missing: then there is only one.)

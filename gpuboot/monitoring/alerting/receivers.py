@@ -74,8 +74,8 @@ def _text(name: str) -> str:
 
 
 def _pagerduty(key: str) -> Receiver:
-    """PagerDuty makes one incident of each group of alerts: Alertmanager's key of the group is its
-    `dedup_key`, and the resolved message closes it."""
+    """The receiver PagerDuty: an incident for each group of alerts, by Alertmanager's key of the
+    group as `dedup_key`; the resolved message closes it."""
     details = {name: f'{{{{ or .{path} "none" }}}}' for name, path in _DETAILS.items()}
     config = {
         "routing_key_file": key,

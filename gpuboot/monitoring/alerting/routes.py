@@ -60,5 +60,5 @@ def _watchdog(watchdog: Watchdog | None) -> Route:
 
 
 def _part_of(duration: str, parts: int) -> str:
-    """One of so many equal parts of a duration."""
+    """The length of each of so many equal parts of a duration."""
     return period(round(seconds(duration) * 1000 / parts))

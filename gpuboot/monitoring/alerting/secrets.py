@@ -25,7 +25,7 @@ CA = "ca.crt"
 
 @dataclass(frozen=True)
 class ReceiverSecret:
-    """One secret of a receiver. key: its name in our Secret, and as a file below `config`'s folder.
+    """A secret of a receiver. key: its name in our Secret, and its file's in `config`'s folder.
 
     + setting: the setting that says where it comes from
     + source: that setting's value

@@ -71,7 +71,7 @@ _BY_STACK = (
 
 
 def problems(settings: Settings, lock: Lock) -> list[Problem]:
-    """One problem for each setting that contradicts what gpuboot decides; keys alone are named."""
+    """A problem for each setting that contradicts what gpuboot decides; keys alone are named."""
     problems: list[Problem] = []
     operator, monitoring = settings.gpu_operator, settings.monitoring
     if operator.enabled and operator.values:

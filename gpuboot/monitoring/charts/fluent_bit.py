@@ -99,7 +99,7 @@ _OF_KERNEL = (
 
 
 def nodes_config(settings: Settings, release: str) -> dict[str, str]:
-    """Of the pod on every node: `config` in the chart's values.
+    """The chart's value `config` for the pod on every node.
 
     + release: of the pods whose own logs are left out, or an error would make more of itself
     """
@@ -116,7 +116,7 @@ def nodes_config(settings: Settings, release: str) -> dict[str, str]:
 
 
 def events_config(settings: Settings) -> dict[str, str]:
-    """Of the one pod that watches Events: `config` in the chart's values."""
+    """The chart's value `config` for the one pod that watches Events."""
     sections: list[Section] = [
         ("INPUT", (("Name", "kubernetes_events"), ("Tag", "events"))),
         (

@@ -111,7 +111,7 @@ def _secret_variable(name: str, key: str, secret: Secret | None) -> list[Values]
 
 
 def _nodes(settings: Settings) -> Values:
-    """One pod on every node, whatever is wrong with it: the kernel of a sick one tells most."""
+    """Values of the release with a pod on every node, sick ones too: their kernels tell most."""
     folders = {
         "varlog": ("/var/log", {"readOnly": True}),
         "runlog": ("/run/log", {"readOnly": True}),

@@ -24,7 +24,7 @@ _UPSTREAM = (
 
 
 def node_exporter() -> Values:
-    """It reads the metrics that programs of the host leave in a folder, which is made if missing.
+    """Values of node-exporter, which reads metrics that programs of the host leave in a folder.
 
     node-exporter's textfile collector reports an error where there is no such folder.
     """
@@ -96,7 +96,7 @@ def _prometheus(settings: Settings) -> Values:
 
 
 def _alertmanager(settings: Settings) -> Values:
-    """How it is kept and reached; its configuration is worked out elsewhere."""
+    """Values of Alertmanager: how it is kept and reached; its configuration is made elsewhere."""
     monitoring = settings.monitoring
     storage_values = {"alertmanagerSpec": stack_volumes.alertmanager(monitoring)}
     return merge(
@@ -156,7 +156,7 @@ def _control_plane_targets(enabled: bool) -> Values:
 
 
 def _tolerating(gate_enabled: bool) -> Values:
-    """It computes on no GPU, and has to tell of nodes that are not proven: be they all nodes.
+    """Tolerations of the monitoring stack for nodes that the gate has closed: maybe all of them.
 
     node-exporter tolerates every taint by its chart's defaults.
     """

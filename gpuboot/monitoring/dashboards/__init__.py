@@ -72,7 +72,7 @@ def dashboards(settings: Settings, site: Requirement = IN_CLUSTER) -> dict[str, 
 
 
 def config_maps(settings: Settings) -> list[Object]:
-    """One ConfigMap per dashboard, labelled for the sidecar of kube-prometheus-stack's Grafana."""
+    """A ConfigMap per dashboard, labelled for the sidecar of kube-prometheus-stack's Grafana."""
     return [
         {
             "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""From our tables to Grafana's dashboard model, by Grafana's own types.
+"""Makes Grafana's dashboard model, by Grafana's own types, of our tables.
 
 grafana-foundation-sdk is generated from Grafana's schemas, so names of keys, enumerations and
 defaults are Grafana's; a release of it belongs to a release of Grafana, and newer ones migrate
@@ -127,7 +127,7 @@ def _targets(panel: Panel) -> Iterator[prometheus.Dataquery]:
 
 
 def _transformations(panel: Panel) -> list[model.DataTransformerConfig]:
-    """Of a table: one row from all queries' results that share their labels; our headings."""
+    """A table's transformations: queries' results joined by their labels, under our headings."""
     if panel.kind != "table":
         return []
     if panel.matrix:

@@ -38,7 +38,7 @@ def busiest_pipe() -> str:
 
 
 def throttled(reason: str) -> str:
-    """Holds where clocks were held down for this reason for too much of the time."""
+    """PromQL that holds where this reason held clocks down for too much of the time."""
     series = f'gpu:throttle:ratio5m{{{ON_NODE},reason="{reason}"}}'
     return f"max by (node, gpu) ({series}) >= {_LIMITS[reason]}"
 

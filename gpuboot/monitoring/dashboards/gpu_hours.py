@@ -21,7 +21,7 @@ SHARES = {"1g": "1 / 7", "2g": "2 / 7", "3g": "1 / 2", "4g": "4 / 7", "7g": "1"}
 
 
 def _weighed(series: str, gpu_matcher: str, instance: str) -> str:
-    """Whole GPUs, and MIG instances by their share.
+    """PromQL of a series in which MIG instances count by their share of a GPU.
 
     + series: metric and matchers, without the closing brace
     + gpu_matcher, instance: matchers of what is a GPU, and of a profile in place of `%s`
@@ -77,7 +77,7 @@ IDLE_HOURS = f"({hours(HELD_GPUS, 'namespace, pod')}) - ({hours(USED, 'namespace
 
 
 def money(cost: Cost) -> str:
-    """Grafana's unit for the currency."""
+    """The unit of the currency in Grafana."""
     return (
         f"currency{cost.currency}"
         if cost.currency in _KNOWN_CURRENCIES

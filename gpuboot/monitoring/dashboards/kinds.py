@@ -54,7 +54,7 @@ def _stat(panel: Panel) -> stat.Options:
 
 
 def _heatmap(panel: Panel) -> heatmap.Options:
-    """One line of cells for each series, 0 to 1."""
+    """Options of a heatmap: a line of cells for each series, values from 0 to 1."""
     return heatmap.Options(
         calculate=False,
         color=heatmap.HeatmapColorOptions(

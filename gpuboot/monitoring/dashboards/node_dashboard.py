@@ -1,4 +1,4 @@
-"""One node, or several side by side: every GPU of it, what slows it, and its host."""
+"""The dashboard of one node, or several side by side: its GPUs, what slows them, its host."""
 
 from __future__ import annotations
 

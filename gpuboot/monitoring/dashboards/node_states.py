@@ -1,4 +1,4 @@
-"""Which GPU nodes take new pods, and what is free on them."""
+"""PromQL for the GPU nodes that take new pods, and for what is free on them."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class State:
 
 @dataclass(frozen=True)
 class Query:
-    """One PromQL expression.
+    """A PromQL expression of a panel.
 
     + expr: may hold Grafana's variables ($node, $__rate_interval, …)
     + legend: name of each series, `{{label}}` standing for a label's value
@@ -72,7 +72,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel.
+    """A panel.
 
     + help: how to read it; shown at the panel's title
     + unit: Grafana's id of the values' unit
@@ -120,7 +120,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Dashboard:
-    """One dashboard.
+    """A dashboard.
 
     + uid: never changes: links and bookmarks hold it
     + variables: names from `gpuboot.monitoring.dashboards.variables`, in the order of their choice
@@ -156,7 +156,7 @@ def stat(
     empty: str = "",
     requires: Requirement = Requirement.NONE,
 ) -> Panel:
-    """One number."""
+    """A panel with one number."""
     size = (width, 3)
     return Panel(
         "stat",
@@ -179,7 +179,7 @@ kube_stat = partial(stat, requires=KUBE_STATE_METRICS)
 
 
 def graph(title: str, help: str, *queries: Query | tuple[str, str], **options: Any) -> Panel:
-    """Lines over time.
+    """A panel with lines over time.
 
     + queries: or only the expression and legend of each
     + options: of `Panel`

@@ -119,7 +119,7 @@ ANNOTATION_TEXTS = {
 
 
 def links() -> list[model.DashboardLink]:
-    """To all other dashboards of ours, the chosen variables and times kept."""
+    """Links to all other dashboards of ours; they keep the chosen variables and times."""
     return [
         model.DashboardLink(
             "GPU dashboards",

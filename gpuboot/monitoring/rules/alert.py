@@ -16,7 +16,7 @@ Action = Literal["none", "investigate", "drain", "reset", "reboot", "replace", "
 
 @dataclass(frozen=True)
 class Alert:
-    """One alert.
+    """An alert.
 
     + name: unique; also the name of its runbook
     + severity: critical: wakes somebody; warning: this working day; info: to be read some time

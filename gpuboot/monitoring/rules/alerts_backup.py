@@ -13,7 +13,7 @@ _NODE = "{{ with $labels.node }} of {{ . }}{{ end }}"
 
 
 def alerts(settings: Settings) -> list[Alert]:
-    """Both, the second one only where copies are made."""
+    """Alerts of an old backup, and of an old copy where copies are made."""
     return [_old(settings.backup.max_age_h), _copy_old(settings)]
 
 

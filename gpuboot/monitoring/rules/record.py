@@ -10,7 +10,7 @@ from gpuboot.monitoring.rules.requirements import Requirement
 
 @dataclass(frozen=True)
 class Record:
-    """One recording rule.
+    """A recording rule.
 
     + name: the series it makes
     + expr: PromQL

@@ -80,7 +80,7 @@ def prices(cost: Cost) -> list[Record]:
 
 
 def visible() -> list[Record]:
-    """Which GPUs are there. It comes first: others ask for it."""
+    """Records of the GPUs that the exporter shows. They come first: others use them."""
     return [
         Record(VISIBLE, shown_by_exporter(GPU), "1 for each GPU that the exporter shows."),
         Record(

@@ -112,7 +112,7 @@ def held_power(by: str) -> str:
 
 
 def power() -> list[Record]:
-    """Watts. What pods share is divided by the MIG instances and the shares that they hold."""
+    """Records of power in watts; a shared GPU's is divided by the parts that pods hold of it."""
     watts = non_blank("DCGM_FI_DEV_POWER_USAGE")
     return [
         Record(

@@ -77,7 +77,7 @@ def xids(settings: Settings) -> list[Record]:
 
 
 def _ends() -> list[Record]:
-    """What tells that a fault has ended: that its GPU was repaired, or that its node is gone."""
+    """Records of the ends of faults: the GPU was repaired, or its node is gone."""
     return [
         Record(
             BOOTED,
@@ -100,7 +100,7 @@ def _ends() -> list[Record]:
 
 
 def _new(series: str, window: str) -> str:
-    """Which counts of errors, each a series that is born with its first error, have gone up.
+    """PromQL for the counts of errors that have gone up; a series begins with its first error.
 
     There are four ways, since `increase` of a newborn series is 0, whatever it is born with, and
     since the counters go away when the exporter restarts:
@@ -123,7 +123,7 @@ def _new(series: str, window: str) -> str:
 
 
 def _calls_for_none(settings: Settings) -> str:
-    """A regular expression for XIDs that nobody has to act on."""
+    """A regular expression for XIDs that need no action."""
     harmless = regex(_HARMLESS, settings.alerts.xid).split("|")
     return "|".join(code for code in harmless if int(code) not in MEMORY_XIDS) or "-1"
 
@@ -190,7 +190,7 @@ def _repaired() -> str:
 
 
 def _booted() -> str:
-    """node-exporter knows its host's name, not the node's; kubeadm names nodes by host name."""
+    """PromQL for boot times by node; node-exporter has host names, which kubeadm's nodes have."""
     node_names = 'label_replace(node_uname_info, "node", "$1", "nodename", "(.+)")'
     return (
         'max by (node) (node_boot_time_seconds{node!=""}\n'

@@ -58,7 +58,7 @@ def records(visible: str) -> list[Record]:
 
 
 def _links_used() -> str:
-    """Bridges between PCIe cards may be there or not: those that were used should be up."""
+    """PromQL for GPUs whose NVLink was used and should be up; unused bridges may be absent."""
     well = (
         'DCGM_EXP_GPU_HEALTH_STATUS{health_watch="NVLINK", health_error_code="DCGM_FR_OK"}'
         f" and on (node, UUID) DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL > 0 < {BLANK_VALUE}"
@@ -118,7 +118,7 @@ def _results(meanings: Iterable[Meaning]) -> str:
 
 
 def complaints() -> str:
-    """Selects what DCGM fails a GPU for now, and not for an XID in the past."""
+    """PromQL that selects what DCGM fails a GPU for now, and not for an XID in the past."""
     of_xid = quoted(_results(meaning for meaning in MEANINGS if not meaning.sign))
     return f'{GPU_JUDGED}{{judged="critical", result!~{of_xid}}}'
 

@@ -32,7 +32,7 @@ REMEDIES: Mapping[XidClass, str] = {
 
 @dataclass(frozen=True)
 class Xid:
-    """One code of the table.
+    """A code of the table.
 
     + code: as the driver prints it
     + kind: its class, before any override
@@ -97,7 +97,7 @@ def regex(xid_classes: tuple[XidClass, ...], overrides: Mapping[int, XidClass]) 
 
 
 def meaning(code: int) -> str:
-    """What an XID means, in a few words; for codes that the table lacks, that it does."""
+    """A few words on what an XID means; for codes that the table lacks they say so."""
     known_xid = table().get(code)
     return (
         known_xid.meaning if known_xid else "unknown here: not in NVIDIA's catalog, or unused there"

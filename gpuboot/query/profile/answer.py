@@ -28,7 +28,7 @@ _USUAL_INTERVAL_S = 15.0
 
 @dataclass(frozen=True)
 class ProfileQuestion:
-    """Whose GPUs, over which time.
+    """A question about the profile of GPUs: whose, over which time.
 
     + name: of the pod, job, namespace or node, or a GPU's UUID; namespace: of the pod or job
     + window_s: how far back from now
@@ -49,7 +49,7 @@ class ProfileQuestion:
         return json.dumps(asdict(self))
 
     def within(self, settings: Settings) -> ProfileQuestion:
-        """With what the settings know."""
+        """The question with the settings' thresholds and scrape interval where it names none."""
         return replace(
             self,
             own={**settings.profile.thresholds, **self.own},
@@ -98,7 +98,7 @@ def _query(prometheus: Prometheus, question: ProfileQuestion, limits: Thresholds
 
 
 def _selector(prometheus: Prometheus, question: ProfileQuestion) -> str:
-    """What stands between the braces of a PromQL selector; "" where nobody is meant."""
+    """What stands between the braces of a PromQL selector; "" where nothing is selected."""
     if question.kind == "job":
         owned = selector({"namespace": question.namespace, "owner_name": question.name})
         pods = prometheus.query(f'count by (pod) (kube_pod_owner{{owner_kind="Job",{owned}}})')
@@ -132,7 +132,7 @@ def _own_span(span: Span, samples: Samples, question: ProfileQuestion) -> Span:
 
 
 def _interval(devices: Mapping[Device, Samples]) -> float:
-    """Between two scrapes, as the samples have it. Unit: seconds."""
+    """Seconds between two scrapes, as the samples have it."""
     gaps = []
     for samples in devices.values():
         times = sorted(samples.fields.get(ENGINE) or samples.fields.get(UTIL) or ())

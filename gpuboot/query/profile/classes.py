@@ -33,7 +33,7 @@ Confidence = Literal["high", "low"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """One comparison that a class rests on.
+    """A comparison that a class rests on.
 
     + what: the counter or what is made of it; value: its mean, as a share of 1
     + limit: the threshold, below or above which it is; source: whose number that is
@@ -112,7 +112,7 @@ def classify(means: Means, context: Context, limits: Thresholds) -> Class:
 
 
 def _by_utilization(means: Means, context: Context, limits: Thresholds) -> Class:
-    """GPUs without profiling: GPU_UTIL tells work from none, and nothing else."""
+    """The class without profiling fields: GPU_UTIL tells work from none, and nothing else."""
     notes = ("no profiling fields: GeForce, vGPU, not collected, or taken by a profiler",)
     util = means.get("util")
     if util is None:
@@ -190,7 +190,7 @@ def _compute_bound(means: Means, context: Context, limits: Thresholds) -> _RuleR
 
 
 def _communication_bound(means: Means, context: Context, limits: Thresholds) -> _RuleResult:
-    """By NVLink; a GPU without it talks to others over PCIe, where what it sends is not input."""
+    """The rule: NVLink is busy, or without NVLink what is sent over PCIe, and pipes are idle."""
     name, pipe = means.pipe
     if not name or pipe >= limits["pipe_idle"]:
         return None
@@ -248,7 +248,7 @@ _RULES: tuple[tuple[Name, _Rule], ...] = (
 
 
 def _balanced(means: Means, limits: Thresholds) -> list[Evidence]:
-    """What keeps it from a class of its own is shown, since there is no rule to show."""
+    """The evidence of a balanced GPU: the values that keep it from any other class."""
     name, pipe = means.pipe
     sm, dram = means.get("sm"), means.get("dram")
     evidence = []

@@ -52,7 +52,7 @@ PIPES = ("tensor", "fp64", "fp32", "fp16")
 
 @dataclass(frozen=True)
 class Means:
-    """One device over five minutes.
+    """The means of a device over five minutes.
 
     + values: by the names of `GAUGES` and `TIMES`; one that has no samples is not in it
     + samples: share of the expected samples of the engine's activity (without it: of GPU_UTIL)

@@ -46,7 +46,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Profile:
-    """One device.
+    """The profile of a device.
 
     + name: UUID, and `/` and the instance's number under MIG; model, node, gpu: as its series say
     + pods: those that held it, `namespace/name`
@@ -67,12 +67,12 @@ class Profile:
 
     @property
     def is_known(self) -> bool:
-        """Whether its class is one."""
+        """Whether the class is more than "insufficient_data"."""
         return self.main_class.name != "insufficient_data"
 
     @property
     def mixed(self) -> bool:
-        """No class held for half of the time."""
+        """Whether no class held for half of the time."""
         return self.shares[self.main_class.name] < _MAIN_SHARE
 
     def to_json(self) -> dict[str, Any]:

@@ -34,11 +34,11 @@ class Errors:
     peaks: tuple[float, ...]
 
     def of_hour(self, week: int) -> Offsets:
-        """By how much an hour `week` weeks ahead (1: the next) may differ from its forecast."""
+        """How much an hour `week` weeks ahead (1: the next) may differ from its forecast."""
         return _offsets(self.hours, week**self.growth)
 
     def of_peak(self, week: int) -> Offsets:
-        """The same for the P95 of a week; its middle is what a smooth forecast lacks."""
+        """How much the P95 of a week may differ; its middle is what a smooth forecast lacks."""
         return _offsets(self.peaks, week**self.growth)
 
 
@@ -62,13 +62,13 @@ class Backtest:
 
     @property
     def gain(self) -> float:
-        """By what share the best model's error is below that of seasonal-naive, 0 to 1."""
+        """The share by which the best model's error is below that of seasonal-naive, 0 to 1."""
         naive = self.errors[NAIVE].mean
         return 1 - self.errors[self.best].mean / naive if naive else 0.0
 
 
 def backtest(values: Sequence[float], models: Mapping[str, Model]) -> Backtest:
-    """Rolling: from each origin on the model knows only what came before it.
+    """Compare models by their forecasts of known weeks: each knows only what came before.
 
     + values: hourly, without holes, three weeks at least
     """
@@ -111,7 +111,7 @@ def _errors(values: Sequence[float], model: Model, origins: list[int], weeks: in
 
 
 def _as_of_next_week(errors: list[list[float]], growth: float) -> list[float]:
-    """Errors of all weeks as large as those of the next; what they have in common stays."""
+    """The errors of all weeks scaled to those of the next; their median stays."""
     middle = statistics.median(value for week in errors for value in week)
     return [
         middle + (value - middle) / week_number**growth
@@ -121,7 +121,7 @@ def _as_of_next_week(errors: list[list[float]], growth: float) -> list[float]:
 
 
 def _growth(spreads: list[float]) -> float:
-    """The exponent between the first week and the last; a random walk's where there is but one."""
+    """The exponent by which errors grow from the first week on; a random walk's for one week."""
     if len(spreads) < 2 or min(spreads) <= 0:
         return 0.5
     exponent = math.log(spreads[-1] / spreads[0]) / math.log(len(spreads))
@@ -129,7 +129,7 @@ def _growth(spreads: list[float]) -> float:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Linear between the two nearest. + values: one at least; share: 0 to 1"""
+    """The value at a share, linear between the nearest two. + values: not empty; share: 0 to 1"""
     return _at(sorted(values), share)
 
 

@@ -30,7 +30,7 @@ class CapacityQuestion:
         return json.dumps(asdict(self))
 
     def within(self, settings: Settings) -> CapacityQuestion:
-        """With the cluster's name beside the answers."""
+        """The question with the cluster's name beside the answers."""
         return replace(self, ranges=self.ranges.within(settings))
 
     def answer(self, prometheus: Prometheus, cluster: JsonReader | None = None) -> str:
@@ -75,7 +75,7 @@ class Answer:
 
 
 def answered(text: str) -> Answer:
-    """What a deploy left. Raises `SeriesError` for an answer that cannot be read."""
+    """Read what a deploy left. Raises `SeriesError` for an answer that cannot be read."""
     document = json.loads(text)
     fit_data = document.get("fit")
     return Answer(

@@ -160,7 +160,7 @@ def _week_forecast(
 def _exhausted(
     week_forecasts: Sequence[WeekForecast], need_now: int, installed: int | None
 ) -> Exhausted | None:
-    """None where nobody says how many GPUs are installed."""
+    """The weeks in which GPUs run out; None where the number of installed GPUs is not known."""
     if installed is None:
         return None
     if need_now > installed:

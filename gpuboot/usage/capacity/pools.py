@@ -120,14 +120,14 @@ def _demand(by_name: dict[str, _ByPool]) -> tuple[_ByPool, set[Pool]]:
 
 
 def _sum(values: _Values, added: _Values | None) -> _Values:
-    """Hours of which both are known; all, where nobody says anything of what is added."""
+    """The sum of hours of which both are known; without `added`, all hours of `values`."""
     if added is None:
         return dict(values)
     return {moment: value + added[moment] for moment, value in values.items() if moment in added}
 
 
 def _total(of_pools: _ByPool, pools: Iterable[Pool]) -> _Values:
-    """Hours of which all are known. + pools: those that nobody speaks of are left out"""
+    """The sum of hours of which all are known. + pools: those without values are left out"""
     known_values = [of_pools[pool] for pool in pools if pool in of_pools]
     moments = set.intersection(*map(set, known_values)) if known_values else set()
     return {moment: sum(values[moment] for values in known_values) for moment in moments}
@@ -183,7 +183,7 @@ def _by_model(expression: str) -> str:
 
 
 def _over_the_hour(expression: str) -> str:
-    """Its mean over the minutes in which kube-state-metrics told of anything."""
+    """The expression's mean over the minutes for which kube-state-metrics gave samples."""
     return f"avg_over_time(({expression})[1h:5m])"
 
 

@@ -136,7 +136,7 @@ def grouped(sums_by_line: Mapping[LineKey, Sums], by: Iterable[str]) -> dict[tup
 
 
 def total(parts: Iterable[Sums]) -> Sums:
-    """All of them together."""
+    """The sum of several sums."""
     result = Sums()
     for sums in parts:
         result.add(sums)

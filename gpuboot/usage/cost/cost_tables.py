@@ -33,7 +33,7 @@ _OF_TENANTS = {"used", "sm", "idle", "unmeasured", "efficiency"}
 
 
 def text(report: Report, by: Sequence[str]) -> str:
-    """For a terminal."""
+    """The report for a terminal."""
     rows = list(_cells(report, by))
     table = table_lines(rows, numbers=range(len(_headings(by)), len(rows[0])))
     return "\n".join([*_head(report), "", *table, "", *proof(report), *_notes(report, by)])
@@ -122,7 +122,7 @@ def _headings(by: Sequence[str]) -> list[str]:
 
 
 def _columns(report: Report) -> list[tuple[str, str, str, int]]:
-    """Those that have something to say in this report."""
+    """The columns that hold anything in this report."""
     hidden = {name for name in _MONEY if not report.prices.is_known}
     if not report.sm_known:
         hidden.add("sm_active_gpu_hours")

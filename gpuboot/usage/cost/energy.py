@@ -1,4 +1,4 @@
-"""Whose energy it was."""
+"""Divides the energy of GPUs among the pods that held them and the reasons that nothing did."""
 
 from __future__ import annotations
 

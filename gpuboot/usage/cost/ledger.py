@@ -76,7 +76,7 @@ def ledger(history: History) -> Ledger:
 
 
 def _enter(gpu_ledger: Ledger, node: Node, step: int, full: float, watched_minutes: float) -> None:
-    """One node's step."""
+    """Enter a node's GPU minutes of one step into the ledger."""
     held_minutes = node.held_minutes(step)
     installed = node.installed(step, full, watched_minutes)
     if not installed:
@@ -122,7 +122,7 @@ def _entries(
 def _divide_idle(
     claims: Mapping[str, float], idle_minutes: float
 ) -> tuple[dict[str, float], float]:
-    """What nobody held, by reason; and how much more than is left was claimed."""
+    """Unheld GPU minutes by reason; and by how much the claims exceed what is left."""
     minutes_by_reason: dict[str, float] = {}
     contradicted = 0.0
     for reason in REASONS:

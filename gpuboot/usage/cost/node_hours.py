@@ -1,4 +1,4 @@
-"""One node's GPUs, step by step: how many, of which model, offered how, held by whom."""
+"""The GPUs of one node, step by step: how many, of which model, offered how, held by whom."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Node:
         return self._models.at(step, {UNKNOWN_MODEL: 1.0})
 
     def held_minutes(self, step: int) -> dict[Key, float]:
-        """(namespace, pod) -> GPU minutes."""
+        """GPU minutes that pods held, by (namespace, pod)."""
         minutes: dict[Key, float] = {}
         for (namespace, pod, resource), units in self._tables.at("held", step).items():
             pods = namespace, pod
@@ -118,7 +118,7 @@ class Node:
         return known_minutes + (full - watched_minutes) * self._rates.at(step, 0.0)
 
     def unheld(self, step: int, full: float, watched_minutes: float) -> dict[str, float]:
-        """GPU minutes that no pod held, by what is said of them; `missing` is what is left."""
+        """GPU minutes that no pod held, by what is known of them; `missing` is what is left."""
         units = {name: self._gpus(name, step) for name in ("capacity", "free", "closed")}
         held_units: dict[str, float] = {}
         for (_, _, resource), count in self._tables.at("held", step).items():
@@ -148,7 +148,7 @@ class Node:
         return measured, used, sm
 
     def energy(self, step: int) -> Energy:
-        """By the GPUs' counters; by their power where they have none."""
+        """The energy by the GPUs' counters; by their power where they have none."""
         watts = self._tables.total("power_node", step)
         counted = self._tables.total("energy", step)
         pods = self._tables.at("power_pod", step)
@@ -158,7 +158,7 @@ class Node:
 
     @staticmethod
     def _activity(activity: Table) -> Table:
-        """The same by (namespace, pod) alone, instances as GPUs."""
+        """The activity by (namespace, pod) alone, instances counted as shares of GPUs."""
         pods: Table = {}
         for step, values in activity.items():
             of_step = pods.setdefault(step, {})
@@ -171,14 +171,14 @@ class Node:
         return self._layouts.at(step, Layout({})).share(resource, _main_model(self.models(step)))
 
     def _gpus(self, query: str, step: int) -> dict[str, float]:
-        """Units of resources as GPUs."""
+        """Units of resources, counted as GPUs."""
         return {
             resource: units * self._share(resource, step)
             for (resource,), units in self._tables.at(query, step).items()
         }
 
     def _reported_minutes(self, step: int) -> float:
-        """GPU minutes that somebody names in a step."""
+        """GPU minutes of a step that kubelet, pods, inventory or exporter name: the most."""
         return max(self._scheduled_minutes(step), self._counted(step))
 
     def beyond(self, step: int) -> float:
@@ -187,13 +187,13 @@ class Node:
         return max(0.0, self._scheduled_minutes(step) - counted) if counted else 0.0
 
     def _counted(self, step: int) -> float:
-        """GPU minutes by those who count cards: the inventory and the exporter."""
+        """GPU minutes that inventory and exporter, which count cards, name."""
         present = max(self._tables.total(name, step) for name in ("reported", "seen"))
         guessed = present * self._max_cards.get(_main_model(self.models(step)), 0.0)
         return max(*(self._tables.total(name, step) for name in ("cards", "promised")), guessed)
 
     def _scheduled_minutes(self, step: int) -> float:
-        """GPU minutes by those who count what is scheduled: the kubelet and the pods."""
+        """GPU minutes that the kubelet and the pods, which count resources, name."""
         held_units: dict[Key, float] = {}
         for (*_, resource), units in self._tables.at("held", step).items():
             held_units[resource,] = held_units.get((resource,), 0.0) + units
@@ -216,7 +216,7 @@ class Node:
         return max_counts
 
     def _known_layouts(self) -> dict[int, Layout]:
-        """The layouts of the steps that tell most: all cards shown, some shown, cards promised.
+        """The layouts of the best known steps: all cards shown, some shown, cards promised.
 
         A card that has vanished leaves open whether instances or whole GPUs went with it, so a
         step that lacks one is read only where no step shows all.
@@ -241,7 +241,7 @@ class Node:
         return complete or partial or inventoried
 
     def _mean(self, query: str, minutes: str, step: int) -> float:
-        """GPUs, over the minutes in which they were counted."""
+        """The mean number of GPUs over the minutes in which they were counted."""
         counted = self._tables.total(minutes, step)
         return self._tables.total(query, step) / counted if counted else 0.0
 

@@ -1,4 +1,4 @@
-"""Which time a report is about, in the days of the site's time zone."""
+"""The time that a report is about, in the days of the site's time zone."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _since_until(since: str, until: str, zone: tzinfo, now: int) -> tuple[int, i
 
 
 def days_fit(start: int, end: int, step: int, zone: tzinfo) -> Period:
-    """In steps of a given length. Raises `CostError` where a day begins within one."""
+    """The period in steps of a given length. Raises `CostError` where a day begins within one."""
     if any((bound - start) % step for bound in _bounds(start, end, zone)):
         raise CostError(
             f"the answers were recorded in steps of {step} s, and a day, or the time that is asked "
@@ -124,7 +124,7 @@ def days_fit(start: int, end: int, step: int, zone: tzinfo) -> Period:
 
 
 def _in_steps(start: int, end: int, zone: tzinfo) -> Period:
-    """In the longest steps that begin with the window and with each of its days."""
+    """The period in the longest steps that begin with it and with each of its days."""
     bounds = _bounds(start, end, zone)
     step = next(
         (candidate for candidate in STEPS if not any(bound % candidate for bound in bounds)), None
@@ -138,7 +138,7 @@ def _in_steps(start: int, end: int, zone: tzinfo) -> Period:
 
 
 def _bounds(start: int, end: int, zone: tzinfo) -> list[int]:
-    """Beginning, every midnight, end."""
+    """The period's beginning, every midnight within it, and its end."""
     bounds = [start, end]
     day = datetime.fromtimestamp(start, zone).date()
     while (bound := _midnight(day := day + timedelta(days=1), zone)) < end:

@@ -24,7 +24,7 @@ class Prices:
     pue: float = 1.0
 
     def of(self, model: str) -> float | None:
-        """Of an hour of this model; None: it has no price."""
+        """The price of an hour of this model; None: it has none."""
         return self.gpu_hour.get(model, self.gpu_hour.get("*"))
 
     @property

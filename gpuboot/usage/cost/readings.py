@@ -47,7 +47,7 @@ def table(history: History, name: str, *labels: str) -> Table:
 
 
 def by_node(by_step: Table, place: int) -> dict[str, Table]:
-    """The same for each node.
+    """A table of a node's values by step, for each node.
 
     + place: of the node in the keys; it is taken out of them
     """
@@ -71,7 +71,7 @@ class Layout:
     stranded: float = 0.0
 
     def share(self, resource: str, model: str) -> float:
-        """Of one unit; for a resource that was not offered then, what its name says."""
+        """The GPUs in one unit; for a resource that was not offered then, what its name says."""
         known_share = self.shares.get(resource)
         return share(mig_profile(resource), model) if known_share is None else known_share
 

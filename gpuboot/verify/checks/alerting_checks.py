@@ -86,7 +86,7 @@ def title_of(silence: Silence) -> str:
 
 
 def end_of(silence: Silence) -> str:
-    """How a person ends it."""
+    """How a person ends a silence."""
     return f"end it, or ask {silence.author}: Alertmanager, Silences, {silence.id}"
 
 

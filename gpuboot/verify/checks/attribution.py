@@ -165,7 +165,7 @@ def _shares(
 def _shared_finding(
     device: Device, shares: _Shares, evidence: Evidence, builder: FindingBuilder
 ) -> Finding:
-    """Of a GPU that pods share: each share that is held has a series, with its pod and number.
+    """Judge a shared GPU: each held share must have a series, with its pod and number.
 
     The exporter makes one for each share that the kubelet says a container holds, where it runs
     with KUBERNETES_VIRTUAL_GPUS, as gpuboot has it run; else the last of the pods stands for all
@@ -211,7 +211,7 @@ def _exported(device: Device, evidence: Evidence) -> set[str]:
 
 
 def _named_before_the_next_sample(device: Device, evidence: Evidence, exported: Set[str]) -> str:
-    """How it is known that Prometheus' next sample will name the pods; "" when it is not.
+    """Why the pods are known to be in Prometheus' next sample; "" where they are not known to be.
 
     The exporter names them already, and what the exporter names Prometheus keeps: it has stored the
     name of an earlier verification's pod with this GPU, and its configuration is the same since.
@@ -231,7 +231,7 @@ def _named_before_the_next_sample(device: Device, evidence: Evidence, exported: 
 def _idle_findings(
     host: Host, evidence: Evidence, other_pods: set[str], builder: FindingBuilder
 ) -> list[Finding]:
-    """Before our pods ran, only pods that held a GPU may have been named."""
+    """Judge what series named before our pods ran: only pods that held a GPU then."""
     subjects = {device.key: device.uuid for device in monitored_devices(host)}
     return [
         builder.failed(

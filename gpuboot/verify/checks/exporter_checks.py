@@ -109,7 +109,7 @@ def _device_finding(
 
 
 def _values(reading: Reading) -> str:
-    """Its values; what this kind of GPU cannot tell is named as absent."""
+    """A reading's values in words; those that this kind of GPU lacks are named as absent."""
     readings = [
         (reading.temperature, "°C", "temperature"),
         (reading.power, "W", "power draw"),

@@ -1,4 +1,4 @@
-"""A container that was given no GPU sees none, in whatever way it asks."""
+"""The link `isolation`: a container that was given no GPU sees none, however it asks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BY_ANNOTATION = (
 
 
 def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
-    """What the pod without a GPU says on one node."""
+    """Judge what the pod without a GPU saw on one node."""
     builder = FindingBuilder("isolation", "a pod without a GPU request sees no GPU", host.node)
     if reason := evidence.skipped_nodes.get(host.node):
         return [builder.not_covered(reason, "verify again when that is over")]
@@ -50,7 +50,7 @@ def _finding(item: IsolationResult, builder: FindingBuilder) -> Finding:
 
 
 def _remedy(ways: Iterable[str], node: str) -> str:
-    """For the way that explains the others: an annotation is the whole pod's."""
+    """The remedy for the way that explains the others: an annotation is the whole pod's."""
     if ANNOTATION in ways:
         return _BY_ANNOTATION.format(node=node)
     option = (

@@ -42,7 +42,7 @@ def evaluate(
     strategy: MigStrategy = "single",
     operator: bool = True,
 ) -> list[Finding]:
-    """Allocatable GPUs and MIG devices, and the vectorAdd pods of one node.
+    """Judge allocatable GPUs and MIG devices, and the vectorAdd pods of one node.
 
     + slices: `settings.gpu_operator.time_slices`
     + strategy: `settings.gpu_operator.mig_strategy`; a node's label wins over it
@@ -66,7 +66,7 @@ def evaluate(
 def allocatable(
     host: Host, evidence: Evidence, slices: int, strategy: MigStrategy = "single"
 ) -> list[Finding]:
-    """The node offers the GPUs that the inventory promises, and the MIG devices that it has.
+    """Judge whether a node offers the inventory's GPUs and all of its MIG devices.
 
     When it offers fewer, those on which a pod ran are offered and the others are the missing ones.
     """
@@ -147,7 +147,7 @@ def _compare_count(
     run_uuids: frozenset[str],
     builder: FindingBuilder,
 ) -> list[Finding]:
-    """One resource: as many as expected, or which are too many or too few.
+    """Judge the count of a resource: as many as expected, or which are too many or too few.
 
     + run_uuids: UUIDs on which pods ran; empty: nobody can say which are offered
     """
@@ -188,7 +188,7 @@ def _node_error(node: Node | None, name: str) -> tuple[str, str] | None:
 def workload(
     host: Host, evidence: Evidence, slices: int, strategy: MigStrategy = "single"
 ) -> list[Finding]:
-    """vectorAdd passed in a pod on every GPU and MIG device, and each pod saw no other."""
+    """Judge whether vectorAdd passed in a pod on every device, and each pod saw no other."""
     seconds = evidence.durations.get("workload", 0.0)
     builder = FindingBuilder("workload", "vectorAdd by UUID", host.node, seconds)
     strategy = effective_strategy(evidence.nodes.get(host.node), strategy)
@@ -216,7 +216,7 @@ def workload(
 
 
 def _got_whole_mig_gpu(result: WorkloadResult, host: Host) -> bool:
-    """The pod got a GPU with MIG as a whole, as it does under the strategy none."""
+    """Whether the pod got a GPU with MIG as a whole, as under the strategy none."""
     mig_uuids = {gpu.uuid for gpu in host.gpus if gpu.mig}
     mig_uuids |= {item.uuid for gpu in host.gpus for item in gpu.instances}
     return bool(result.uuids) and mig_uuids.issuperset(result.uuids)
@@ -266,7 +266,7 @@ def _not_run(
     builder: FindingBuilder,
     device: Device,
 ) -> Finding:
-    """Why no pod ran on this GPU or MIG device. No such reason is a pass."""
+    """The finding why no pod ran on this GPU or MIG device. No such reason is a pass."""
     uuid, resource = device.uuid, device.resource(strategy)
     if reason := evidence.skipped_nodes.get(host.node):
         return builder.not_covered(reason, "verify again when that is over", uuid)

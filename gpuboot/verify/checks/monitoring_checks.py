@@ -21,7 +21,7 @@ def evaluate(
     remedies: Remedies = CLUSTER,
     cluster_nodes: Collection[str] = (),
 ) -> list[Finding]:
-    """All cluster-wide links.
+    """Judge all cluster-wide links.
 
     + grafana: whether the settings have Grafana
     + remedies: what a person can do about findings, at this kind of site
@@ -59,7 +59,7 @@ def _no_answer(metrics: Metrics, remedies: Remedies) -> tuple[str, str]:
 
 
 def targets(active: Sequence[Target], builder: FindingBuilder, remedies: Remedies) -> list[Finding]:
-    """Every active target is up; each red one is named."""
+    """Judge whether every active target is up; each red one is named."""
     if not active:
         return [builder.failed("Prometheus has no target at all", remedies.prometheus)]
     red = [target for target in active if target.health != "up"]
@@ -75,7 +75,7 @@ def targets(active: Sequence[Target], builder: FindingBuilder, remedies: Remedie
 
 
 def rules(loaded: Sequence[Rule], builder: FindingBuilder, remedies: Remedies) -> list[Finding]:
-    """There are rules, and every one could be evaluated."""
+    """Judge whether there are rules, and every one could be evaluated."""
     if not loaded:
         return [builder.failed("Prometheus has loaded no rule", remedies.rules_missing)]
     broken = [rule for rule in loaded if rule.health == "err"]
@@ -87,7 +87,7 @@ def rules(loaded: Sequence[Rule], builder: FindingBuilder, remedies: Remedies) -
 
 
 def alertmanager(metrics: Metrics, remedies: Remedies) -> list[Finding]:
-    """Prometheus knows an Alertmanager, and that one is ready."""
+    """Judge whether Prometheus knows an Alertmanager, and that one is ready."""
     builder = FindingBuilder("alertmanager", "Alertmanager reachable")
     if metrics.alertmanagers is None:
         return [builder.unknown(*_no_answer(metrics, remedies))]
@@ -103,7 +103,7 @@ def alertmanager(metrics: Metrics, remedies: Remedies) -> list[Finding]:
 
 
 def dashboards(metrics: Metrics, remedies: Remedies) -> list[Finding]:
-    """Grafana answers, and dashboards that draw GPU metrics are there for it."""
+    """Judge whether Grafana answers, and has dashboards that draw GPU metrics."""
     builder = FindingBuilder("dashboards", "Grafana and GPU dashboards")
     if error := metrics.errors.get("grafana"):
         reason = f"Grafana does not answer: {error}"

@@ -86,7 +86,7 @@ def _rule_groups(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Findin
 
 
 def _state_metrics(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
-    """Only kube-state-metrics knows what is allocated: without it those rules are silent."""
+    """Judge the target kube-state-metrics: without it rules on allocation have no series."""
     if not expected.state_metrics or metrics.targets is None:
         return
     builder = FindingBuilder("targets", "kube-state-metrics")
@@ -100,7 +100,7 @@ def _state_metrics(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Find
 
 
 def _alertmanager(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
-    """Alertmanager runs with our receivers, routes and inhibitions; others may exist."""
+    """Judge whether Alertmanager has our receivers, routes and inhibitions; others may exist."""
     builder = FindingBuilder("alertmanager", "our receivers and routes")
     if not expected.alertmanager or not metrics.alertmanager_ready:
         return  # that it is not ready is a finding of its own
@@ -171,7 +171,7 @@ def _matchers(texts: list[str] | None) -> str:
 
 
 def _unread(expected: ExpectedObjects, reason: str) -> Iterator[Finding]:
-    """Each link whose objects could not be read."""
+    """A finding for each link whose objects could not be read."""
     kinds = {kind for kind, *_ in expected.objects}
     checks = [check for kind, check in _KINDS.items() if kind in kinds]
     for link, check in [*checks, *([("storage", "volumes")] if expected.claims else [])]:

@@ -44,7 +44,7 @@ def evaluate(evidence: Evidence) -> list[Finding]:
 
 
 def _addresses(answer: Answer | None) -> Mapping[str, set[str | None]]:
-    """Addresses by node; nothing where nobody knows: that the link tells by itself."""
+    """Node -> its addresses; {} without an answer, which the link itself tells."""
     try:
         items: list[Any] = json.loads(answer.body)["items"] if answer else []
         return {

@@ -18,7 +18,7 @@ TIMED_OUT = 124  # exit status of timeout(1)
 
 @dataclass(frozen=True, kw_only=True)
 class Link:
-    """One link.
+    """A link of the proof chain.
 
     + passes: what is true when it passes, in a few words
     + facts: where what it compares comes from
@@ -40,7 +40,7 @@ class Link:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckVerdict:
-    """What a check says: a finding without what all of them have in common.
+    """What a check found: a finding without what all of them have in common.
 
     + status, detail, remedy: as of `gpuboot.verify.findings.Finding`
     + uuid: of the GPU; None: it is about the host, or the cluster
@@ -70,7 +70,7 @@ class CommandOutput:
 
 @dataclass(frozen=True, kw_only=True)
 class HostCheck:
-    """One check.
+    """A check of hosts.
 
     + link: its name, what it proves, where its facts come from, what fails it, and the remedy
     + behind: the link that it follows in the chain
@@ -96,7 +96,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterCheck:
-    """One check.
+    """A check of the cluster.
 
     + link: its name, what it proves, where its facts come from, what fails it, and the remedy
     + behind: the link that it follows in the report

@@ -64,7 +64,7 @@ def remedy(error: str, uuid: str | None, remedies: Remedies = CLUSTER) -> str:
 
 
 def computes_wrong(uuid: str | None, remedies: Remedies) -> str:
-    """For a GPU that answers, and computes wrong or breaks off."""
+    """The remedy for a GPU that answers, and computes wrong or breaks off."""
     gpu = uuid if uuid and uuid.startswith("GPU-") else "GPU"
     return (
         f"{remedies.drain}: this GPU computes wrong. On the node, `journalctl -k -g 'NVRM: Xid'` "

@@ -81,7 +81,7 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
-    """Only the findings that metrics decide; `runner` waits until they pass."""
+    """The findings that metrics decide; `runner` waits until they pass."""
     findings = [f for host in evidence.hosts for f in _metric_findings(host, evidence, settings)]
     if settings.monitoring.enabled:
         findings += _monitoring(evidence, settings)

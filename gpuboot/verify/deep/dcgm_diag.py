@@ -30,7 +30,7 @@ class Warned:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """One test on one GPU.
+    """The result of one test on one GPU.
 
     + gpu: its number for DCGM; None: of the node
     + status: Pass, Fail, Warn, Skip, Not Run
@@ -45,7 +45,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """All of it. error: why it did not run; there may be results all the same."""
+    """What a diagnosis found. error: why it did not run; there may be results all the same."""
 
     version: str = ""
     driver: str = ""

@@ -1,4 +1,4 @@
-"""Which nodes can be tested for long, and the pods that do it: one test at a time on a node."""
+"""Chooses the nodes that can be tested for long, and makes their pods: one test at a time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def plans(
     gpu_pods: Sequence[Pod],
     settings: Settings,
 ) -> list[Plan]:
-    """One for each host. No pod of others is moved: a node that has one is left alone."""
+    """A plan for each host. Others' pods are not moved: a node that has one is left alone."""
     return [_plan(host, nodes.get(host.node), gpu_pods, settings) for host in hosts]
 
 

@@ -138,7 +138,7 @@ class _Runner:
         self._sampled_at: dict[str, float] = {}
 
     def run(self, plans: Sequence[Plan]) -> list[NodeAnswers]:
-        """Until every node has ended, or the time for all of them is up."""
+        """Test the nodes until every one has ended, or the time for all of them is up."""
         self._answers = [
             NodeAnswers(node=item.name, skipped=item.skipped) for item in plans if item.skipped
         ]

@@ -46,7 +46,7 @@ SLOWDOWNS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """One GPU at one moment; None: it has no such value.
+    """The state of a GPU at one moment; None: it has no such value.
 
     + utilization: %
     + sm_clock, sm_clock_max: MHz
@@ -89,7 +89,7 @@ def _sample(row: Sequence[str]) -> Sample:
 
 
 def _number(cell: str) -> float | None:
-    """`[N/A]` and the like are no values."""
+    """A cell as a number; None for `[N/A]` and the like."""
     try:
         return float(cell)
     except ValueError:
@@ -128,7 +128,7 @@ def _slowed(busy: Sequence[Sample]) -> Iterator[str]:
 
 
 def apart(samples: Iterable[Sample], peers: Iterable[Sample]) -> str:
-    """In what a GPU falls behind others of its model under the same tests; "" for nothing."""
+    """How a GPU falls behind others of its model under the same tests; "" where it does not."""
     gpu_samples, busy_peers = (
         [item for item in samples if item.busy],
         [item for item in peers if item.busy],
@@ -175,7 +175,7 @@ def summary(samples: Iterable[Sample]) -> str:
 
 
 def _lowered(busy: Iterable[Sample]) -> str:
-    """A limit below the model's own."""
+    """A sentence on a power limit below the model's own; "" where it is not."""
     lowered = [
         sample.power_default
         for sample in busy

@@ -30,7 +30,7 @@ class NcclError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One size of message. busbw: GB/s, the better of out-of-place and in-place."""
+    """A line for a size of message. busbw: GB/s, the better of out-of-place and in-place."""
 
     bytes: int
     busbw: float
@@ -39,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class AllReduce:
-    """One run.
+    """A run of `all_reduce_perf`.
 
     + ranks: (host, device) of each GPU that took part
     + wrong: values that were out of bounds; None: it did not come to that line
@@ -54,7 +54,7 @@ class AllReduce:
 
     @property
     def largest(self) -> Row | None:
-        """The largest message: small ones say how long it takes, and not how fast it goes."""
+        """The row of the largest message: small ones show latency, not bandwidth."""
         return max(self.rows, key=lambda row: row.bytes, default=None)
 
 
@@ -117,7 +117,7 @@ class Network:
 
 
 def network(text: str) -> Network:
-    """What a log says. Lines of other programs stand between its own."""
+    """The network that a log of NCCL tells. Lines of other programs stand between its own."""
     used = [match[1] for match in _CHANNEL.finditer(text)]
     used += [(match[1] or match[2]).strip() for match in _NETWORK_CHOICE.finditer(text)]
     name = used[0] if used else ""

@@ -25,7 +25,7 @@ class BandwidthError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One test case.
+    """A test case.
 
     + gbps: GB/s by row and column; None: nothing is measured there, as from a GPU to itself
     + problem: why there is no matrix, or none to be trusted; "" where it is well
@@ -88,5 +88,5 @@ def _case(item: Mapping[str, Any]) -> Case:
 
 
 def _number(cell: str) -> float | None:
-    """A GPU to itself is N/A, in versions before 0.5 it was 0."""
+    """A cell in GB/s; None for a GPU to itself: N/A, or 0 in versions before 0.5."""
     return None if cell == "N/A" or float(cell) == 0 else float(cell)

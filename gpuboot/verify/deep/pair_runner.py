@@ -124,7 +124,7 @@ class PairRunner:
     def _wait_for_second(
         self, trial: _Trial, pod: Pod | None, elapsed: float, late: bool
     ) -> Answer | None:
-        """Until the pod with sshd has an address and runs; then mpirun is started."""
+        """Start mpirun once the pod with sshd runs and has an address; the answer if it fails."""
         node = trial.pair.second.name
         if pod is None:
             return _not_started(f"{self._session.loss()} (sshd)", node)

@@ -71,7 +71,7 @@ INTERNODE = tuple(InternodeThreshold(**row) for row in _rows("internode"))
 
 
 def internode_threshold(model: str, gpus: int, network: Network) -> InternodeThreshold | None:
-    """That of two alike nodes of a model over a network; None: nobody has published any."""
+    """The threshold of two such nodes over a network; None: nothing is published."""
     if network.layer not in ("IB", "RoCE"):
         return None
     return next(
@@ -85,5 +85,5 @@ def internode_threshold(model: str, gpus: int, network: Network) -> InternodeThr
 
 
 def threshold(model: str) -> Threshold | None:
-    """That of a model, by the name that nvidia-smi gives it; None: nobody has published any."""
+    """The threshold of a model, named as by nvidia-smi; None: nothing is published."""
     return next((item for item in TABLE if model.startswith(item.model)), None)

@@ -85,7 +85,7 @@ def _builder(node: str, link: str, answer: Answer) -> FindingBuilder:
 
 
 def _without_answer(node: str, step: Step, answer: Answer) -> list[Finding]:
-    """What an answer is that never came; [] where it came."""
+    """The findings of an answer that never came; [] where it came."""
     builder = _builder(node, step, answer)
     if answer.ended == "hung":
         return [builder.failed(f"{_CHECKS[step]} hangs: {answer.reason}", _HUNG)]
@@ -108,7 +108,7 @@ def _diag(node: str, gpus: Sequence[Gpu], answer: Answer) -> list[Finding]:
 
 
 def _diagnosed(results: Sequence[dcgm_diag.Outcome], gpu: Gpu, builder: FindingBuilder) -> Finding:
-    """DCGM's verdicts on one GPU. Of its software alone no GPU is proven."""
+    """DCGM's verdicts on one GPU. A pass of its software checks alone proves no GPU."""
     gpu_results = [item for item in results if item.gpu is not None]
     if not gpu_results:
         return builder.unknown("DCGM says nothing of it", _BROKEN, gpu.uuid)
@@ -205,7 +205,7 @@ def _limits(published: Threshold | None) -> dict[str, float]:
 
 
 def _collective(node: str, gpus: Sequence[Gpu], answer: Answer) -> list[Finding]:
-    """One finding for the node: all of its GPUs work together, or not."""
+    """The node's finding: whether all of its GPUs work together."""
     builder = _builder(node, "collective", answer)
     try:
         result = nccl_tests.parse(answer.output)

@@ -71,7 +71,7 @@ class History:
         return next(of_state, None)
 
     def count(self, kind: Kind) -> int:
-        """How often that happened to it."""
+        """How often events of a kind happened to the GPU."""
         return sum(event.kind == kind for event in self.events)
 
 

@@ -14,7 +14,7 @@ _LINE = re.compile(r"(GPU-\S+): (.*)")
 
 @dataclass(frozen=True, kw_only=True)
 class GpuLoad:
-    """One GPU under load.
+    """A GPU under load.
 
     + program: that made it; "" before it began
     + said: its last line

@@ -1,4 +1,4 @@
-"""Which nodes get a pod that keeps GPUs busy, and what runs in it."""
+"""Chooses the nodes that get a pod which keeps GPUs busy, and makes these pods."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class LoadRequest:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which nodes get a pod.
+    """The nodes that get a pod, and those that do not.
 
     + gpus: node -> how many it asks for
     + left: node -> why it gets none
@@ -105,7 +105,7 @@ def plan(
     settings: Settings,
     request: LoadRequest,
 ) -> Plan:
-    """One pod for the free GPUs of each node. Nothing of others is moved.
+    """Plan a pod for the free GPUs of each node. Others' pods are not moved.
 
     + names: GPU nodes that it is about
     + gpu_pods: pods that hold GPUs now

@@ -111,7 +111,7 @@ class _Runner:
         self._stopped = stopped
 
     def wait(self, outcome: Outcome, gpus: Mapping[str, int]) -> Outcome:
-        """Until all pods have ended, time is up, or somebody wants it to end; with progress."""
+        """Wait until all pods have ended, time is up or a person ends it; with progress."""
         started = reported_at = time.monotonic()
         trials = [_Trial(node, started) for node in gpus]
         until = started + START_S + self._request.seconds + GRACE_S

@@ -38,7 +38,7 @@ class Location:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that is wrong, wherever it is wrong in the same way.
+    """A fault, wherever it is found in the same way.
 
     + cause: what to fix first
     + later_steps: what else was found at the same GPU, node or link; mostly follows from the cause
@@ -79,7 +79,7 @@ def cases(findings: Iterable[Finding], parents: Mapping[str, str] | None = None)
 
 
 def _cluster_cases(not_passed: Iterable[Finding]) -> list[Case]:
-    """A link of the cluster is no step of another's: one case for all that one remedy serves."""
+    """A case for all failures of the cluster's links that one remedy serves."""
     groups: dict[tuple[str, Status, str], list[Finding]] = {}
     for item in not_passed:
         groups.setdefault((item.link, item.status, item.remedy), []).append(item)
@@ -113,7 +113,7 @@ def _by_subject(
 
 
 def _steps(findings: Sequence[Finding]) -> tuple[Step, ...]:
-    """The cause, which is the lowest of the gravest, and then the others from the bottom up."""
+    """The steps of a case: the cause, the lowest of the gravest, then the others upwards."""
     status = worst(findings)
     ordered = sorted(findings, key=lambda item: (item.status != status, _LINK[item.link]))
     cause, *remaining = ordered

@@ -14,7 +14,7 @@ Run = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class PastRun:
-    """One run.
+    """An earlier run.
 
     + folder: of its report
     + commands: to all hosts together

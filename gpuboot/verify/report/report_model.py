@@ -63,7 +63,7 @@ class _Chain:
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceRow(_Chain):
-    """One MIG device and the state of each link of its chain; the lowest are its GPU's.
+    """A MIG device and the state of each link of its chain; the lowest are its GPU's.
 
     + gi, ci: ids of its GPU instance and compute instance; None when nvidia-smi did not tell
     """
@@ -76,7 +76,7 @@ class InstanceRow(_Chain):
 
 @dataclass(frozen=True, kw_only=True)
 class GpuRow(_Chain):
-    """One GPU and the state of each link of its chain.
+    """A GPU and the state of each link of its chain.
 
     Its links are the worst of its own and of its MIG devices'.
 
@@ -104,7 +104,7 @@ class GpuRow(_Chain):
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """One verification.
+    """The report of a verification.
 
     + started: UTC, ISO 8601
     + seconds: duration
@@ -131,7 +131,7 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """In one word; that all links passed is no proof where nothing was computed."""
+        """The verdict; that all links passed is no proof where nothing was computed."""
         if verdict(self.findings) == "failed":
             return "failed"
         states = {row.status for row in self.gpus} | {item.status for item in self.findings}
@@ -166,7 +166,7 @@ class Report:
         }
 
     def firing(self, node: str, uuid: str = "") -> list[FiringAlert]:
-        """The alerts of one GPU; without a UUID those of the node itself, node "": of the rest."""
+        """The alerts of one GPU; without a UUID those of the node itself, node "": of all else."""
         node_by_uuid = {row.uuid: row.node for row in self.gpus if row.uuid}
         nodes = {row.node for row in self.gpus}
 

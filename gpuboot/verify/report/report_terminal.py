@@ -48,7 +48,7 @@ def show(report: Report, folder: Path | None = None, console: Console | None = N
 
 
 def _matrix(report: Report, links: Sequence[str]) -> Table:
-    """Narrow enough for 80 columns: links are numbered."""
+    """The table of GPUs and links for 80 columns: links are numbered."""
     title = f"Proof chain of {report.cluster}"
     table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
     table.add_column("node")

@@ -22,7 +22,7 @@ def masked(message: str) -> str:
 
 @dataclass(frozen=True)
 class Failure:
-    """One operation that failed on one host.
+    """An operation that failed on one host.
 
     + operation: phase and name
     + message: what it said, several lines; "" when it said nothing

@@ -70,7 +70,7 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Whole or not at all: a report that is being read is never half written. Raises OSError."""
+    """Write a file whole or not at all: a reader never sees half of a report. Raises OSError."""
     if path.exists() and not path.is_file():  # a device or a pipe stays one
         path.write_text(text, encoding="utf-8")
         return

@@ -55,7 +55,7 @@ def _unknown(reason: str, uuid: str | None = None) -> CheckVerdict:
 
 @dataclass(frozen=True)
 class _Links:
-    """UUID -> its links that are up, and what they lead to: another GPU's UUID, or an address."""
+    """Number of links that are up, and their other ends (UUIDs or addresses), by GPU's UUID."""
 
     active: Mapping[str, int]
     ends: Mapping[str, frozenset[str]]

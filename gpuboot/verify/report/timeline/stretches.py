@@ -16,7 +16,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Stretch:
-    """One operation on one host, or what came before the operations.
+    """An operation on one host, or what came before the operations.
 
     + stage: the phase of an operation; else what is done before them, e.g. `read hosts`
     + label: name of the operation; "" before the operations
@@ -100,6 +100,6 @@ def union(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def _finish_time(item: Mapping[str, Any], run: Mapping[str, Any]) -> float:
-    """What had not ended when the file was written went on until then."""
+    """The end of an item; of one that has not ended, the time at which the file was written."""
     finished: float | None = item["ended"]
     return float(run["seconds"]) if finished is None else finished

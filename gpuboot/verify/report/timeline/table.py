@@ -19,7 +19,7 @@ from gpuboot.verify.report.timeline.stretches import (
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """What one host had of a row. + changes: operations that changed something there"""
+    """The part of a row on one host. + changes: operations that changed something there"""
 
     seconds: float = 0.0
     waited: float = 0.0
@@ -29,7 +29,7 @@ class Share:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One phase, or what comes before the phases.
+    """A phase, or what comes before the phases.
 
     + seconds: of the run; hosts work at the same time, so their shares do not add up to it
     + operations: 0 for what is no phase
@@ -44,7 +44,7 @@ class Row:
 
     @property
     def commands(self) -> int:
-        """Sent to all hosts together."""
+        """Commands sent to all hosts together."""
         return sum(share.commands for share in self.hosts.values())
 
     @property
@@ -95,7 +95,7 @@ def phases_json(run: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _stages(stretches: list[Stretch], run: Mapping[str, Any]) -> list[Row]:
-    """Prepare is what is left of it without all that happens within it."""
+    """Rows before the phases; the time of `prepare` leaves out what else happened within it."""
     stage_rows = []
     for name, stage_stretches in _grouped(stretches).items():
         seconds = length((item.started, item.finished) for item in stage_stretches)
@@ -141,7 +141,7 @@ def _grouped(stretches: Iterable[Stretch]) -> dict[str, list[Stretch]]:
 
 
 def _commands_by_host(items: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Commands to each host: also to those that an operation of another host asks."""
+    """Number of commands to each host, those for operations of other hosts included."""
     commands: Counter[str] = Counter()
     for item in items:
         commands.update(item["commands"])
