@@ -29,8 +29,8 @@ from gpuboot.monitoring.charts.monitoring_values import (
     monitoring_values,
     monitoring_workloads,
 )
+from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
 from gpuboot.monitoring.charts.service_monitors import exporter_objects
-from gpuboot.monitoring.network_policies import exporter_namespace
 from gpuboot.monitoring.rules import digest, groups
 
 # what the charts of exporters make where the cluster knows it
@@ -95,21 +95,20 @@ def rollout_parts(context: Context) -> list[Part]:
 
 
 def _objects(context: Context) -> OperationMeta:
-    """Rules, dashboards and network policies. Returns whether any of them changes."""
+    """Rules and dashboards. Returns whether any of them changes."""
     settings = context.settings.monitoring
-    if settings.network_policies or exporter_objects(context.settings):
+    if exporter_objects(context.settings):
         kubectl.namespace(
             name="Create the exporter's namespace",
-            namespace=exporter_namespace(context.settings),
+            namespace=EXPORTER_NAMESPACE,
             labels=_PRIVILEGED,
         )
     return objects.synced(
-        name="Apply rules, dashboards and network policies",
+        name="Apply rules and dashboards",
         objects=stack.objects(context.settings, context.nodes),
         namespaces=stack.namespaces(context.settings),
         after=f"{settings.namespace}/{STACK}-operator",
         timeout_s=ROLLOUT_S,
-        pod_network=settings.network_policies,
     )
 
 

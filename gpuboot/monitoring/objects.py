@@ -1,14 +1,14 @@
-"""Everything of ours that stands in the cluster beside the charts: rules, dashboards, policies."""
+"""Everything of ours that stands in the cluster beside the charts: rules and dashboards."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from gpuboot.cluster.manifests import Object, digests
 from gpuboot.cluster.values import Values
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.monitoring import dashboards, network_policies, rules
+from gpuboot.monitoring import dashboards, rules
 from gpuboot.monitoring.charts.monitoring_values import GRAFANA_NAME, STACK, monitoring_values
 from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
 from gpuboot.monitoring.charts.service_monitors import exporter_objects
@@ -22,23 +22,17 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
     """
     return [
         *dashboards.config_maps(settings),
-        *network_policies.policies(settings, nodes),
         *exporter_objects(settings),
         rules.prometheus_rule(settings, nodes),
     ]
 
 
-def expectation(
-    settings: Settings, nodes: Sequence[Node], ranges: Mapping[str, Sequence[str]] | None = None
-) -> ExpectedObjects:
-    """What verification is to find.
-
-    + ranges: as `netpolicies.reached` takes them
-    """
+def expectation(settings: Settings, nodes: Sequence[Node]) -> ExpectedObjects:
+    """What verification is to find."""
     values = monitoring_values(settings)
     groups = rules.groups(settings, nodes)
     return ExpectedObjects(
-        objects=digests(network_policies.reached(objects(settings, nodes), ranges or {})),
+        objects=digests(objects(settings, nodes)),
         groups=_names(groups),
         alertmanager=_alertmanager(values).get("config") or {},
         claims=_claims(settings, values),

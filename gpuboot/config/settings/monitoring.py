@@ -111,11 +111,6 @@ class Monitoring(Model):
     remote_write: tuple[RemoteWrite, ...] = Field(
         (), description="Other stores that get the samples, too."
     )
-    network_policies: bool = Field(
-        False,
-        description="Only the pods that must may talk to monitoring and exporter. It takes a "
-        "network plugin that enforces policies; flannel does not.",
-    )
     scrape_annotations: bool = Field(
         False, description="Also scrape pods and Services annotated `prometheus.io/scrape: true`."
     )
