@@ -88,6 +88,7 @@ OTHER_PROGRAMS: dict[str, str] = {
 # those that only remedies name
 OF_HOSTS: dict[str, str] = {
     "apt-cache madison": "",
+    "apt install": "",
     "apt-get install": "-y",
     "containerd config dump": "",
     "crictl pods": "-q --namespace= --label=",
@@ -98,6 +99,7 @@ OF_HOSTS: dict[str, str] = {
     "date": "",
     "df": "-h -i",
     "dkms autoinstall": "",
+    "dkms generate_mok": "",
     "dmesg": "--level=",
     "dnf install": "-y",
     "du": "-xh --max-depth=",
@@ -111,7 +113,7 @@ OF_HOSTS: dict[str, str] = {
     "iptables": "-S -I= -s= -d= -j=",
     "ls": "-R",
     "modprobe": "",
-    "mokutil": "--import=",
+    "mokutil": "--import= --timeout=",
     "nft list ruleset": "",
     "nvidia-ctk runtime configure": "--runtime=",
     "nvidia-ctk system create-dev-char-symlinks": "--create-all",

@@ -8,11 +8,11 @@ from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot.cluster.readiness import Part, workloads_ready
 from gpuboot.monitoring.charts.exporter import exporter_values, needs_runtime_class, rollout_s
-from gpuboot.monitoring.charts.scrape_annotations import (
+from gpuboot.monitoring.charts.service_monitors import (
     EXPORTER_NAMESPACE,
     EXPORTER_RELEASE,
+    secrets_needed,
 )
-from gpuboot.monitoring.charts.service_monitors import secrets_needed
 
 NAMESPACE, RELEASE = EXPORTER_NAMESPACE, EXPORTER_RELEASE
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # SYS_ADMIN for profiling

@@ -29,8 +29,7 @@ from gpuboot.monitoring.charts.monitoring_values import (
     monitoring_values,
     monitoring_workloads,
 )
-from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
-from gpuboot.monitoring.charts.service_monitors import exporter_objects
+from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE, exporter_objects
 from gpuboot.monitoring.rules import digest, groups
 
 # what the charts of exporters make where the cluster knows it

@@ -16,7 +16,7 @@ from gpuboot.cluster.cluster_state import ClusterState, stage
 from gpuboot.cluster.endpoint import growth_refused
 from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.config.problems import Problem
-from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
+from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE
 from gpuboot.preflight import existing_cluster as cluster
 
 T = TypeVar("T")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
-from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
-from gpuboot.monitoring.charts.service_monitors import server_name
+from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE, server_name
 from gpuboot.telemetry import (
     FIELDS,
     Family,

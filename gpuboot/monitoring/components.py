@@ -23,7 +23,7 @@ from gpuboot.monitoring import objects as monitoring
 from gpuboot.monitoring.charts import log_values
 from gpuboot.monitoring.charts.exporter import needs_runtime_class
 from gpuboot.monitoring.charts.monitoring_values import STACK
-from gpuboot.monitoring.charts.scrape_annotations import (
+from gpuboot.monitoring.charts.service_monitors import (
     EXPORTER_NAMESPACE,
     EXPORTER_RELEASE,
 )

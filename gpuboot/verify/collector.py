@@ -13,8 +13,7 @@ from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
 from gpuboot.monitoring.charts.monitoring_values import GRAFANA_NAME
-from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
-from gpuboot.monitoring.charts.service_monitors import is_protected
+from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE, is_protected
 from gpuboot.monitoring.stack_objects import ObservedObjects
 from gpuboot.verify import alert_probe
 from gpuboot.verify.alert_path import AlertDelivery

@@ -13,8 +13,7 @@ from urllib3.exceptions import HTTPError
 
 from gpuboot.cluster.api import Cluster, ClusterError
 from gpuboot.config.settings import Exporter
-from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
-from gpuboot.monitoring.charts.service_monitors import server_name
+from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE, server_name
 
 _TIMEOUT = urllib3.Timeout(connect=10, read=20)
 

@@ -31,9 +31,8 @@ spec:
 apiVersion: v1
 kind: Pod
 metadata:
-  name: annotated
+  name: gpuless
   namespace: default
-  annotations: {{prometheus.io/scrape: "true", prometheus.io/port: "9111"}}
 spec:
   terminationGracePeriodSeconds: 0
   containers:
@@ -52,7 +51,7 @@ def items(lab: Lab, *arguments: str) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def pods(lab: Lab) -> Iterator[None]:
-    """A pod that holds a GPU, and one that asks to be scraped."""
+    """A pod that holds a GPU, and one that asks for none."""
     [exporter] = items(
         lab, "ds", "-n", "monitoring", "-l", "app.kubernetes.io/name=prometheus-node-exporter"
     )
@@ -101,9 +100,9 @@ def test_a_pod_that_holds_a_gpu_is_answered_for(lab: Lab, pods: None) -> None:
 
 
 def test_what_is_not_known_is_not_made_up(lab: Lab, pods: None) -> None:
-    until(lambda: lab.prometheus('kube_pod_info{pod="annotated"}'), "kube_pod_info")
+    until(lambda: lab.prometheus('kube_pod_info{pod="gpuless"}'), "kube_pod_info")
     for arguments, reason in (
-        (("pod", "annotated"), "no GPU was asked for"),
+        (("pod", "gpuless"), "no GPU was asked for"),
         (("pod", "nobody"), "knows no pod nobody in namespace default"),
         (("gpu", "GPU-none"), "has this UUID"),
     ):
@@ -114,8 +113,8 @@ def test_what_is_not_known_is_not_made_up(lab: Lab, pods: None) -> None:
             assert reason in value["reason"]
 
 
-def test_ports_and_annotations_are_settings(lab: Lab, pods: None) -> None:
-    monitoring = {"node_ports": {"prometheus": 30090}, "scrape_annotations": True}
+def test_ports_and_fields_are_settings(lab: Lab, pods: None) -> None:
+    monitoring = {"node_ports": {"prometheus": 30090}}
     fields = {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}
     settings = {"monitoring": monitoring, "alerts": {"enabled": False}, "exporter": fields}
     result = lab.deploy(settings=settings)  # it verifies: also that exporters collect these fields
@@ -130,11 +129,8 @@ def test_ports_and_annotations_are_settings(lab: Lab, pods: None) -> None:
     rules = [rule for group in rule["spec"]["groups"] for rule in group["rules"]]
     assert rules
     assert not [rule for rule in rules if "alert" in rule]
-    [annotated] = until(lambda: lab.prometheus('up{job="annotated-pods"} == 1'), "annotated-pods")
-    assert annotated["metric"]["pod"] == "annotated"
     twice = 'count by (__name__, node) (up{job=~".*dcgm-exporter"}) > 1'
     assert lab.prometheus(twice) == []
-    assert lab.prometheus('up{job="annotated-services", namespace="gpu-operator"}') == []
 
 
 def test_what_is_no_longer_wanted_goes(lab: Lab) -> None:

@@ -61,7 +61,7 @@ def spec(**monitoring: Any) -> Values:
 @pytest.mark.parametrize(
     "monitoring",
     [
-        {"ingress": INGRESS, "remote_write": REMOTE, "scrape_annotations": True},
+        {"ingress": INGRESS, "remote_write": REMOTE},
         {"storage": {"class_name": "fast"}, "node_ports": {"alertmanager": 30903}},
         {"storage": {"persistent": False}, "grafana": False},
     ],

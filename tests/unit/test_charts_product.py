@@ -34,7 +34,6 @@ SITES: dict[str, dict[str, Any]] = {
     "kept, shown and sent on": {
         "monitoring": {
             "node_ports": {"alertmanager": 30903, "grafana": 32322},
-            "scrape_annotations": True,
             "storage": {"class_name": "fast"},
             "remote_write": [
                 {

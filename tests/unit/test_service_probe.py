@@ -154,8 +154,6 @@ def test_prometheus_goes_the_way_of_pods_once() -> None:
     assert job["static_configs"] == [{"targets": ["kube-dns.kube-system.svc.site.lan:9153"]}]
     [rule] = job["metric_relabel_configs"]
     assert rule == {"source_labels": ["__name__"], "regex": ".+", "action": "drop"}
-    names = [job["job_name"] for job in scrapes(scrape_annotations=True)]
-    assert names == ["services", "annotated-pods", "annotated-services"]
 
 
 def test_a_site_whose_scrapes_are_in_a_secret_keeps_them() -> None:

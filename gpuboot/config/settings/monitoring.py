@@ -111,9 +111,6 @@ class Monitoring(Model):
     remote_write: tuple[RemoteWrite, ...] = Field(
         (), description="Other stores that get the samples, too."
     )
-    scrape_annotations: bool = Field(
-        False, description="Also scrape pods and Services annotated `prometheus.io/scrape: true`."
-    )
     control_plane_targets: bool = Field(
         True, description="Scrape controller manager, scheduler, etcd and kube-proxy."
     )

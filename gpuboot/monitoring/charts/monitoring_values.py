@@ -11,7 +11,6 @@ from gpuboot.config.settings import Settings
 from gpuboot.monitoring.alerting import alertmanager_values
 from gpuboot.monitoring.charts import exposure, stack_volumes
 from gpuboot.monitoring.charts.remote_write import remote_write
-from gpuboot.monitoring.charts.scrape_annotations import scrape_configs
 
 # what kube-prometheus-stack 88.5.3 has there itself: a list in values takes the place of its own
 _UPSTREAM = (
@@ -87,7 +86,7 @@ def _prometheus(settings: Settings) -> Values:
     }
     if monitoring.remote_write:
         spec["remoteWrite"] = remote_write(settings)
-    if configs := [*service_scrape.scrape_configs(settings), *scrape_configs(settings)]:
+    if configs := service_scrape.scrape_configs(settings):
         spec["additionalScrapeConfigs"] = configs
     return merge(
         {"prometheus": {"prometheusSpec": spec}},

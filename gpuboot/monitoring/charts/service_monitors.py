@@ -6,9 +6,8 @@ from gpuboot.cluster.manifests import Object
 from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Exporter, Settings
 from gpuboot.monitoring.charts.monitoring_values import STACK
-from gpuboot.monitoring.charts.scrape_annotations import EXPORTER_NAMESPACE
 
-EXPORTER = "dcgm-exporter"
+EXPORTER = EXPORTER_NAMESPACE = EXPORTER_RELEASE = "dcgm-exporter"
 # The exporter's web configuration within the Secret of `exporter.basic_auth`.
 WEB_CONFIG = "web.yml"
 # Series name their node by the pod's node name (the exporter's own label is `Hostname` before
