@@ -2,17 +2,12 @@
 
 from deploys.engine.operation import phase
 from deploys.parts.cluster import operations as kubectl
-from deploys.parts.cluster import secret_operations as secrets
 from deploys.parts.switched_off import operations as absent
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot.cluster.readiness import Part, workloads_ready
 from gpuboot.monitoring.charts.exporter import exporter_values, needs_runtime_class, rollout_s
-from gpuboot.monitoring.charts.service_monitors import (
-    EXPORTER_NAMESPACE,
-    EXPORTER_RELEASE,
-    secrets_needed,
-)
+from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE, EXPORTER_RELEASE
 
 NAMESPACE, RELEASE = EXPORTER_NAMESPACE, EXPORTER_RELEASE
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # SYS_ADMIN for profiling
@@ -30,11 +25,6 @@ def dcgm_exporter() -> None:
     if not (context.node.leader and _enabled(context)):
         return
     kubectl.namespace(name="Create the namespace", namespace=NAMESPACE, labels=_PRIVILEGED)
-    secrets.required(
-        name="Check the exporter's Secrets",
-        namespace=NAMESPACE,
-        needed=secrets_needed(settings.exporter),
-    )
     if needs_runtime_class(settings):
         kubectl.runtime_class(
             name="Create the RuntimeClass nvidia",

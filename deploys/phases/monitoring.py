@@ -29,7 +29,6 @@ from gpuboot.monitoring.charts.monitoring_values import (
     monitoring_values,
     monitoring_workloads,
 )
-from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE, exporter_objects
 from gpuboot.monitoring.rules import digest, groups
 
 # what the charts of exporters make where the cluster knows it
@@ -96,12 +95,6 @@ def rollout_parts(context: Context) -> list[Part]:
 def _objects(context: Context) -> OperationMeta:
     """Rules and dashboards. Returns whether any of them changes."""
     settings = context.settings.monitoring
-    if exporter_objects(context.settings):
-        kubectl.namespace(
-            name="Create the exporter's namespace",
-            namespace=EXPORTER_NAMESPACE,
-            labels=_PRIVILEGED,
-        )
     return objects.synced(
         name="Apply rules and dashboards",
         objects=stack.objects(context.settings, context.nodes),

@@ -16,7 +16,6 @@ from gpuboot.cluster.cluster_state import ClusterState, stage
 from gpuboot.cluster.endpoint import growth_refused
 from gpuboot.cluster.kubeadm import SOCKET
 from gpuboot.config.problems import Problem
-from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE
 from gpuboot.preflight import existing_cluster as cluster
 
 T = TypeVar("T")
@@ -31,7 +30,7 @@ def evaluate(run: Run) -> tuple[list[Problem], list[str]]:
     initialized = ADMIN_CONF in run.states[leader].kubeconfigs
     # what a killed kubeadm init left is reset and initialized again, as the settings are now
     if not initialized or stage(_read(host, Kubeadm, socket=SOCKET), "init") != "done":
-        return [], cluster.before_the_first_run(run.settings, EXPORTER_NAMESPACE)
+        return [], cluster.before_the_first_run(run.settings)
     if problems := growth_refused(run.settings.cluster, run.nodes):
         return problems, []
     live_cluster = _read(host, Cluster, kubeconfig=ADMIN_CONF)
@@ -44,7 +43,7 @@ def evaluate(run: Run) -> tuple[list[Problem], list[str]]:
         warning = "the cluster does not answer, so the settings are not compared with it"
         return [], [f"{warning}: {live_cluster.error}"]
     problems = cluster.evaluate(run.nodes, run.settings, run.lock, live_cluster)
-    needed = cluster.required_secrets(run.settings, EXPORTER_NAMESPACE)
+    needed = cluster.required_secrets(run.settings)
     keys = {
         place: tuple(_read(host, SecretDigests, namespace=place[0], secret=place[1]).keys())
         for place in needed

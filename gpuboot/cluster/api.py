@@ -15,7 +15,6 @@ import re
 import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -129,14 +128,12 @@ class Cluster:
 
     + access: the kubeconfig's content
     + url: where the server is reached, e.g. `https://127.0.0.1:40001`
-    + transport: SSH to a machine of the cluster; None: this is one
 
     The server's certificate is checked against the kubeconfig's host name, whatever `url` says.
     """
 
-    def __init__(self, access: Access, url: str, transport: Transport | None = None) -> None:
+    def __init__(self, access: Access, url: str) -> None:
         self.url = url
-        self._transport = transport
         self._headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
         self._pool = urllib3.PoolManager(
             maxsize=16,
@@ -235,10 +232,6 @@ class Cluster:
         """Path of a pod in the API server's proxy."""
         return f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy"
 
-    def route(self, address: str, port: int) -> AbstractContextManager[tuple[str, int]]:
-        """The way to an address inside the cluster, such as a pod's; see `route`."""
-        return route(self._transport, address, port)
-
     def close(self) -> None:
         self._pool.clear()
 
@@ -289,6 +282,6 @@ def connect(kubeconfig: str, transport: Transport | None) -> Iterator[Cluster]:
     with contextlib.ExitStack() as stack:
         host, port = stack.enter_context(route(transport, access.host, access.port))
         bare = f"[{host}]" if ":" in host else host
-        cluster = Cluster(access, f"https://{bare}:{port}", transport)
+        cluster = Cluster(access, f"https://{bare}:{port}")
         stack.callback(cluster.close)
         yield cluster

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
-from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE, server_name
 from gpuboot.telemetry import (
     FIELDS,
     Family,
@@ -44,8 +43,6 @@ def metrics_markdown() -> str:
         interval=defaults.exporter.scrape_interval,
         retention=defaults.monitoring.retention,
         sizes="\n".join(_size(*example) for example in _EXAMPLES),
-        server_name=server_name(),
-        namespace=EXPORTER_NAMESPACE,
     )
 
 

@@ -10,7 +10,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.monitoring import dashboards, rules
 from gpuboot.monitoring.charts.monitoring_values import GRAFANA_NAME, STACK, monitoring_values
-from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE, exporter_objects
+from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE
 from gpuboot.monitoring.stack_objects import ExpectedObjects
 
 
@@ -21,7 +21,6 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
     """
     return [
         *dashboards.config_maps(settings),
-        *exporter_objects(settings),
         rules.prometheus_rule(settings, nodes),
     ]
 

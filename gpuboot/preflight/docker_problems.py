@@ -89,9 +89,6 @@ def _ports(subject: Subject) -> Iterator[Finding]:
 
 def unsupported_settings(settings: Settings) -> Iterator[Finding]:
     """Settings that mean something in a cluster only, and mirrors that Docker cannot use."""
-    for name in ("tls_secret", "basic_auth"):
-        if getattr(settings.exporter, name):
-            yield f"exporter.{name} names a Kubernetes Secret", f"leave exporter.{name} out"
     for problem in kubernetes_secret_problems(receiver_secrets(settings.alertmanager)):
         yield problem.cause, problem.remedy
     if settings.cluster.virtual_ip:

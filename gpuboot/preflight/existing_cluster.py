@@ -15,7 +15,6 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.monitoring import alerting
 from gpuboot.monitoring.charts import remote_write
-from gpuboot.monitoring.charts.service_monitors import secrets_needed
 
 SecretName = tuple[str, str]  # namespace and name of a Secret
 
@@ -128,20 +127,14 @@ def _taken_node_ports(settings: Settings, cluster: ClusterState) -> Iterator[Pro
             )
 
 
-def required_secrets(settings: Settings, exporter: str) -> dict[SecretName, list[str]]:
-    """The site's own Secrets that settings name, and the keys that must be in them.
-
-    + exporter: namespace of the exporter's own chart
-    """
+def required_secrets(settings: Settings) -> dict[SecretName, list[str]]:
+    """The site's own Secrets that settings name, and the keys that must be in them."""
     required: dict[SecretName, list[str]] = {}
     monitoring = settings.monitoring
     if monitoring.enabled:
         for needed in (remote_write.existing(settings), alerting.site_secrets(settings)):
             for name, keys in needed.items():
                 required.setdefault((monitoring.namespace, name), []).extend(keys)
-    if settings.exporter.kind == "chart":
-        for name, keys in secrets_needed(settings.exporter).items():
-            required[exporter, name] = keys
     return required
 
 
@@ -167,15 +160,12 @@ def missing_secrets(
     return problems
 
 
-def before_the_first_run(settings: Settings, exporter: str) -> list[str]:
-    """What settings name that only a living cluster can have: where a first run would stop.
-
-    + exporter: as for `secrets`
-    """
+def before_the_first_run(settings: Settings) -> list[str]:
+    """What settings name that only a living cluster can have: where a first run would stop."""
     lines = [
         f"there is no cluster yet, so Secret {name} cannot be in its namespace {namespace}: the "
         "run stops where it is needed; make it then, and run again"
-        for namespace, name in required_secrets(settings, exporter)
+        for namespace, name in required_secrets(settings)
     ]
     monitoring, storage = settings.monitoring, settings.monitoring.storage
     is_own_class = storage.provisioner == "local-path" and storage.class_name in (

@@ -9,9 +9,9 @@ How evidence flows, in the order of a run (`runner.verify`; of Docker hosts
    and kubelets that report (`heartbeat`) -> `Node`, `Pod`.
 3. `workload` runs vectorAdd on each free GPU -> `WorkloadResult`; `service_probe` tries DNS and a
    Service on each node -> `ServiceProbeResult`.
-4. Meanwhile `collector` reads exporters (`exporter_access` where they are protected), and
-   `prometheus` and Alertmanager -> `Metrics`, again and again until the metric checks pass or the
-   time is up. `http_reader` reads a Prometheus outside of any cluster.
+4. Meanwhile `collector` reads exporters, and `prometheus` and Alertmanager -> `Metrics`, again and
+   again until the metric checks pass or the time is up. `http_reader` reads a Prometheus outside of
+   any cluster.
    At the level quick there are no pods; at the level deep `deep` tests nodes after all this.
 5. All of it is one `evidence.Evidence`. `checks.proof_chain.evaluate` hands it to the checks, a
    module for each group of links: `operating_system`, `kubernetes_checks` (with `layout_checks`),

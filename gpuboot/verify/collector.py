@@ -13,7 +13,6 @@ from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
 from gpuboot.monitoring.charts.monitoring_values import GRAFANA_NAME
-from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE, is_protected
 from gpuboot.monitoring.stack_objects import ObservedObjects
 from gpuboot.verify import alert_probe
 from gpuboot.verify.alert_path import AlertDelivery
@@ -24,7 +23,6 @@ from gpuboot.verify.checks.one_file_checks import CLUSTER_CHECKS
 from gpuboot.verify.concurrently import concurrently
 from gpuboot.verify.devices import SeriesKey
 from gpuboot.verify.evidence import VERIFY_PREFIX, ExporterScrape, Metrics, Reading
-from gpuboot.verify.exporter_access import ExporterClient
 from gpuboot.verify.prometheus import (
     Prometheus,
     PrometheusError,
@@ -49,7 +47,6 @@ class MetricsCollector:
         self._settings = settings
         namespace = settings.monitoring.namespace
         self._namespace = namespace
-        self._exporter_client = ExporterClient(cluster, settings.exporter)
         self._prometheus = Prometheus(cluster, cluster.service(namespace, *PROMETHEUS))
         self._alert_path = alert_probe.AlertPathReader(
             cluster, namespace, cluster.service(namespace, *ALERTMANAGER), self._prometheus
@@ -187,8 +184,6 @@ class MetricsCollector:
             return ExporterScrape(node=pod.node, pod=pod.name, error=str(error))
 
     def _page(self, pod: Pod) -> str:
-        if is_protected(self._settings.exporter) and pod.namespace == EXPORTER_NAMESPACE:
-            return self._exporter_client.metrics(pod.address, EXPORTER_PORT)
         path = self._cluster.pod(pod.namespace, pod.name, EXPORTER_PORT)
         return self._cluster.get(f"{path}/metrics").decode()
 

@@ -213,33 +213,32 @@ def test_our_own_class_is_still_to_be_made() -> None:
 def test_secrets_that_are_not_there() -> None:
     settings = parse_settings(
         {
-            "alertmanager": {"slack": {"webhook": {"secret": "hooks/slack"}}},
-            "exporter": {"kind": "chart", "tls_secret": "exporter-tls"},
+            "alertmanager": {
+                "slack": {"webhook": {"secret": "hooks/slack"}},
+                "pagerduty": {"routing_key": {"secret": "hooks/pagerduty"}},
+            },
         }
     )
-    needed = checks.required_secrets(settings, "dcgm-exporter")
-    assert needed == {
-        ("monitoring", "hooks"): ["slack"],
-        ("dcgm-exporter", "exporter-tls"): ["tls.crt", "tls.key", "ca.crt"],
-    }
+    needed = checks.required_secrets(settings)
+    assert needed == {("monitoring", "hooks"): ["pagerduty", "slack"]}
     assert checks.missing_secrets(needed, needed) == []
-    partly = {("monitoring", "hooks"): ["slack"], ("dcgm-exporter", "exporter-tls"): ["tls.crt"]}
+    partly = {("monitoring", "hooks"): ["slack"]}
     [problem] = map(str, checks.missing_secrets(needed, partly))
-    assert "Secret exporter-tls in namespace dcgm-exporter, which lacks tls.key, ca.crt" in problem
+    assert "Secret hooks in namespace monitoring, which lacks pagerduty" in problem
     problem = str(checks.missing_secrets(needed, {})[0])
     assert "settings name Secret hooks, which is not in namespace monitoring" in problem
-    assert "kubectl -n monitoring create secret generic hooks --from-file=slack=FILE" in problem
+    assert "kubectl -n monitoring create secret generic hooks --from-file=" in problem
 
 
 def test_a_first_run_is_told_where_it_would_stop() -> None:
-    assert checks.before_the_first_run(parse_settings({}), "x") == []
+    assert checks.before_the_first_run(parse_settings({})) == []
     settings = parse_settings(
         {
             "alertmanager": {"slack": {"webhook": {"secret": "hooks/slack"}}},
             "monitoring": {"storage": {"class_name": "fast"}},
         }
     )
-    secret, storage = checks.before_the_first_run(settings, "x")
+    secret, storage = checks.before_the_first_run(settings)
     assert "Secret hooks cannot be in its namespace monitoring" in secret
     assert "it cannot have StorageClass fast" in storage
 

@@ -121,33 +121,6 @@ def test_only_our_note_starts_the_exporter_anew(
     assert [mount["subPath"] for mount in mounts if "metrics" in mount["name"]]
 
 
-TLS = {"kind": "chart", "tls_secret": "dcgm-tls"}
-
-
-@pytest.mark.parametrize(
-    ("exporter", "probe", "folders_of_secrets"),
-    [
-        (TLS, "httpGet", {"/etc/dcgm-exporter/tls"}),
-        (
-            TLS | {"basic_auth": "dcgm-web"},
-            "tcpSocket",
-            {"/etc/dcgm-exporter/tls", "/etc/gpuboot"},
-        ),
-    ],
-)
-def test_a_protected_exporter_is_probed_in_a_way_that_it_answers(
-    folders: dict[str, Path], exporter: dict[str, Any], probe: str, folders_of_secrets: set[str]
-) -> None:
-    """As dcgm-exporter's chart 4.8.4, templates/daemonset.yaml and web-config-configmap.yaml."""
-    spec = _exporter(site(folders, "dcgm-exporter", {"exporter": exporter}))["spec"]
-    [container] = spec["containers"]
-    assert probe in container["readinessProbe"]
-    assert container["readinessProbe"].get("httpGet", {"scheme": "HTTPS"})["scheme"] == "HTTPS"
-    secret = {volume["name"] for volume in spec["volumes"] if "secret" in volume}
-    mounted = {m["mountPath"] for m in container["volumeMounts"] if m["name"] in secret}
-    assert mounted == folders_of_secrets
-
-
 def _exporter(objects: list[Object]) -> dict[str, Any]:
     """The template of the exporter's pods."""
     [pods] = [

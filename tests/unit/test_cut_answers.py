@@ -12,13 +12,10 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from threading import Thread
-from typing import cast
 
 import pytest
 
 from gpuboot.cluster.api import Access, Cluster, ClusterError
-from gpuboot.config.settings.gpu import Exporter
-from gpuboot.verify.exporter_access import ExporterClient
 from tests.populations.page import Page
 from tests.populations.table import POPULATIONS
 
@@ -62,22 +59,8 @@ def server(answer: bytes) -> Iterator[int]:
         listening.shutdown(socket.SHUT_RDWR)
 
 
-class Routed:
-    """A cluster whose pods are reached without a tunnel."""
-
-    @contextlib.contextmanager
-    def route(self, address: str, port: int) -> Iterator[tuple[str, int]]:
-        yield address, port
-
-
-def by_client(port: int) -> bytes:
-    """As an exporter is read that asks for a password or shows a certificate."""
-    client = ExporterClient(cast(Cluster, Routed()), Exporter())
-    return client.metrics("127.0.0.1", port).encode()
-
-
 def by_proxy(port: int) -> bytes:
-    """Through the API server's proxy, as exporters are read that ask for no password."""
+    """Through the API server's proxy, as exporters are read."""
     access = Access("127.0.0.1", port, "", "", "")
     return Cluster(access, f"http://127.0.0.1:{port}").get("/metrics")
 
@@ -94,7 +77,7 @@ def by_curl(port: int) -> bytes:
     return result.stdout
 
 
-WAYS = pytest.mark.parametrize("read", [by_proxy, by_client, by_curl])
+WAYS = pytest.mark.parametrize("read", [by_proxy, by_curl])
 
 
 @WAYS

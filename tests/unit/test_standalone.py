@@ -80,7 +80,6 @@ def test_a_docker_host_need_not_be_fit_for_kubernetes() -> None:
         ({}, {"kubeconfigs": {"/etc/kubernetes/kubelet.conf": "x"}}, "node of a Kubernetes"),
         ({}, {"ports": {9090: "cockpit"}}, "TCP port 9090 is in use by cockpit"),
         ({}, {"kernel_features": frozenset()}, "lacks overlay"),
-        ({"exporter": {"tls_secret": "x", "kind": "chart"}}, {}, "exporter.tls_secret names"),
         ({"mirrors": {"images": {"*": "http://m/v2/x"}}}, {}, "none that Docker can pull from"),
         ({"mirrors": {"images": {"*": "https://m/x"}}}, {}, "none that Docker can pull from"),
         ({"standalone": {"ports": {"grafana": 9090}}}, {}, "ports are the same"),

@@ -62,9 +62,6 @@ Label = Annotated[
     str, Form(_LABEL, "a name of lower-case letters, digits and -", "gpu-cluster", 63)
 ]
 Domain = Annotated[str, Form(_SUBDOMAIN, "a domain name in lower case", "cluster.local", 253)]
-SecretName = Annotated[
-    str, Form(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "the name of a Secret", "exporter-tls", 253)
-]
 Url = Annotated[
     str, Form(r"https?://\S*[^/\s]", "an address without / at its end", "https://mirror.example")
 ]

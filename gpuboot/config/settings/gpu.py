@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from gpuboot.config.settings.base import Form, Label, Model, Period, SecretName, period, seconds
+from gpuboot.config.settings.base import Form, Label, Model, Period, period, seconds
 
 
 class Driver(Model):
@@ -95,24 +95,9 @@ class Exporter(Model):
         description="Labels of pods that become labels of the series: an allow-list of regular "
         "expressions, each for a whole name, e.g. `team`. Labels with many values are costly.",
     )
-    tls_secret: SecretName | None = Field(
-        None,
-        description="Secret with `tls.crt`, `tls.key`, `ca.crt` (see docs/metrics.md) with which "
-        'the exporter serves https; `kind = "chart"` only.',
-    )
-    basic_auth: SecretName | None = Field(
-        None,
-        description="Secret with `username`, `password` and the exporter's `web.yml` (see "
-        'docs/metrics.md) by which it asks for a password; `kind = "chart"` only.',
-    )
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
-        if self.kind == "operator" and (self.tls_secret or self.basic_auth):
-            raise ValueError(
-                'tls_secret and basic_auth need kind "chart": the GPU Operator probes its exporter '
-                "by plain http without a password, and restarts one that asks for more"
-            )
         if self.collectors_file and self.counters:
             raise ValueError(
                 "counters adds to our collectors file, and collectors_file replaces it: name the "

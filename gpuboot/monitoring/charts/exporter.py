@@ -8,30 +8,12 @@ from gpuboot.cluster.values import Values
 from gpuboot.config.settings import Exporter, Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts import gpu_sharing
-from gpuboot.monitoring.charts.service_monitors import WEB_CONFIG, service_monitor
+from gpuboot.monitoring.charts.service_monitors import service_monitor
 from gpuboot.telemetry import collectors
 from gpuboot.telemetry.collectors import collectors_annotation
 
 GPUS_LABEL = "gpuboot.io/gpus"
 _COLLECTORS = "/etc/dcgm-exporter/default-counters.csv"
-_WEB_FOLDER = "/etc/gpuboot"
-# The chart's own defaults of two lists, which a list of ours would replace.
-_COLLECTORS_VOLUME = [
-    {
-        "name": "exporter-metrics-volume",
-        "configMap": {
-            "name": "exporter-metrics-config-map",
-            "items": [{"key": "metrics", "path": "default-counters.csv"}],
-        },
-    }
-]
-_COLLECTORS_MOUNT = [
-    {
-        "name": "exporter-metrics-volume",
-        "mountPath": _COLLECTORS,
-        "subPath": "default-counters.csv",
-    }
-]
 # The GPU taint that NVIDIA's own operands tolerate, and the control plane's.
 TOLERATIONS = [
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
@@ -69,12 +51,7 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
     exporter = settings.exporter
     values: Values = {
         "image": {"tag": lock.images.dcgm_exporter},
-        "arguments": [
-            "-f",
-            _COLLECTORS,
-            *(["--web-config-file", f"{_WEB_FOLDER}/{WEB_CONFIG}"] if exporter.basic_auth else []),
-            *exporter.arguments,
-        ],
+        "arguments": ["-f", _COLLECTORS, *exporter.arguments],
         "customMetrics": collectors(exporter),
         "podAnnotations": collectors_annotation(exporter),
         "extraEnv": environment(settings),
@@ -92,7 +69,6 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
     }
     if exporter.pod_labels:
         values["kubernetes"] = {**pod_label_values(exporter), "rbac": {"create": True}}
-    values |= _protection(exporter)
     if settings.runtime.mode != "default":
         # It claims no GPU and must see them all, which a runtime alone can give it: containerd
         # reads CDI devices of containers, and a pod's annotations never become a container's
@@ -130,27 +106,6 @@ def environment(settings: Settings) -> list[Values]:
         # Without it only one of the pods that share a GPU is named (dcgm-exporter, app.go).
         env["KUBERNETES_VIRTUAL_GPUS"] = "true"
     return [{"name": name, "value": value} for name, value in env.items()]
-
-
-def _protection(exporter: Exporter) -> Values:
-    """https and a password. Neither the password nor its hash is in the values.
-
-    The chart hashes a password that stands in its values, and Helm keeps those. So the Secret
-    brings the whole web configuration, as a file that the command line names; the chart's own
-    file, with a user that is never asked for, only makes it choose probes that need no password.
-    """
-    values: Values = {}
-    if exporter.tls_secret:
-        values["tlsServerConfig"] = {"enabled": True, "existingSecret": exporter.tls_secret}
-    if exporter.basic_auth:
-        items = [{"key": WEB_CONFIG, "path": WEB_CONFIG}]
-        secret = {"secretName": exporter.basic_auth, "items": items}
-        volume = {"name": "gpuboot-web", "secret": secret}
-        mount = {"name": "gpuboot-web", "mountPath": _WEB_FOLDER, "readOnly": True}
-        values["basicAuth"] = {"users": {"nobody": "the-chart-s-own-file-is-not-read"}}
-        values["extraConfigMapVolumes"] = [*_COLLECTORS_VOLUME, volume]
-        values["extraVolumeMounts"] = [*_COLLECTORS_MOUNT, mount]
-    return values
 
 
 def pod_label_values(exporter: Exporter) -> Values:
