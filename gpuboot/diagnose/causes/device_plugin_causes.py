@@ -116,8 +116,7 @@ def gpus_not_found(facts: Facts) -> Iterator[Sighting]:
 
 def _is_whole(node: Node) -> bool:
     """Whether a node offers GPUs as such: no devices of MIG, and none that pods share."""
-    is_shared = int(node.labels.get("nvidia.com/gpu.replicas", "1") or 1) > 1
-    return not is_shared and not any(
+    return node.replicas == 1 and not any(
         count(number)
         for name, number in node.capacity.items()
         if name.startswith(_MIG) or name == "nvidia.com/gpu.shared"
