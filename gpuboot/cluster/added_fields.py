@@ -23,7 +23,9 @@ _MAKERS = frozenset(
 )
 _PARTS = ("spec", "data", "binaryData", "rules", "subjects", "webhooks", "groups")
 
-Step = str | dict[str, Any]
+# what the API server itself puts into members of lists that are a whole
+_DEFAULTED = ("apiGroup", "protocol", "scope")
+Step = str | int | dict[str, Any]
 Path = tuple[Step, ...]
 
 
@@ -44,12 +46,25 @@ def added_fields(desired: Mapping[str, Any], live: Mapping[str, Any]) -> list[tu
         elif isinstance(expected, Mapping) and isinstance(value, Mapping):
             # set as a whole, as a node selector is; `otherwise` compares what is expected of it
             added = [((*path, key), member) for key, member in value.items() if key not in expected]
+        elif isinstance(expected, list) and isinstance(value, list):
+            added = list(_added_to_members(expected, value, path))
         else:
             added = []
         additions += [
             (place, member) for place, member in added if member not in (None, "", [], {}, False)
         ]
     return additions
+
+
+def _added_to_members(
+    desired: list[Any], live: list[Any], path: Path
+) -> Iterator[tuple[Path, Any]]:
+    """Fields of a list's members, where the list is set as a whole and has as many as expected."""
+    if len(desired) == len(live):
+        for number, (member, actual) in enumerate(zip(desired, live, strict=True)):
+            if isinstance(member, Mapping) and isinstance(actual, Mapping):
+                names = actual.keys() - member.keys() - {*_DEFAULTED}
+                yield from (((*path, number, name), actual[name]) for name in sorted(names))
 
 
 def without(live: Mapping[str, Any], paths: list[Path]) -> dict[str, Any]:
@@ -70,7 +85,8 @@ def text(path: Path) -> str:
     rendered = ""
     for step in path:
         name = "/".join(map(str, step.values())) if isinstance(step, dict) else ""
-        rendered += f"[{name}]" if isinstance(step, dict) else f".{step}" if rendered else step
+        name = str(step) if isinstance(step, int) else name
+        rendered += f"[{name}]" if name else f".{step}" if rendered else str(step)
     return rendered
 
 
@@ -92,6 +108,8 @@ def _value(item: Any, path: Path) -> Any:
     for step in path:
         if isinstance(step, dict):
             item = _member(item, step) if isinstance(item, list) else None
+        elif isinstance(step, int):
+            item = item[step] if isinstance(item, list) and step < len(item) else None
         else:
             item = item.get(step) if isinstance(item, Mapping) else None
         if item is None:

@@ -8,6 +8,7 @@ Source: kubernetes.io, Set Kubelet Parameters Via A Configuration File.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import ip_network
 from typing import Any
 
 import yaml
@@ -73,6 +74,30 @@ _DEFAULTS: Mapping[str, Any] = {
     "nodeStatusUpdateFrequency": "10s",
     "nodeStatusReportFrequency": "5m",
     "seccompDefault": False,
+    "address": "0.0.0.0",
+    "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
+    "cpuCFSQuota": True,
+    "enableDebuggingHandlers": True,
+    "eventRecordQPS": 50,
+    "evictionPressureTransitionPeriod": "5m",
+    "hairpinMode": "promiscuous-bridge",
+    "healthzBindAddress": "127.0.0.1",
+    "healthzPort": 10248,
+    "kubeAPIBurst": 100,
+    "kubeAPIQPS": 50,
+    "localStorageCapacityIsolation": True,
+    "maxOpenFiles": 1000000,
+    "memorySwap": None,
+    "nodeLeaseDurationSeconds": 40,
+    "oomScoreAdj": -999,
+    "podLogsDir": "/var/log/pods",
+    "registryBurst": 10,
+    "runtimeRequestTimeout": "2m",
+    "shutdownGracePeriod": "0s",
+    "streamingConnectionIdleTimeout": "4h",
+    "syncFrequency": "1m",
+    "tlsCipherSuites": None,
+    "tlsMinVersion": None,
 }
 _FLAGS: Mapping[str, str] = {
     "authentication.anonymous.enabled": "anonymous-auth",
@@ -86,6 +111,10 @@ _FLAGS: Mapping[str, str] = {
     "clusterDNS": "cluster-dns",
     "imageGCHighThresholdPercent": "image-gc-high-threshold",
     "imageGCLowThresholdPercent": "image-gc-low-threshold",
+    "cpuCFSQuota": "cpu-cfs-quota",
+    "eventRecordQPS": "event-qps",
+    "kubeAPIBurst": "kube-api-burst",
+    "kubeAPIQPS": "kube-api-qps",
 }
 # a field whose default depends on another one
 _FOLLOWERS = {
@@ -114,7 +143,12 @@ def expected(config: str) -> dict[str, Any]:
     fields = {
         name: value for name, value in configuration.items() if name not in ("kind", "apiVersion")
     }
-    domain = {"clusterDomain": cluster["networking"]["dnsDomain"]}
+    services = ip_network(cluster["networking"]["serviceSubnet"].partition(",")[0])
+    names = {
+        "clusterDomain": cluster["networking"]["dnsDomain"],
+        # kubeadm's choice (constants.GetDNSIP)
+        "clusterDNS": [str(services[10])],
+    }
     decided_fields = {
         *fields,
         *(follower for name, follower in _FOLLOWERS.items() if name in fields),
@@ -126,7 +160,7 @@ def expected(config: str) -> dict[str, Any]:
     }
     if fields.get("mergeDefaultEvictionSettings"):
         fields["evictionHard"] = {**_DEFAULTS["evictionHard"], **fields.get("evictionHard", {})}
-    return {**own_defaults, **domain, **fields}
+    return {**own_defaults, **names, **fields}
 
 
 def overrides(

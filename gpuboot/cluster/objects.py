@@ -68,6 +68,12 @@ class Node:
         return self.versions.get("kubelet", "").removeprefix("v")
 
     @property
+    def replicas(self) -> int:
+        """How many pods may hold the same of its GPUs, by its label, which people may set."""
+        text = self.labels.get("nvidia.com/gpu.replicas", "")
+        return int(text) if text.isdecimal() else 1
+
+    @property
     def gpus(self) -> int:
         """How many GPUs it offers, whole or shared."""
         return sum(count(self.allocatable.get(name, 0)) for name in GPU_RESOURCES)

@@ -24,6 +24,14 @@ EVERYBODY = {
     ("Group", "system:authenticated"): "everybody with credentials, every pod included",
     ("Group", "system:serviceaccounts"): "every pod",
 }
+# whom a binding to this role gives everything; groups of namespaces' pods by how they begin
+_ADMIN = "cluster-admin"
+_MACHINES = {
+    ("Group", "system:nodes"): "every kubelet",
+    ("Group", "system:bootstrappers"): "whoever has a token to join nodes",
+    ("ServiceAccount", "default"): "every pod of its namespace that names no account of its own",
+}
+_OF_NAMESPACE = "system:serviceaccounts:"
 _INFO = "kubeadm:bootstrap-signer-clusterinfo"
 # namespace and name of the bindings that are right -> names of whom they are for
 _USUAL: Mapping[tuple[str, str], frozenset[str]] = {
@@ -90,8 +98,11 @@ class OpenRight:
     @property
     def holders(self) -> str:
         """The subjects that have the rights, in words."""
-        descriptions = {name: words for (_, name), words in EVERYBODY.items()}
-        return "; ".join(f"{name} ({descriptions[name]})" for name in self.subjects)
+        descriptions = {name: words for (_, name), words in (EVERYBODY | _MACHINES).items()}
+        return "; ".join(
+            f"{name} ({descriptions.get(name, 'every pod of the namespace')})"
+            for name in self.subjects
+        )
 
     @property
     def remedy(self) -> str:
@@ -125,8 +136,13 @@ def _bindings(answers: Mapping[str, Any]) -> Iterator[OpenRight]:
 
 
 def _everybody(binding: Mapping[str, Any]) -> Iterable[str]:
-    subjects = ((entry["kind"], entry["name"]) for entry in binding.get("subjects") or ())
-    return [subject[1] for subject in subjects if subject in EVERYBODY]
+    subjects = [(entry["kind"], entry["name"]) for entry in binding.get("subjects") or ()]
+    if binding["roleRef"]["name"] == _ADMIN:
+        groups = {("Group", name) for _, name in subjects if name.startswith(_OF_NAMESPACE)}
+        known_subjects = {*EVERYBODY, *_MACHINES, *groups}
+    else:
+        known_subjects = {*EVERYBODY}
+    return [subject[1] for subject in subjects if subject in known_subjects]
 
 
 def _is_intended(meta: Mapping[str, Any]) -> bool:

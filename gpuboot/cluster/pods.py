@@ -75,6 +75,8 @@ class Pod:
     + default_memory: as of `limit_ranges.default_memory`
     + static: its kubelet made it, so nothing makes it again when it is deleted
     + created: when it was made, in seconds since 1970
+    + deleted: when it should be gone, as somebody has asked for; 0.0 where nobody has
+    + finalizers: what has to be taken off it before it goes
     + address: its IP address; "" before it has one
     + containers: its init containers, then the others
     """
@@ -99,6 +101,8 @@ class Pod:
     default_memory: Mapping[str, str] = field(default_factory=dict)
     static: bool = False
     created: float = 0.0
+    deleted: float = 0.0
+    finalizers: tuple[str, ...] = ()
     address: str = ""
     containers: tuple[Container, ...] = ()
 
@@ -164,6 +168,8 @@ def parse_pod(item: Json) -> Pod:
         default_memory=default_memory(item),
         static=_STATIC in annotations_of(item),
         created=seconds(meta.get("creationTimestamp")),
+        deleted=seconds(meta.get("deletionTimestamp")),
+        finalizers=tuple(meta.get("finalizers") or ()),
         address=status.get("podIP", ""),
         containers=tuple(_container(name, statuses.get(name, {})) for name in names),
     )

@@ -7,15 +7,17 @@ from typing import Literal
 from gpuboot.config.tables import read_table
 
 Kind = Literal[
-    "webhook", "silent-webhook", "policy", "quota", "pod-security", "limit-range",
-    "priority-class", "runtime-class", "service-account", "namespace",
+    "webhook", "untrusted-webhook", "silent-webhook", "busy", "policy", "quota", "pod-security",
+    "limit-range", "priority-class", "runtime-class", "service-account", "namespace",
 ]  # fmt: skip
 
 # Source: Kubernetes: admission/plugin/webhook/errors, plugin/pkg/admission/{resourcequota,
 # limitranger,security/podsecurity,serviceaccount}, pkg/registry/core/pod.
 _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("webhook", r'admission webhook "(?P<name>[^"]+)" denied the request'),
+    ("untrusted-webhook", r'failed calling webhook "(?P<name>[^"]+)".*x509: '),
     ("silent-webhook", r'failed calling webhook "(?P<name>[^"]+)"'),
+    ("busy", r"(?P<name>[Tt]oo many requests)(?:, please try| and has asked)"),
     ("policy", r"ValidatingAdmissionPolicy '(?P<name>[^']+)'"),
     ("quota", r"(?:exceeded|failed|status unknown for) quota: (?P<name>[^,:\s]+)"),
     ("pod-security", r'violates PodSecurity "(?P<name>[^"]+)"'),

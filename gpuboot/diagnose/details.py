@@ -71,6 +71,7 @@ class Details:
     + containerd_error: what containerd says of files that it cannot read
     + read_only: mount points that cannot be written
     + memory_pressure: share of the last 10 s in which all work waited for memory, in per cent
+    + threads: processes and threads that there are, and how many the kernel allows
     + mtu: device -> bytes
     + rp_filter: device -> 0 off, 1 strict, 2 loose
     + cni: configurations of the pod network
@@ -103,6 +104,7 @@ class Details:
     disks: tuple[Disk, ...] = ()
     read_only: tuple[str, ...] = ()
     memory_pressure: float = 0.0
+    threads: tuple[int, int] = (0, 0)
     resolv_file: str = ""
     resolv: tuple[str, ...] = ()
     mtu: Mapping[str, int] = field(default_factory=dict)
@@ -164,6 +166,7 @@ def parse(output: Iterable[str]) -> Details:
         ),
         memory_pressure=float(values.first("memory_pressure") or 0),
         mtu={name: int(size) for name, size in values.pairs("mtu").items()},
+        threads=(values.number("threads"), values.number("max_threads")),
         vxlan=tuple(Vxlan(*row) for row in values.words("vxlan", 3)),
         conntrack=(values.number("conntrack_count"), values.number("conntrack_max")),
         peers=tuple(Peer(*row) for row in values.words("peer", 3)),

@@ -230,7 +230,8 @@ def _host(item: HostRecording) -> Host:
     def part(name: str, parse: Callable[[Any], T], missing: T) -> T:
         try:
             return parse(item.parts[name]) if name in item.parts else missing
-        except (ValueError, LookupError, TypeError):  # cut off: the other facts still tell
+        # cut off: the other facts still tell
+        except (ValueError, LookupError, TypeError, AttributeError):
             return missing
 
     return Host(

@@ -19,7 +19,7 @@ Fields = Mapping[str, Any]
 ALL: Fields = {}
 _META: Fields = {
     **dict.fromkeys(("name", "namespace", "labels", "ownerReferences", "creationTimestamp"), ALL),
-    **dict.fromkeys(("deletionTimestamp", "generation"), ALL),
+    **dict.fromkeys(("deletionTimestamp", "finalizers", "generation"), ALL),
     "annotations": {
         **dict.fromkeys((COLLECTORS_ANNOTATION, limit_ranges.ANNOTATION), ALL),
         "kubernetes.io/config.mirror": ALL,
@@ -93,7 +93,7 @@ SERVING_REQUEST: Fields = {
     "status": {"conditions": ALL, "certificate": ALL},
 }
 NAMESPACE: Fields = {
-    "metadata": {**_META, "finalizers": ALL},
+    "metadata": _META,
     "spec": {"finalizers": ALL},
     "status": {"phase": ALL, "conditions": ALL},
 }

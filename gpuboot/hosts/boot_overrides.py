@@ -8,11 +8,17 @@ from gpuboot.plan import Decision
 
 # modules of /etc/modules-load.d/gpuboot.conf
 MODULES = ("overlay", "br_netfilter")
-# settings of templates/containerd/config.toml.j2, which drop-ins replace; by the end of their names
+# settings of templates/containerd/config.toml.j2 that drop-ins replace, by the end of their names
 _CONTAINERD_SETTINGS = {
     "containerd.runtimes.runc.options.SystemdCgroup": "true",
     "registry.config_path": "/etc/containerd/certs.d",
     "runtime.disable_hugetlb_controller": "true",
+    "containerd.default_runtime_name": "runc",
+    "containerd.runtimes.nvidia.options.BinaryName": "/usr/bin/nvidia-container-runtime",
+    # defaults that gpuboot relies on
+    "disabled_plugins": "[]",
+    "runtime.enable_cdi": "true",
+    "cni.conf_dir": "/etc/cni/net.d",
 }
 
 
@@ -45,7 +51,8 @@ def _containerd(state: NodeState) -> Iterator[Decision]:
     for line in state.boot.containerd_settings:
         name, _, value = (part.strip(" \"'") for part in line.text.partition("="))
         expected = next(
-            (text for end, text in _CONTAINERD_SETTINGS.items() if name.endswith(f".{end}")), value
+            (text for end, text in _CONTAINERD_SETTINGS.items() if f".{name}".endswith(f".{end}")),
+            value,
         )
         if value != expected:
             yield Decision(

@@ -89,7 +89,8 @@ def problems(state: ModuleLoading, rebuild: str) -> Iterator[tuple[str, str]]:
 def kept_out(state: ModuleLoading, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Modules that modules-load.d names and a boot does not load, each with what keeps it out.
 
-    systemd-modules-load honours `blacklist` and `install` (systemd, modules-load.c).
+    systemd-modules-load honours `blacklist` and `install` (systemd, modules-load.c), and looks for
+    another module where an `alias` says so (kmod, lookup of names).
     """
     for line in [*state.lines, *(f"/proc/cmdline:1:{item}" for item in state.boot_options)]:
         path, number, text = line.split(":", 2)
@@ -103,6 +104,7 @@ def kept_out(state: ModuleLoading, names: Sequence[str]) -> Iterator[tuple[str, 
             is_blocking = kind == "blacklist" or (
                 kind == "install" and bool(_LOADS_NOTHING.fullmatch(" ".join(command).strip()))
             )
+            is_blocking |= kind == "alias" and command[0].replace("-", "_") != name
         for name in sorted(blocked & {*names}) if is_blocking else ():
             yield name, f"{path}:{number}: `{text}`"
 

@@ -99,7 +99,12 @@ def _waiting() -> str:
         _pod("unbound", volumes=[_volume("persistentVolumeClaim", claimName="nowhere")]),
         # node-exporter has it on every node
         _pod("taken", hostNetwork=True, ports=[{"containerPort": 9100, "hostPort": 9100}]),
-        _pod("unmounted", nodeName="gpu1", volumes=[_volume("configMap", name="no-such-map")]),
+        _pod("unset", nodeName="gpu1", volumes=[_volume("configMap", name="no-such-map")]),
+        _pod(
+            "unmounted",
+            nodeName="gpu1",
+            volumes=[_volume("hostPath", path="/no-such-folder", type="Directory")],
+        ),
     )
 
 
@@ -175,7 +180,7 @@ POD_FAULTS = (
     Fault(
         (
             *("pending-resource", "pending-affinity", "pending-gate", "pending-volume"),
-            *("pending-quota", "pending-port", "volume-mount"),
+            *("pending-quota", "pending-port", "volume-mount", "config-missing"),
         ),
         kubectl("apply", "-f", "-", stdin=_waiting()),
         kubectl("delete", "namespace", "faults", "limited", "--timeout=120s"),

@@ -234,9 +234,9 @@ PODS = (
     ),
     Case(
         "pod-crash-loop",
-        site(at=cluster(pods=(pod("train-0", **crashed(137, "OOMKilled")),))),
+        site(at=cluster(pods=(pod("train-0", **crashed(3)),))),
         site(at=cluster(pods=(replace(EXPORTER, **crashed(137, "OOMKilled")),))),
-        "exit code 137 (OOMKilled)",
+        "exit code 3",
     ),
     Case(
         "port-conflict",

@@ -69,7 +69,7 @@ CASES = (
             )
         ),
         None,
-        "driver-not-loaded",
+        "driver-missing",
     ),
     EvidenceCase("gpu-failed", "present", site(gpu_host(*RM_INIT, gpu=GpuState())), CERTAIN),
     EvidenceCase(

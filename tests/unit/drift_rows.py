@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from gpuboot.hosts.boot import ConfigLine
-from gpuboot.verify.alert_path import Matcher
 from tests.unit.drift_plants import (
     DROP_IN,
     START,
     Row,
     another_manifest,
-    binding,
     boot,
     kubelet,
     manifest,
     modules,
     process,
-    silence,
     sysctl,
-    widened,
     without_manifest,
 )
+from tests.unit.drift_rows_access import ACCESS_ROWS
 
 ADMIN = "KUBELET_EXTRA_ARGS="
-RUNC = "plugins.io.containerd.cri.v1.runtime.containerd.runtimes.runc.options"
+RUNTIME = "plugins.io.containerd.cri.v1.runtime"
+RUNC = f"{RUNTIME}.containerd.runtimes.runc.options"
 IMAGES = "plugins.io.containerd.cri.v1.images"
 KUBELET_ROWS = (
     Row(
@@ -85,6 +83,22 @@ KUBELET_ROWS = (
         lambda: kubelet("staticPodPath", "/root/pods", f"{ADMIN}--pod-manifest-path=/root/pods"),
         ("staticPodPath is /root/pods, expected /etc/kubernetes/manifests",),
     ),
+    *(
+        Row(
+            f"a kubelet's {path}",
+            lambda path=path, value=value, flag=flag: kubelet(path, value, f"{ADMIN}--{flag}"),  # type: ignore[misc]
+            (f"{path} is {value}", "/etc/default/kubelet:1"),
+        )
+        for path, value, flag in (
+            ("clusterDNS", ["1.1.1.1"], "cluster-dns=1.1.1.1"),
+            ("enableDebuggingHandlers", False, "enable-debugging-handlers=false"),
+            ("cpuCFSQuota", False, "cpu-cfs-quota=false"),
+            ("maxOpenFiles", 1000, "max-open-files=1000"),
+            ("eventRecordQPS", 1, "event-qps=1"),
+            ("tlsMinVersion", "VersionTLS10", "tls-min-version=VersionTLS10"),
+            ("shutdownGracePeriod", "30s", "config-dir=/etc/kubelet.d"),
+        )
+    ),
     Row(
         "a kubelet that began before its file was put back",
         lambda: kubelet("maxPods", 77),
@@ -135,6 +149,29 @@ HOST_ROWS = (
             )
         ),
         ("/etc/containerd/conf.d/50-x.toml:2", "SystemdCgroup = false, expected true"),
+    ),
+    *(
+        Row(
+            f"containerd's {name}",
+            lambda name=name, value=value: boot(  # type: ignore[misc]
+                containerd_settings=(
+                    ConfigLine("/etc/containerd/conf.d/50-x.toml", 2, f"{name} = {value}"),
+                )
+            ),
+            ("/etc/containerd/conf.d/50-x.toml:2", f"{name} = ", "expected "),
+        )
+        for name, value in (
+            ("disabled_plugins", "['io.containerd.grpc.v1.cri']"),
+            (f"{RUNTIME}.enable_cdi", "false"),
+            (f"{RUNTIME}.cni.conf_dir", "'/x'"),
+            (f"{RUNTIME}.containerd.default_runtime_name", "'nvidia'"),
+            (f"{RUNTIME}.containerd.runtimes.nvidia.options.BinaryName", "'/usr/bin/runc'"),
+        )
+    ),
+    Row(
+        "a module that another name stands for",
+        lambda: modules(lines=("/etc/modprobe.d/cis.conf:1:alias overlay off",)),
+        ("overlay is not loaded at the next boot", "alias overlay off"),
     ),
     Row(
         "registries of another folder",
@@ -200,64 +237,6 @@ POD_ROWS = (
         "a process with another flag than its manifest",
         lambda: process("kube-controller-manager", "--concurrent-gc-syncs=1"),
         ("kube-controller-manager does not run as", "runs with --concurrent-gc-syncs=1"),
-    ),
-)
-ACCESS_ROWS = (
-    Row(
-        "cluster-admin for who has no credentials",
-        lambda: binding("everyone", "cluster-admin", "Group", "system:unauthenticated"),
-        ("ClusterRoleBinding everyone", "system:unauthenticated", "ClusterRole cluster-admin"),
-    ),
-    Row(
-        "rights of every pod",
-        lambda: binding("permissive-binding", "view", "Group", "system:serviceaccounts"),
-        ("ClusterRoleBinding permissive-binding", "every pod", "ClusterRole view"),
-    ),
-    Row(
-        "rights of everybody with a login",
-        lambda: binding("all", "edit", "Group", "system:authenticated"),
-        ("ClusterRoleBinding all", "every pod included"),
-    ),
-    Row(
-        "a namespace for anonymous",
-        lambda: binding("lookers", "edit", "User", "system:anonymous", "monitoring"),
-        ("RoleBinding monitoring/lookers", "delete rolebinding lookers -n monitoring"),
-    ),
-    Row(
-        "Kubernetes' own binding to another role",
-        lambda: binding("system:discovery", "cluster-admin", "Group", "system:authenticated"),
-        ("ClusterRoleBinding system:discovery", "ClusterRole cluster-admin"),
-    ),
-    Row(
-        "who the cluster trusts, to be changed by every pod",
-        lambda: widened(
-            "system:cluster-trust-bundle-discovery",
-            {"resources": ["clustertrustbundles"], "verbs": ["get", "update"]},
-        ),
-        ("ClusterRole system:cluster-trust-bundle-discovery", "get, update clustertrustbundles"),
-    ),
-    Row(
-        "Secrets in a role that everybody has",
-        lambda: widened(
-            "system:discovery",
-            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list"]},
-        ),
-        ("ClusterRole system:discovery", "get, list secrets"),
-    ),
-    Row(
-        "a silence over everything",
-        lambda: silence(Matcher(name="alertname", value=".*", is_regex=True)),
-        ("silence 44e7", "holds back every alert of gpuboot", "bob"),
-    ),
-    Row(
-        "a silence over one alert for years",
-        lambda: silence(Matcher(name="alertname", value="GPULost")),
-        ("holds back GPULost",),
-    ),
-    Row(
-        "a silence over a whole severity",
-        lambda: silence(Matcher(name="severity", value="critical")),
-        ("holds back ", "more"),
     ),
 )
 ROWS = (*KUBELET_ROWS, *HOST_ROWS, *POD_ROWS, *ACCESS_ROWS)

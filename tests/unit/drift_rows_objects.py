@@ -67,6 +67,16 @@ def kept_by_helm(item: Object, **spec: Any) -> list[str]:
     return _texts(drifted([item], ManagedObjects(objects=live)))
 
 
+def by_another(item: Object, field: str, value: Any) -> list[str]:
+    """What is named of a release's object of which `kubectl edit` has set a field as a whole."""
+    edit = {"manager": "kubectl-edit", "operation": "Update"}
+    managed = {"managedFields": [{**edit, "fieldsV1": {"f:spec": {f"f:{field}": {}}}}]}
+    live = {**item, "metadata": {**item["metadata"], **managed}}
+    return _texts(
+        drifted([item], ManagedObjects(objects=({**live, "spec": {**item["spec"], field: value}},)))
+    )
+
+
 def board(data: dict[str, str] | None) -> list[str]:
     """What is named of an object of ours with other data; None: it is gone."""
     live = [] if data is None else [{**BOARD, "data": data}]
@@ -165,6 +175,13 @@ RELEASE_ROWS = (
         "a monitor that asks seldom",
         lambda: kept_by_helm(MONITOR, endpoints=[{"interval": "1h"}]),
         ("interval", "1h"),
+    ),
+    Row(
+        "a monitor that drops what it gets",
+        lambda: by_another(
+            MONITOR, "endpoints", [{"interval": "15s", "metricRelabelings": [{"action": "drop"}]}]
+        ),
+        ("spec.endpoints[0].metricRelabelings", "drop"),
     ),
     Row("a dashboard is gone", lambda: board(None), ("ConfigMap monitoring/gpu",)),
     Row(

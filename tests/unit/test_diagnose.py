@@ -20,6 +20,7 @@ from tests.e2e.diagnose_ways import WAY_FAULTS
 from tests.unit import (
     diagnose_cases_absent,
     diagnose_cases_alerting,
+    diagnose_cases_ended,
     diagnose_cases_fabric,
     diagnose_cases_hosts,
     diagnose_cases_images,
@@ -28,11 +29,13 @@ from tests.unit import (
     diagnose_cases_network,
     diagnose_cases_pods,
     diagnose_cases_unready,
+    diagnose_cases_words,
     diagnose_evidence_cluster,
     diagnose_evidence_gpus,
     diagnose_evidence_hosts,
 )
 from tests.unit.diagnose_judged import EvidenceCase
+from tests.unit.diagnose_lab_gaps import NOT_IN_THE_LAB
 from tests.unit.diagnose_site import (
     Case,
     cause_ids,
@@ -58,6 +61,8 @@ CASES = (
     *diagnose_cases_limits.CASES,
     *diagnose_cases_metrics.CASES,
     *diagnose_cases_unready.CASES,
+    *diagnose_cases_ended.CASES,
+    *diagnose_cases_words.CASES,
 )
 EVIDENCE_CASES = (
     *diagnose_evidence_cluster.CASES,
@@ -65,43 +70,9 @@ EVIDENCE_CASES = (
     *diagnose_evidence_gpus.CASES,
     *diagnose_cases_fabric.EVIDENCE_ROWS,
     *diagnose_cases_unready.EVIDENCE_ROWS,
+    *diagnose_cases_ended.EVIDENCE_ROWS,
 )
 BY_ID = {cause.id: cause for cause in TABLE}
-# held by cases alone
-NOT_IN_THE_LAB = {
-    **dict.fromkeys(
-        ("headers-missing", "module-rejected", "nouveau-loaded"),
-        "the machines share the computer's kernel",
-    ),
-    **dict.fromkeys(
-        (
-            *("fabric-manager-missing", "fabric-manager-version", "fabric-not-ready"),
-            *("nvswitch-fatal", "nvswitch-always-fatal"),
-        ),
-        "the simulated GPUs have no NVSwitches",
-    ),
-    "gpu-xid": "the kernel's log is the computer's",
-    **dict.fromkeys(
-        (
-            *("image-clock", "image-digest", "image-expired", "image-http", "image-name"),
-            *("image-platform", "image-rate", "image-space"),
-        ),
-        "the lab's mirror answers as it should, or not at all",
-    ),
-    **dict.fromkeys(
-        ("definition-missing", "release-missing"),
-        "only a run of the product undoes it",
-    ),
-    "etcd-corrupt": "the lab's etcd has one member",
-    "pending-claim": "the lab has no DRA driver",
-    "gate-closed": "the gate is off there; tests/e2e/test_gate.py closes nodes",
-    "pending-nodes": "a cluster without nodes has no pods that a site would miss",
-    "image-pull": "for texts that nobody has seen yet",
-    **dict.fromkeys(
-        ("pod-sandbox", "pod-rejected", "pod-not-ready", "gpus-not-found", "conntrack-full"),
-        "judged by texts of real sites alone",
-    ),
-}
 
 
 def test_a_sound_site_yields_nothing() -> None:

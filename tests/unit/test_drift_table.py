@@ -63,6 +63,10 @@ def test_what_nobody_has_touched_is_not_named() -> None:
             ConfigLine("/etc/containerd/conf.d/a.toml", 9, f"{RUNC}.SystemdCgroup = true"))), ()),
         Row("a team's own rights", lambda: drift_plants.binding(
             "ml", "edit", "Group", "ml-team", "ml"), ()),
+        Row("kubeadm's administrators", lambda: drift_plants.binding(
+            "kubeadm:cluster-admins", "cluster-admin", "Group", "kubeadm:cluster-admins"), ()),
+        Row("rights of one pod", lambda: drift_plants.binding(
+            "x", "cluster-admin", "ServiceAccount", "argocd"), ()),
         Row("rights that 1.37 gives every pod", lambda: drift_plants.binding(
             TRUST, TRUST, "Group", "system:serviceaccounts"), ()),
         Row("the role of these", lambda: drift_plants.widened(

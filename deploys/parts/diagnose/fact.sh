@@ -25,7 +25,7 @@ has journalctl && for unit in kubelet containerd nvidia-fabricmanager; do
     grep -aE ': [EF][0-9]{4} |level=(error|fatal)|rror|[Ff]ail|fatal|mismatch|higher than' |
     grep -avE 'level=(info|debug)' | tail -n 25 | cut -c 1-600 | sed "s/^/log\t$unit /"
 done
-dmesg 2>/dev/null | grep -aE "NVRM|nouveau|nvidia|signature|[Kk]ey (is|was) rejected|\
+dmesg 2>/dev/null | grep -aE "NVRM|nouveau|nvidia|signature|unsigned module|[Kk]ey (is|was) rejected|\
 unavailable key|martian|Remounting filesystem|I/O error|[Oo]ut of memory: " |
   tail -n 60 | cut -c 1-300 | named kernel
 put uptime "$(cut -d . -f 1 /proc/uptime)"
@@ -77,6 +77,8 @@ done
 awk '($2 == "/" || $2 ~ "^/var(/lib/(etcd|kubelet|containerd))?$") && $4 ~ /^ro(,|$)/ { print "read_only\t" $2 }' /proc/mounts
 [ -r /proc/pressure/memory ] &&
   sed -n 's/^full avg10=\([0-9.]*\).*/memory_pressure\t\1/p' /proc/pressure/memory
+put threads "$(sed -n 's,^.*/\([0-9]*\) .*,\1,p' /proc/loadavg)"
+put max_threads "$(cat /proc/sys/kernel/pid_max /proc/sys/kernel/threads-max | sort -n | head -n 1)"
 
 # --- names, addresses and ways
 resolv=$(in_file resolvConf $kubelet)

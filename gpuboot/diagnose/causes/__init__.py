@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from gpuboot.diagnose.causes import (
     absent_causes,
+    certificates_causes,
     control_plane_causes,
     device_plugin_causes,
     driver_causes,
+    ended_causes,
     etcd_causes,
     exporter_causes,
     extensions_causes,
@@ -23,13 +25,17 @@ from gpuboot.diagnose.causes import (
     runtime_causes,
     serving_causes,
     unready_causes,
+    words_causes,
+    xid_causes,
 )
 from gpuboot.diagnose.causes import refusals_causes as refused
 
 TABLE = (
     *hosts_causes.TABLE,
+    *certificates_causes.TABLE,
     *driver_causes.TABLE,
     *gpus_causes.TABLE,
+    *xid_causes.TABLE,
     *device_plugin_causes.TABLE,
     *gate_causes.TABLE,
     *runtime_causes.TABLE,
@@ -48,4 +54,6 @@ TABLE = (
     *serving_causes.TABLE,
     *extensions_causes.TABLE,
     *unready_causes.TABLE,
+    *words_causes.TABLE,
+    *ended_causes.TABLE,
 )

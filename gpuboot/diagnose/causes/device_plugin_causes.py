@@ -10,6 +10,7 @@ from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
 from gpuboot.diagnose.facts import Facts
 
 _MIG = "nvidia.com/mig-"
+_MIG_STATE = "nvidia.com/mig.config.state"
 _PLUGIN = "nvidia-device-plugin"
 # how it says so: k8s-device-plugin, internal/rm/health.go and internal/plugin/server.go
 _UNHEALTHY = ("marking device as unhealthy", "device marked unhealthy")
@@ -101,6 +102,7 @@ def gpus_not_found(facts: Facts) -> Iterator[Sighting]:
             f"it offers {number} GPUs, and the inventory promises {host.gpus}",
             f"{len(host.state.gpus)} are on its bus, and nvidia-smi lists {len(gpus)}",
             *(f"GPU {gpu.index} has MIG switched on" for gpu in gpus if gpu.mig),
+            *(f"{_MIG_STATE}={value}" for value in [node.labels.get(_MIG_STATE)] if value),
         ]
         yield Sighting(
             node=host.node,
@@ -114,8 +116,7 @@ def gpus_not_found(facts: Facts) -> Iterator[Sighting]:
 
 def _is_whole(node: Node) -> bool:
     """Whether a node offers GPUs as such: no devices of MIG, and none that pods share."""
-    is_shared = int(node.labels.get("nvidia.com/gpu.replicas", "1") or 1) > 1
-    return not is_shared and not any(
+    return node.replicas == 1 and not any(
         count(number)
         for name, number in node.capacity.items()
         if name.startswith(_MIG) or name == "nvidia.com/gpu.shared"

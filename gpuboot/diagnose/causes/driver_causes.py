@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
 from gpuboot.diagnose.facts import Facts, Host
 from gpuboot.hosts import dkms, module_loading
+from gpuboot.hosts.dkms import parse_status
 from gpuboot.hosts.node_state import NodeState
 
 _REJECTED = (
@@ -14,6 +15,7 @@ _REJECTED = (
     "key was rejected",
     "unavailable key is rejected",
     "Required key not available",
+    "unsigned module",
 )
 _MISMATCH = "Driver/library version mismatch"
 _API = "NVRM: API mismatch"
@@ -26,7 +28,7 @@ def with_gpus(facts: Facts) -> Iterator[Host]:
             yield host
 
 
-def _loaded(host: Host) -> bool:
+def is_loaded(host: Host) -> bool:
     return bool(host.state and host.state.driver_loaded)
 
 
@@ -37,14 +39,46 @@ def _smi_error_lines(host: Host) -> tuple[str, ...]:
 
 def nouveau_loaded(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
-        if host.state and "nouveau" in host.state.modules and not _loaded(host):
-            kernel = host.kernel("nouveau")
+        module = module_loading.conflicting(host.state.modules) if host.state else ""
+        if module and not is_loaded(host):
+            kernel = host.kernel(module)
             evidence = (
-                "lsmod has nouveau, and no NVIDIA driver is loaded",
+                f"lsmod has {module}, and no NVIDIA driver is loaded",
                 *_smi_error_lines(host),
                 *kernel[-1:],
             )
-            yield Sighting(node=host.node, evidence=evidence)
+            yield Sighting(node=host.node, evidence=evidence, values={"module": module})
+
+
+def driver_missing(facts: Facts) -> Iterator[Sighting]:
+    """Hosts without a driver in the kernel, on disk, among packages and in DKMS."""
+    for host in with_gpus(facts):
+        state = host.state
+        if state is None or not host.gpus or is_loaded(host) or state.driver_installed:
+            continue
+        if not (host.details.module_file or state.dkms.status):
+            evidence = ("no NVIDIA driver is loaded, on disk, or installed as a package",)
+            yield Sighting(node=host.node, evidence=(*evidence, *_smi_error_lines(host)))
+
+
+def module_not_built(facts: Facts) -> Iterator[Sighting]:
+    """Hosts that have the kernel's headers, and whose DKMS has no module for it all the same."""
+    for host in with_gpus(facts):
+        state = host.state
+        if state is None or is_loaded(host) or host.details.module_file:
+            continue
+        modules = parse_status(state.dkms.status)
+        if not modules or state.headers != "installed":
+            continue
+        if any(item.kernel == state.kernel and item.status == "installed" for item in modules):
+            continue
+        newest = max(modules, key=lambda item: item.version)
+        name = f"{newest.module}/{newest.version}"
+        yield Sighting(
+            node=host.node,
+            evidence=(dkms.problem(name, state.kernel, state.dkms)[0], *state.dkms.status[:3]),
+            values={"module": name, "kernel": state.kernel},
+        )
 
 
 def module_rejected(facts: Facts) -> Iterator[Sighting]:
@@ -56,7 +90,7 @@ def module_rejected(facts: Facts) -> Iterator[Sighting]:
         on = (
             bool(host.state and host.state.secure_boot.enforced) or "enabled" in details.secure_boot
         )
-        if not on or _loaded(host):
+        if not on or is_loaded(host):
             continue
         evidence = ["Secure Boot is on, and the NVIDIA module is not loaded"]
         kernel = host.kernel(*_REJECTED)
@@ -79,7 +113,7 @@ def module_rejected(facts: Facts) -> Iterator[Sighting]:
 def headers_missing(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         state = host.state
-        if state is None or _loaded(host) or state.headers == "installed":
+        if state is None or is_loaded(host) or state.headers == "installed":
             continue
         built = [line for line in state.dkms.status if state.kernel in line]
         if host.details.module_file or built or not state.dkms.status:
@@ -109,7 +143,7 @@ def driver_mismatch(facts: Facts) -> Iterator[Sighting]:
         state = host.state
         smi_error = host.gpu.smi_error if host.gpu else ""
         kernel = host.kernel(_API)
-        if state is None or not _loaded(host) or _MISMATCH not in smi_error:
+        if state is None or not is_loaded(host) or _MISMATCH not in smi_error:
             continue
         evidence = [f"nvidia-smi: {smi_error}", f"loaded in the kernel: {state.driver_loaded}"]
         if on_disk := state.driver_module or state.driver_package:
@@ -119,7 +153,7 @@ def driver_mismatch(facts: Facts) -> Iterator[Sighting]:
 
 def driver_not_loaded(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
-        if _loaded(host) or not host.gpus:
+        if is_loaded(host) or not host.gpus:
             continue
         kernel = host.kernel("NVRM", "nvidia")
         count = len(host.state.gpus) if host.state else 0
@@ -143,21 +177,41 @@ def _blocked(host: Host) -> Iterator[str]:
         yield dkms.problem(module, state.kernel, state.dkms)[0]
 
 
-_BELOW = (
+BELOW = (
     *("driver-not-loaded", "operand-desired-zero", "nvidia-runtime-missing", "pod-crash-loop"),
-    *("pending-resource", "device-plugin-missing"),
+    *("pending-resource", "device-plugin-missing", "gpus-not-found", "gpu-failed"),
 )
 
 TABLE = (
     Cause(
         id="nouveau-loaded",
-        meaning="the kernel's own driver nouveau holds the GPUs",
+        meaning="the kernel's own driver, nouveau or its successor, holds the GPUs",
         find=nouveau_loaded,
-        remedy="keep nouveau from loading, and reboot; deploys/site.py does both",
-        command="printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | "
+        remedy="keep it from loading, and reboot; deploys/site.py does both for nouveau",
+        command="printf 'blacklist {module}\\noptions {module} modeset=0\\n' | "
         "sudo tee /etc/modprobe.d/blacklist-nouveau.conf; sudo update-initramfs -u; sudo reboot",
         on="node",
-        explains=_BELOW,
+        explains=BELOW,
+    ),
+    Cause(
+        id="driver-missing",
+        meaning="no NVIDIA driver is installed",
+        find=driver_missing,
+        remedy="run deploys/site.py, which installs it; dpkg's log tells who removed it",
+        command="pyinfra INVENTORY deploys/site.py",
+        on="here",
+        explains=BELOW,
+    ),
+    Cause(
+        id="module-not-built",
+        meaning="DKMS has built no NVIDIA module for the running kernel, although its headers are "
+        "there",
+        find=module_not_built,
+        remedy="mend what the build's log says (mostly a kernel that this driver does not support "
+        "yet, or another compiler), or boot the kernel before",
+        command="sudo dkms install {module} -k {kernel} && sudo modprobe nvidia",
+        on="node",
+        explains=BELOW,
     ),
     Cause(
         id="module-rejected",
@@ -167,7 +221,7 @@ TABLE = (
         "install a signed module",
         command="sudo mokutil --import /var/lib/dkms/mok.pub && sudo reboot",
         on="node",
-        explains=_BELOW,
+        explains=BELOW,
     ),
     Cause(
         id="headers-missing",
@@ -176,7 +230,7 @@ TABLE = (
         remedy="install the headers of the running kernel; DKMS then builds the driver",
         command="sudo {package} && sudo dkms autoinstall && sudo modprobe nvidia",
         on="node",
-        explains=_BELOW,
+        explains=BELOW,
     ),
     Cause(
         id="driver-mismatch",
@@ -185,7 +239,7 @@ TABLE = (
         remedy="reboot the node, so that the driver on disk is loaded; hold its packages",
         command="kubectl drain {node} --ignore-daemonsets --delete-emptydir-data; "
         "ssh {node} sudo reboot",
-        explains=_BELOW,
+        explains=BELOW,
     ),
     Cause(
         id="driver-not-loaded",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuboot.diagnose.cause_model import Cause, Sighting
+from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
 from gpuboot.diagnose.facts import Facts
 
 _NO_SPACE, _CORRUPT = "ALARM NOSPACE", "ALARM CORRUPT"
@@ -33,6 +33,21 @@ def _alarms(facts: Facts, alarm: str) -> Iterator[Sighting]:
             )
 
 
+def unhealthy(facts: Facts) -> Iterator[Sighting]:
+    """Members that answer that they are not well, without an alarm, or do not answer."""
+    for host in facts.read:
+        health = host.details.etcd
+        if not health or '"health":"true"' in health or _NO_SPACE in health or _CORRUPT in health:
+            continue
+        answered = '"health":"false"' in health
+        yield Sighting(
+            node=host.node,
+            evidence=(f"http://127.0.0.1:2381/health on {host.node}: {health}",),
+            # the port that was asked may be another one by its manifest
+            confidence=Confidence.CERTAIN if answered else Confidence.LIKELY,
+        )
+
+
 def no_space(facts: Facts) -> Iterator[Sighting]:
     yield from _alarms(facts, _NO_SPACE)
 
@@ -53,6 +68,18 @@ TABLE = (
         "control plane; `alarm disarm`",
         command=_ETCDCTL + " endpoint status -w table",
         explains=_EXPLAINS,
+    ),
+    Cause(
+        id="etcd-unhealthy",
+        meaning="a member of etcd is not well, has no leader, or does not answer",
+        find=unhealthy,
+        remedy="no leader: most members have to run and to reach each other on port 2380, so bring "
+        "back those that are gone; no answer: read why its container ended. One alone that is "
+        "gone for good: docs/lifecycle.md replaces a control plane",
+        command="sudo crictl ps -a --name etcd; sudo find /var/log/pods/ -path '*_etcd-*.log' "
+        "-size +0 -exec tail -n 20 {{}} +",
+        on="node",
+        explains=("api-server-down", "control-plane-part-failing", "node-not-ready", "leader-lost"),
     ),
     Cause(
         id="etcd-corrupt",

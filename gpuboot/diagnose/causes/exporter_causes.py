@@ -126,8 +126,7 @@ def shared_attribution(facts: Facts) -> Iterator[Sighting]:
     shared = [
         item
         for item in facts.cluster.nodes
-        if item.labels.get(_SHARED) == "time-slicing"
-        or int(item.labels.get("nvidia.com/gpu.replicas", "1") or 1) > 1
+        if item.labels.get(_SHARED) == "time-slicing" or item.replicas > 1
     ]
     sets = [
         item

@@ -6,20 +6,19 @@ import re
 from collections.abc import Iterator
 
 from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
-from gpuboot.diagnose.causes.driver_causes import with_gpus
+from gpuboot.diagnose.causes.driver_causes import BELOW as DRIVER_BELOW
+from gpuboot.diagnose.causes.driver_causes import is_loaded, with_gpus
+from gpuboot.diagnose.causes.xid_causes import BELOW as _BELOW
+from gpuboot.diagnose.causes.xid_causes import fabric_errors, lines_since_load, recent_xids
 from gpuboot.diagnose.facts import Facts, Host
-from gpuboot.diagnose.log_lines import Line
-from gpuboot.hosts import fabric
-from gpuboot.monitoring.rules import xid
-from gpuboot.monitoring.rules.xid_lines import ALWAYS_FATAL, XidLine, parse_sxid, parse_xid
+from gpuboot.hosts import fabric, module_loading
 
+# by which the GPU operator gives a node's GPUs to virtual machines (vm-passthrough)
+_WORKLOAD = "nvidia.com/gpu.workload.config"
 _MANAGER = "nvidia-fabricmanager"
 _INIT = re.compile(r"NVRM: GPU (\S+?):? RmInitAdapter failed|NVRM: RmInitAdapter failed")
-_RECENT_S = 3600
 _NVML = "Failed to initialize NVML: Unknown Error"
 _NOT_READY = ("system not yet initialized", "CUDA_ERROR_SYSTEM_NOT_READY", "Error 802")
-# the driver's first line (nv.c, nvidia_init_module)
-_LOADING = "NVRM: loading NVIDIA UNIX"
 
 
 def _needs_manager(host: Host) -> bool:
@@ -43,10 +42,10 @@ def fabric_manager_missing(facts: Facts) -> Iterator[Sighting]:
             hardware = (
                 f"{count} NVSwitches on the bus" if count else "NVLink 5 switches behind bridges"
             )
-            evidence = (f"{hardware}, and no package nvidia-fabricmanager", *_fabric(host))
+            evidence = (f"{hardware}, and no package nvidia-fabricmanager", *fabric_errors(host))
             version = host.state.driver_loaded if host.state else ""
             # in a virtual machine the host below it may run the fabric manager
-            confidence = Confidence.CERTAIN if _fabric(host) else Confidence.LIKELY
+            confidence = Confidence.CERTAIN if fabric_errors(host) else Confidence.LIKELY
             values = {"branch": version.partition(".")[0]}
             yield Sighting(node=host.node, evidence=evidence, confidence=confidence, values=values)
 
@@ -57,7 +56,11 @@ def fabric_manager_version(facts: Facts) -> Iterator[Sighting]:
         package = _upstream(_package(host))
         lines = host.log(_MANAGER, "don't match with driver version", "version mismatch")
         if _needs_manager(host) and package and loaded and package != loaded:
-            evidence = (f"fabric manager {package}, driver {loaded}", *_fabric(host), *lines[-1:])
+            evidence = (
+                f"fabric manager {package}, driver {loaded}",
+                *fabric_errors(host),
+                *lines[-1:],
+            )
             # the package is newer than what runs, until that is started anew
             confidence = Confidence.CERTAIN if len(evidence) > 1 else Confidence.LIKELY
             values = {"version": loaded}
@@ -67,7 +70,7 @@ def fabric_manager_version(facts: Facts) -> Iterator[Sighting]:
 def fabric_not_ready(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         unit = host.details.units.get(_MANAGER)
-        evidence = list(_fabric(host))
+        evidence = list(fabric_errors(host))
         is_stopped = _needs_manager(host) and unit is not None and unit.active != "active"
         if is_stopped and unit:
             evidence.insert(0, f"{_MANAGER}.service is {unit.active}, result {unit.result}")
@@ -89,12 +92,6 @@ def fabric_not_ready(facts: Facts) -> Iterator[Sighting]:
         )
 
 
-def _fabric(host: Host) -> tuple[str, ...]:
-    """What keeps GPUs out of their NVLink fabric, by what they say themselves."""
-    gpus = host.gpu.gpus if host.gpu else ()
-    return tuple(f"GPU {gpu.index}: {gpu.fabric_error}" for gpu in gpus if gpu.fabric_error)
-
-
 def gpu_failed(facts: Facts) -> Iterator[Sighting]:
     """GPUs that the driver could not start, or that are lost."""
     for host in with_gpus(facts):
@@ -107,7 +104,7 @@ def gpu_failed(facts: Facts) -> Iterator[Sighting]:
         listed_addresses = {gpu.pci.lower() for gpu in host.gpu.gpus}
         failed = [
             line
-            for line in _since_load(host)
+            for line in lines_since_load(host)
             if (match := _INIT.search(line)) and (match[1] or "").lower() not in listed_addresses
         ]
         confidence = Confidence.CERTAIN if evidence else Confidence.LIKELY
@@ -119,80 +116,41 @@ def gpu_failed(facts: Facts) -> Iterator[Sighting]:
         if (error := host.gpu.smi_error) and "mismatch" not in error and "installed" not in error:
             evidence.append(f"nvidia-smi: {error}")
         if evidence:
-            xids = [item.text for item in _xids(host) if item.code in (79, 119, 120)]
+            xids = [item.text for item in recent_xids(host) if item.code in (79, 119, 120)]
             lines = [*failed[-1:], *xids[-1:]]
             yield Sighting(node=host.node, evidence=(*evidence, *lines), confidence=confidence)
 
 
-def _since_load(host: Host) -> tuple[Line, ...]:
-    """The kernel's lines since the driver was loaded last: what it said before is over."""
-    lines = host.details.kernel
-    loads = [number for number, line in enumerate(lines) if _LOADING in line]
-    return lines[loads[-1] :] if loads else lines
+def other_driver(facts: Facts) -> Iterator[Sighting]:
+    """GPUs that the inventory promises and that another driver than NVIDIA's has."""
+    for host in with_gpus(facts):
+        gpus = host.state.gpus if host.state else ()
+        foreign_gpus = [gpu for gpu in gpus if gpu.driver not in ("", "nvidia")]
+        if not foreign_gpus or len(gpus) - len(foreign_gpus) >= host.gpus:
+            continue
+        if not is_loaded(host) and {gpu.driver for gpu in foreign_gpus} <= {
+            *module_loading.CONFLICTING
+        }:
+            continue  # nouveau-loaded
+        node = facts.cluster.node(host.node)
+        workload = node.labels.get(_WORKLOAD, "") if node else ""
+        yield Sighting(
+            node=host.node,
+            evidence=(
+                *(f"{gpu.slot} has the driver {gpu.driver}" for gpu in foreign_gpus[:4]),
+                f"{len(gpus) - len(foreign_gpus)} of {host.gpus} promised GPUs are left",
+                *([f"the node has the label {_WORKLOAD}={workload}"] if workload else []),
+            ),
+        )
 
 
-def gpu_xid(facts: Facts) -> Iterator[Sighting]:
-    """Errors that the driver told within the last hour and that a GPU does not get over."""
-    table = xid.table()
+def not_on_bus(facts: Facts) -> Iterator[Sighting]:
+    """Hosts with fewer GPUs on the bus than the inventory promises."""
     for host in facts.read:
-        evidence = [
-            f"{item.text[:160]} ({table[item.code].meaning})"
-            for item in _xids(host)
-            if item.code in table
-            and item.severity != "Nonfatal"
-            and (table[item.code].kind in xid.FATAL or table[item.code].kind == "inspect")
-        ]
-        if evidence:
-            yield Sighting(
-                node=host.node,
-                evidence=tuple(dict.fromkeys(evidence))[-4:],
-                confidence=Confidence.LIKELY,
-            )
-
-
-def _xids(host: Host) -> list[XidLine]:
-    """The XIDs of the last hour and of this loading of the driver, the newest last."""
-    slots = {device.slot for device in host.state.pci} if host.state else set()
-    return [
-        item
-        for item in map(parse_xid, _since_load(host))
-        if item
-        and item.seconds is not None
-        and item.seconds > host.details.uptime_s - _RECENT_S
-        # a container sees the kernel log of its whole machine
-        and (not slots or any(slot.startswith(item.address) for slot in slots))
-    ]
-
-
-def nvswitch_fatal(facts: Facts) -> Iterator[Sighting]:
-    """Errors of NVSwitches within the last hour that a reset of the fabric ends."""
-    yield from _nvswitch_errors(facts, always=False)
-
-
-def nvswitch_always_fatal(facts: Facts) -> Iterator[Sighting]:
-    """Errors of NVSwitches within the last hour that need a reboot."""
-    yield from _nvswitch_errors(facts, always=True)
-
-
-def _nvswitch_errors(facts: Facts, *, always: bool) -> Iterator[Sighting]:
-    for host in facts.read:
-        lines = [
-            item.text[:160]
-            for item in map(parse_sxid, _since_load(host))
-            if item
-            and item.severity == "Fatal"
-            and (item.code in ALWAYS_FATAL) == always
-            and item.seconds is not None
-            and item.seconds > host.details.uptime_s - _RECENT_S
-        ]
-        if lines:
-            manager_lines = host.log(_MANAGER, "NVSwitch fatal error")
-            # both tell what took place; whether it is over, they do not
-            yield Sighting(
-                node=host.node,
-                evidence=(*tuple(dict.fromkeys(lines))[-3:], *_fabric(host), *manager_lines[-1:]),
-                confidence=Confidence.LIKELY,
-            )
+        if host.state is not None and len(host.state.gpus) < host.gpus:
+            count = f"{len(host.state.gpus)} GPUs on the bus, {host.gpus} in the inventory"
+            lines = host.kernel("fallen off the bus")
+            yield Sighting(node=host.node, evidence=(count, *lines[-1:]))
 
 
 def gpus_lost_in_containers(facts: Facts) -> Iterator[Sighting]:
@@ -214,11 +172,6 @@ def gpus_lost_in_containers(facts: Facts) -> Iterator[Sighting]:
             confidence = Confidence.CERTAIN
         yield Sighting(node=pod.node, pod=pod.key, evidence=tuple(evidence), confidence=confidence)
 
-
-_BELOW = (
-    *("gpu-unhealthy", "gpus-not-found", "device-plugin-missing", "pending-resource"),
-    *("pod-crash-loop", "pod-not-ready", "pod-rejected"),
-)
 
 TABLE = (
     Cause(
@@ -261,33 +214,27 @@ TABLE = (
         explains=("gpu-xid", *_BELOW),
     ),
     Cause(
-        id="gpu-xid",
-        meaning="the driver told of an error that a GPU does not get over by itself",
-        find=gpu_xid,
-        remedy="docs/runbooks has what each XID asks for: mostly a reset or reboot",
-        command="sudo dmesg | grep Xid | tail; nvidia-smi -q -d ECC,ROW_REMAPPER",
+        id="gpu-other-driver",
+        meaning="GPUs that the inventory promises are held by another driver than NVIDIA's, as "
+        "vfio-pci holds them for virtual machines",
+        find=other_driver,
+        remedy="where they are for virtual machines, correct `gpus` of the inventory; else take "
+        "away what binds them: vfio-pci's ids in modprobe.d or on the kernel's command line, "
+        f"driverctl, or the node label {_WORKLOAD}=vm-passthrough; then reboot",
+        command="lspci -nnk -d 10de:; grep -rE 'vfio|pci-stub' /etc/modprobe.d "
+        "/etc/modules-load.d /etc/driverctl.d /proc/cmdline",
         on="node",
-        explains=_BELOW,
+        explains=DRIVER_BELOW,
     ),
     Cause(
-        id="nvswitch-always-fatal",
-        meaning="an NVSwitch has an error that no reset ends",
-        find=nvswitch_always_fatal,
-        remedy="drain the node and reboot it; if it comes back, have the baseboard tested",
-        command="sudo dmesg | grep SXid | tail; kubectl drain {node} --ignore-daemonsets "
-        "--delete-emptydir-data; ssh {node} sudo reboot",
-        explains=("nvswitch-fatal", "fabric-not-ready", "gpu-xid", *_BELOW),
-    ),
-    Cause(
-        id="nvswitch-fatal",
-        meaning="an NVSwitch has a fatal error: jobs across its links have failed",
-        find=nvswitch_fatal,
-        remedy="drain the node, stop the fabric manager, reset all GPUs together (which resets the "
-        "switches), start it again; or reboot. The same link again: have the baseboard tested",
-        command="sudo systemctl stop nvidia-fabricmanager; sudo nvidia-smi --gpu-reset; "
-        "sudo systemctl start nvidia-fabricmanager; sudo dmesg | grep SXid | tail",
+        id="gpu-not-on-bus",
+        meaning="a host has fewer GPUs on its PCI bus than the inventory promises",
+        find=not_on_bus,
+        remedy="power the machine off and on, then reseat or replace the card; in a virtual "
+        "machine see what the host below passes through; where it was taken out, correct `gpus`",
+        command="lspci -nn -d 10de:; sudo dmesg | grep -iE 'pcie|aer|xid' | tail -20",
         on="node",
-        explains=("fabric-not-ready", "gpu-xid", *_BELOW),
+        explains=DRIVER_BELOW,
     ),
     Cause(
         id="gpus-lost-in-containers",

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from gpuboot.cluster.objects import Condition
 from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
-from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.facts import RECENT_S, Facts
 from gpuboot.diagnose.log_lines import last_words
 
 _SKEW_S = 2.0  # certificates and leases of seconds bear no more
 _FULL = 95  # per cent of size or inodes; the kubelet evicts at 90 (nodefs) and 85 (imagefs)
 _PRESSED = 85  # where the kubelet's thresholds begin
+_KILLED = "Out of memory: Killed"  # for the whole host, not for one container's limit
 _STALLED = 20.0  # per cent of the time in which all work waits for memory
 
 
@@ -90,10 +90,41 @@ def memory_short(facts: Facts) -> Iterator[Sighting]:
         condition = [f"node condition MemoryPressure: {pressure.message}"] * is_short
         stalled = host.details.memory_pressure >= _STALLED
         share = f"/proc/pressure/memory: full avg10={host.details.memory_pressure}"
-        if evidence := [*condition, *([share] if stalled else [])]:
+        kernel = host.kernel(_KILLED, within_s=RECENT_S)[-1:]
+        if evidence := [*condition, *([share] if stalled else []), *kernel]:
             # the kubelet takes the condition back minutes after there is memory again
             confidence = Confidence.CERTAIN if condition and stalled else Confidence.LIKELY
             yield Sighting(node=host.node, evidence=tuple(evidence), confidence=confidence)
+
+
+def process_ids_short(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        node = facts.cluster.node(host.node)
+        pressure = node.conditions.get("PIDPressure", Condition()) if node else Condition()
+        used, limit = host.details.threads
+        is_short = bool(limit) and used * 100 >= limit * _PRESSED
+        count = [f"{used} processes and threads, of {limit} that the kernel allows"] * is_short
+        condition = [f"node condition PIDPressure: {pressure.message}"]
+        if evidence := [*count, *(condition * (pressure.status == "True"))]:
+            # the kubelet takes the condition back minutes after there are some again
+            confidence = Confidence.CERTAIN if is_short else Confidence.LIKELY
+            yield Sighting(node=host.node, evidence=tuple(evidence), confidence=confidence)
+
+
+def node_missing(facts: Facts) -> Iterator[Sighting]:
+    """Hosts of the inventory that the cluster has no node of."""
+    names = [host.state.hostname for host in facts.read if host.state]
+    for host in facts.read:
+        if not facts.cluster.nodes or facts.cluster.node(host.node):
+            continue
+        evidence = ["the API server has no node of its name"]
+        if not host.joined:
+            evidence.append("/etc/kubernetes/kubelet.conf is missing: it has not joined")
+        elif host.running("kubelet"):
+            evidence.append("its kubelet runs, and makes its node only as it starts")
+        if host.state and names.count(host.state.hostname) > 1:
+            evidence.append(f"another host is called {host.state.hostname} as well")
+        yield Sighting(node=host.node, evidence=(*evidence, *host.log("kubelet", "not found")[-1:]))
 
 
 def kubelet_stopped(facts: Facts) -> Iterator[Sighting]:
@@ -110,32 +141,6 @@ def kubelet_stopped(facts: Facts) -> Iterator[Sighting]:
         yield Sighting(node=host.node, evidence=(*evidence, *last))
 
 
-def certificates_expired(facts: Facts) -> Iterator[Sighting]:
-    for host in facts.read:
-        clock = host.kubeadm.clock
-        # by its own clock, which others do not share where it is off
-        expired = [item for item in host.kubeadm.certificates if clock and item.expires < clock]
-        if not expired:
-            continue
-        evidence = [f"{item.name} expired on {_day(item.expires)}" for item in expired]
-        lines = [
-            *host.log("kubelet", "certificate has expired"),
-            *host.log("kube-apiserver", "certificate has expired"),
-        ]
-        # by a clock that is right they may not have
-        own_clock = clock - host.skew_s
-        is_certain = any(item.expires < own_clock for item in expired)
-        yield Sighting(
-            node=host.node,
-            evidence=(*evidence[:4], *lines[-1:]),
-            confidence=Confidence.CERTAIN if is_certain else Confidence.POSSIBLE,
-        )
-
-
-def _day(at: float) -> str:
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
-
-
 def node_not_ready(facts: Facts) -> Iterator[Sighting]:
     for node in facts.cluster.nodes:
         if not node.ready:
@@ -150,6 +155,7 @@ def node_not_ready(facts: Facts) -> Iterator[Sighting]:
 
 
 _ALL_BELOW = (
+    *("pod-terminating", "etcd-unhealthy"),
     *("node-not-ready", "api-server-down", "coredns-not-ready"),
     *("prometheus-target-down", "prometheus-down", "api-extension-unavailable"),
 )
@@ -162,7 +168,7 @@ TABLE = (
         remedy="look at its power, its console, the network to it and its sudoers",
         command="ping -c 3 {host}; ssh -v {host} sudo true",
         on="here",
-        explains=("kubelet-stopped", *_ALL_BELOW, "operand-desired-zero"),
+        explains=("kubelet-stopped", "node-missing", *_ALL_BELOW, "operand-desired-zero"),
     ),
     Cause(
         id="clock-skew",
@@ -181,7 +187,8 @@ TABLE = (
         command="sudo du -xh --max-depth=2 /var | sort -h | tail -20; sudo crictl rmi --prune",
         on="node",
         explains=(
-            *("kubelet-stopped", "containerd-stopped", "pod-crash-loop"),
+            *("kubelet-stopped", "containerd-stopped", "pod-crash-loop", "pod-evicted"),
+            *("volume-full", "storage-corrupt", "container-runtime-hangs"),
             *("pending-taint", *_ALL_BELOW),
         ),
     ),
@@ -201,28 +208,45 @@ TABLE = (
         remedy="find what takes it, and give it a limit or another node",
         command="ps -eo rss,pid,args --sort=-rss | head",
         on="node",
-        explains=("kubelet-stopped", "node-not-ready", "pending-taint"),
+        explains=(
+            *("kubelet-stopped", "node-not-ready", "pending-taint", "pod-evicted"),
+            *("container-out-of-memory", "container-runtime-hangs"),
+        ),
+    ),
+    Cause(
+        id="process-ids-short",
+        meaning="a host has no process ids left, so nothing can be started on it",
+        find=process_ids_short,
+        remedy="find what starts so many processes or threads; limit it by the kubelet's "
+        'podPidsLimit (cluster.kubelet = {"podPidsLimit": 4096})',
+        command="ps -eo nlwp,pid,args --sort=-nlwp | head; sysctl kernel.pid_max",
+        on="node",
+        explains=("kubelet-stopped", "node-not-ready", "pending-taint", "pod-evicted"),
+    ),
+    Cause(
+        id="node-missing",
+        meaning="a host of the inventory is no node of the cluster: it has not joined, its node "
+        "was deleted, or another host has its name",
+        find=node_missing,
+        remedy="joined, and its kubelet runs: restart that, which makes the node again; else run "
+        "deploys/site.py, which joins it. Of two hosts with one name, rename one "
+        "(hostnamectl set-hostname) and reset it before",
+        command="sudo systemctl restart kubelet; hostname; sudo journalctl -u kubelet -n 20 "
+        "--no-pager",
+        on="node",
+        explains=("device-plugin-missing", "pending-resource", "static-pod-missing"),
     ),
     Cause(
         id="kubelet-stopped",
         meaning="the kubelet does not run, so the node starts and reports nothing",
         find=kubelet_stopped,
-        remedy="start it; if it ends again, its last lines say why",
+        remedy="start it; if it ends again, its last lines say why: a flag or field that it does "
+        "not know stands in /etc/default/kubelet, a drop-in or kubeadm's files, which "
+        "deploys/site.py writes again",
         command="sudo systemctl unmask kubelet; sudo systemctl start kubelet; "
         "sudo journalctl -u kubelet -n 50 --no-pager",
         on="node",
-        explains=(*_ALL_BELOW, "pending-taint", "operand-desired-zero"),
-    ),
-    Cause(
-        id="certificates-expired",
-        meaning="certificates of the control plane or of a kubelet have expired",
-        find=certificates_expired,
-        remedy="renew them and restart what uses them, as deploys/site.py does in time "
-        "(docs/lifecycle.md)",
-        command="sudo kubeadm certs renew all && sudo crictl pods -q --namespace kube-system "
-        "--label tier=control-plane | xargs -r sudo crictl stopp",
-        on="node",
-        explains=("api-server-down", "node-not-ready", "kubelet-stopped"),
+        explains=(*_ALL_BELOW, "node-missing", "pending-taint", "operand-desired-zero"),
     ),
     Cause(
         id="node-not-ready",

@@ -177,7 +177,10 @@ TABLE = (
         id="prometheus-target-down",
         meaning="Prometheus does not get the metrics of a target",
         find=target_down,
-        remedy="read the error of the scrape; the target's pod, its port and policies are next",
+        remedy="read the error of the scrape. 401 or 403: rights of Prometheus' ServiceAccount, "
+        "which a run of deploys/site.py puts back; refused: the program listens elsewhere, or "
+        "not; time over: a NetworkPolicy or the packet filter; a limit: more series than its "
+        "monitor allows",
         command="kubectl get --raw /api/v1/namespaces/monitoring/services/"
         "prometheus-operated:9090/proxy/api/v1/targets?state=active",
     ),

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from gpuboot.cluster.pods import Pod
 from gpuboot.diagnose import log_lines
 from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
+from gpuboot.diagnose.causes import words_causes
+from gpuboot.diagnose.causes.absent_causes import of_refused
 from gpuboot.diagnose.facts import Facts
 
 CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
@@ -101,10 +103,14 @@ def _of(kind: str) -> Callable[[Facts], Iterator[Sighting]]:
         for pod, reason, words, confidence in waiting(facts):
             if reason != kind or (kind == "taint" and _only_control_planes(facts, words)):
                 continue
-            evidence = (words, *_related_facts(facts, pod, kind))
             if not _still(facts, pod, kind):
                 confidence = min(confidence, Confidence.LIKELY)
-            yield Sighting(pod=pod.key, evidence=evidence, confidence=confidence)
+            yield Sighting(
+                pod=pod.key,
+                evidence=(words, *_related_facts(facts, pod, kind)),
+                confidence=confidence,
+                explains=of_refused(pod.key),
+            )
 
     return find
 
@@ -183,7 +189,7 @@ def volume_mount(facts: Facts) -> Iterator[Sighting]:
             continue
         events = facts.cluster.events_of(pod.key, "FailedMount", "FailedAttachVolume")
         waits = [container for container in pod.containers if container.reason in _NOT_BEGUN]
-        if events and waits:
+        if events and waits and not words_causes.name_of(events[-1].message):
             # the kubelet tries again every two minutes at least (exponential_backoff.go)
             confidence = Confidence.CERTAIN
             if not log_lines.present(events[-1].at, facts.cluster.now, _MOUNTS_S):
@@ -247,7 +253,7 @@ TABLE = (
             find=_of(kind),
             remedy=remedy,
             command=command,
-            explains=("coredns-not-ready",),
+            explains=("coredns-not-ready", "device-plugin-missing", "prometheus-down"),
         )
         for kind, (meaning, remedy, command) in _WAITS.items()
     ),

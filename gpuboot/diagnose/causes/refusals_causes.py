@@ -65,7 +65,7 @@ def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
 def _own_requests(facts: Facts, kind: Kind) -> dict[str, str]:
     """What refuses what was asked for this diagnosis, and the first answer that says so."""
     requests: dict[str, str] = {}
-    for text in facts.cluster.errors.values():
+    for text in (facts.cluster.error, *facts.cluster.errors.values()):
         if (by := refusal(text)) and by.kind == kind:
             requests.setdefault(by.name, text)
     return requests
@@ -101,6 +101,15 @@ _CAUSES: dict[Kind, tuple[str, str]] = {
         "webhook-silent",
         "nothing of its kind is made or changed: an admission webhook that has to be asked does "
         "not answer",
+    ),
+    "untrusted-webhook": (
+        "webhook-certificate",
+        "nothing of its kind is made or changed: the API server does not trust the certificate of "
+        "an admission webhook that has to be asked",
+    ),
+    "busy": (
+        "api-overloaded",
+        "the API server refuses requests, since it has too many of them (429)",
     ),
     "policy": (
         "admission-policy",

@@ -13,6 +13,7 @@ from posixpath import basename
 from gpuboot.cluster.objects import Condition
 from gpuboot.cluster.pods import Pod
 from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
+from gpuboot.diagnose.causes import words_causes
 from gpuboot.diagnose.causes.pods_causes import failing
 from gpuboot.diagnose.facts import RECENT_S, Facts
 
@@ -20,6 +21,7 @@ _NORMAL = ("", "ContainerCreating", "PodInitializing")
 _STARTS_S = 120.0  # a pod may take that long
 # what an admission adds to a pod's status.reason, beside OutOf and the resource
 _REJECTIONS = ("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "NodePorts")
+_REJECTED = "Pod was rejected: "  # how the kubelet's message about any of them begins
 _NO_MEANING = re.compile(r'rpc error: code = \w+ desc = | (?:for )?sandbox "[0-9a-f]{6,}"')
 _NO_RUNTIME = "no runtime for"
 _MAX_LENGTH = 200
@@ -48,9 +50,10 @@ def pod_sandbox(facts: Facts) -> Iterator[Sighting]:
     for pod in _unready(facts):
         events = facts.cluster.events_of(pod.key, "FailedCreatePodSandBox")
         is_set_up = pod.conditions.get("PodReadyToStartContainers", Condition()).status == "True"
-        if not events or is_set_up or _NO_RUNTIME in events[-1].message:
+        text = events[-1].message if events else ""
+        if not text or is_set_up or _NO_RUNTIME in text or words_causes.name_of(text):
             continue
-        evidence = [_short(events[-1].message)]
+        evidence = [_short(text)]
         if len(names := files.get(pod.node, [])) > 1:
             evidence.append(f"{names[0]} counts, the first of {', '.join(map(basename, names))}")
         now = facts.cluster.present(events[-1].at)
@@ -58,12 +61,17 @@ def pod_sandbox(facts: Facts) -> Iterator[Sighting]:
         yield Sighting(node=pod.node, pod=pod.key, evidence=tuple(evidence), confidence=confidence)
 
 
+def is_rejected(pod: Pod) -> bool:
+    """Whether its kubelet has not taken it, for whatever reason."""
+    by_reason = pod.reason in _REJECTIONS or pod.reason.startswith("OutOf")
+    return by_reason or pod.message.startswith(_REJECTED)
+
+
 def pod_rejected(facts: Facts) -> Iterator[Sighting]:
     """Pods that a kubelet has not taken: nobody tries them again."""
     for pod in facts.cluster.pods:
         at = max([pod.created, *(condition.since for condition in pod.conditions.values())])
-        is_rejected = pod.reason in _REJECTIONS or pod.reason.startswith("OutOf")
-        if pod.phase == "Failed" and is_rejected and facts.cluster.now - at < RECENT_S:
+        if pod.phase == "Failed" and is_rejected(pod) and facts.cluster.now - at < RECENT_S:
             yield Sighting(
                 node=pod.node,
                 pod=pod.key,
@@ -120,16 +128,16 @@ TABLE = (
         meaning="a kubelet has refused a pod that was already on its node: it offered less by then",
         find=pod_rejected,
         remedy="delete the pod, which nobody tries again; its owner makes another. Where devices "
-        "were missing: the node had just booted, its device plugin was starting, or a GPU is gone",
+        "were missing: the node had just booted, its device plugin was starting, or a GPU is gone. "
+        "Topology: ask for what fits one NUMA node, or loosen topologyManagerPolicy",
         command=_DESCRIBE,
     ),
     Cause(
         id="pod-not-ready",
         meaning="a pod is not ready, and no cause is known",
         find=pod_not_ready,
-        remedy="read what its kubelet says of it. Of containers that cannot be made or started: "
-        "make the Secret or ConfigMap; `cuda>=` asks for a newer driver or an older image; "
-        "devices that CDI does not find are described again by a run of deploys/site.py",
+        remedy="read what its kubelet says of it: a file that is not there, a user that is not "
+        "allowed, a probe that fails",
         command=_DESCRIBE,
         fallback=True,
         explains=_BELOW,
