@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -70,7 +71,8 @@ def _unpack(package: str, target: Path) -> None:
         (archive,) = Path(work).glob("*.deb")
         unpacked = Path(work) / "unpacked"
         _run(package, ["dpkg", "-x", str(archive), str(unpacked)], work)
-        if not target.exists():
+        # another process of the tests may be first
+        with suppress(OSError):
             unpacked.rename(target)
 
 

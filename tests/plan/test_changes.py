@@ -15,6 +15,7 @@ import pytest
 from gpuboot.cluster import node_gate
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import lock
+from tests.fork_server import run_pyinfra
 
 ROOT = Path(__file__).resolve().parents[2]
 MORE_SETTINGS = {
@@ -27,10 +28,13 @@ def call(
     command: list[str], settings: dict[str, Any] | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     program, *arguments = command
+    variables = {"PLAN_SETTINGS": json.dumps(settings or {}), **environment}
+    if program == "pyinfra":
+        return run_pyinfra(arguments, environment=variables)
     return subprocess.run(
         [str(Path(sys.executable).with_name(program)), *arguments],
         cwd=ROOT,
-        env={**os.environ, "PLAN_SETTINGS": json.dumps(settings or {}), **environment},
+        env={**os.environ, **variables},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

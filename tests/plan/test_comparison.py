@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.fork_server import run_pyinfra
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -122,14 +121,8 @@ class Site:
         (self.folder / "deploy.py").write_text(deploy)
         (self.folder / "parts.py").write_text(PARTS)
         (self.folder / "inventory.py").write_text(f"hosts = {hosts}\n")
-        result = subprocess.run(
-            [sys.executable, "-m", "pyinfra", "inventory.py", "deploy.py", "-y"],
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": f"{ROOT}:{self.folder}"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        arguments = ["inventory.py", "deploy.py", "-y"]
+        result = run_pyinfra(arguments, self.folder, {"PYTHONPATH": str(self.folder)})
         assert result.returncode == 0, result.stderr
         reports = sorted(self.folder.glob("reports/2*/run.json"))
         return dict(json.loads(reports[-1].read_text()))

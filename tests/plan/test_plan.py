@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.fork_server import run_pyinfra
 
 ROOT = Path(__file__).resolve().parents[2]
 PHASES = [
@@ -31,25 +31,12 @@ def plan(
     arguments: Sequence[str] = ("--json",),
 ) -> subprocess.CompletedProcess[str]:
     """`pyinfra … deploys/site.py --dry --json` for the site of three fake servers."""
-    return subprocess.run(
-        [
-            str(Path(sys.executable).with_name("pyinfra")),
-            f"tests/plan/inventories/{inventory}.py",
-            f"deploys/{deploy}.py",
-            "--dry",
-            *arguments,
-        ],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "PLAN_BREAKAGE": json.dumps(breakage or {}),
-            "PLAN_SETTINGS": json.dumps(settings or {}),
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    variables = {
+        "PLAN_BREAKAGE": json.dumps(breakage or {}),
+        "PLAN_SETTINGS": json.dumps(settings or {}),
+    }
+    files = [f"tests/plan/inventories/{inventory}.py", f"deploys/{deploy}.py"]
+    return run_pyinfra([*files, "--dry", *arguments], environment=variables)
 
 
 @pytest.fixture(scope="module")
@@ -212,18 +199,7 @@ def test_passwords_are_planned_and_shown_nowhere(
 
 @pytest.mark.parametrize("inventory", ["docker", "example", "quickstart", "vagrant"])
 def test_the_inventories_a_person_starts_from_load(inventory: str) -> None:
-    result = subprocess.run(
-        [
-            str(Path(sys.executable).with_name("pyinfra")),
-            f"inventories/{inventory}.py",
-            "debug-inventory",
-        ],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    result = run_pyinfra([f"inventories/{inventory}.py", "debug-inventory"])
     assert result.returncode == 0, result.stderr
     assert "gpus" in result.stdout + result.stderr
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,11 @@ class Case:
     silent: Sequence[float] = ()
     step: int = STEP_S
     restart: bool = False
+
+    def checks(self) -> Iterator[tuple[float, Sequence[Labels]]]:
+        """Minutes, and which alerts fire then."""
+        yield from self.fires.items()
+        yield from ((minute, ()) for minute in self.silent)
 
 
 def series(metric: str, **labels: str) -> str:

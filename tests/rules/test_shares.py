@@ -14,7 +14,7 @@ from gpuboot.monitoring.dashboards import gpu_hours
 from gpuboot.usage.cost.cost_question import EACH_MINUTE
 from lab.dashboard_preview.panels import ALL, interpolate
 from tests.rules.model import series
-from tests.rules.suite import all_rules, run, write_rules
+from tests.rules.suite import all_rules, closure, run, write_rules
 
 H100 = "NVIDIA H100 80GB HBM3"
 ENGINE, WATTS = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_POWER_USAGE"
@@ -88,7 +88,8 @@ def _promtool(folder: Path, tests: list[dict[str, Any]], recorded: bool = True) 
     records = [
         rule for rule in all_rules()[""] if recorded or rule["record"] != "gpu:shares_held:count"
     ]
-    write_rules(folder / "rules.yml", records)
+    expressions = {query["expr"] for test in tests for query in test["promql_expr_test"]}
+    write_rules(folder / "rules.yml", closure("\n".join(expressions), records))
     suite = {"rule_files": ["rules.yml"], "evaluation_interval": "30s", "tests": tests}
     (folder / "suite.yml").write_text(yaml.safe_dump(suite, sort_keys=False))
     result = run("test", "rules", folder / "suite.yml")

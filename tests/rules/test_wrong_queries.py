@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from tests.rules.model import G0, HOLDER, dcgm, series, values
-from tests.rules.suite import Rule, all_rules, run, write_rules
+from tests.rules.suite import Rule, all_rules, closure, run, write_rules
 
 _UTIL = "DCGM_FI_DEV_GPU_UTIL"
 
@@ -27,7 +27,9 @@ def _own_rule(name: str) -> Rule:
 
 
 def _holds(folder: Path, rules: list[Rule], test: dict[str, Any], step: str = "30s") -> None:
-    write_rules(folder / "rules.yml", [*all_rules()[""], *rules])
+    expressions = [check["expr"] for check in (*test.get("promql_expr_test", ()), *rules)]
+    records = closure("\n".join(expressions), all_rules()[""])
+    write_rules(folder / "rules.yml", [*records, *rules])
     suite = {
         "rule_files": ["rules.yml"],
         "evaluation_interval": step,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.fork_server import run_pyinfra
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = """
@@ -79,14 +79,7 @@ def pyinfra(
 ) -> subprocess.CompletedProcess[str]:
     (folder / "site.py").write_text(deploy.replace("LAST", last))
     (folder / "inventory.py").write_text(inventory)
-    return subprocess.run(
-        [sys.executable, "-m", "pyinfra", "inventory.py", "site.py", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+    return run_pyinfra(["inventory.py", "site.py", *arguments], folder)
 
 
 def notes(folder: Path) -> dict[str, Any] | None:
@@ -264,12 +257,9 @@ wait(name="Kubernetes | Wait")
 """
     pyinfra(tmp_path, "true", inventory=LOCAL)
     (tmp_path / "site.py").write_text(deploy.replace("SHOWN", str(is_shown)))
-    result = subprocess.run(
-        [sys.executable, "-m", "pyinfra", "inventory.py", "site.py", "-y"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=120,
-    )  # fmt: skip
-    assert b"failed on @local: Kubernetes | Wait" in result.stderr
-    assert b"report: reports/" in result.stderr.split(b"failed on")[1]
+    result = run_pyinfra(["inventory.py", "site.py", "-y"], tmp_path)
+    assert "failed on @local: Kubernetes | Wait" in result.stderr
+    assert "report: reports/" in result.stderr.split("failed on")[1]
     record = notes(tmp_path)
     assert record is not None
     assert record["operations"][0].get("parts") == ({"workload": 1.5} if is_shown else None)
