@@ -1,3 +1,11 @@
-"""For all tests: gevent patches Python's sockets before anything has imported them."""
+"""For all tests: what pyinfra's command line patches for gevent stays as Python has it.
 
-import pyinfra_cli  # noqa: F401  its import patches, as in every run of pyinfra
+Under gevent each start of a program copies the process that starts it: of thousands of tests, that
+would be every third second. Real runs, which tests/fork_server.py starts, are patched.
+"""
+
+from gevent import monkey
+
+monkey.patch_all = lambda **_: True
+
+import pyinfra_cli  # noqa: E402, F401  its import patches
