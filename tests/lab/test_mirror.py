@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import json
 import ssl
+import tempfile
 import threading
 from collections.abc import Iterator
 from datetime import datetime
@@ -124,10 +125,17 @@ def test_a_path_is_never_outside(docroot: Path) -> None:
 
 
 @pytest.fixture
-def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.Lab:
+def short_path() -> Iterator[Path]:
+    """A folder whose path leaves room for sockets of gpg-agent, which take 107 characters."""
+    with tempfile.TemporaryDirectory(prefix="gpuboot-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def lab(tmp_path: Path, short_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.Lab:
     """A lab whose mirror has one apt repository and a Helm tarball."""
-    monkeypatch.setenv("GPUBOOT_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("GPUBOOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("GPUBOOT_STATE", str(short_path / "state"))
+    monkeypatch.setenv("GPUBOOT_CACHE", str(short_path / "cache"))
     cuda = parts.repositories(BOOKWORM)["cuda"]
     deb = build_deb(Deb("demo", "1.0", files={"/x": "x"}), tmp_path / "debs")
     repository = tmp_path / "store/cuda"
