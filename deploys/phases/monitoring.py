@@ -29,6 +29,7 @@ from gpuboot.monitoring.charts.monitoring_values import (
     monitoring_values,
     monitoring_workloads,
 )
+from gpuboot.monitoring.network_policies import exporter_namespace
 from gpuboot.monitoring.rules import digest, groups
 
 # what the charts of exporters make where the cluster knows it
@@ -93,14 +94,21 @@ def rollout_parts(context: Context) -> list[Part]:
 
 
 def _objects(context: Context) -> OperationMeta:
-    """Rules and dashboards. Returns whether any of them changes."""
+    """Rules, dashboards and network policies. Returns whether any of them changes."""
     settings = context.settings.monitoring
+    if settings.network_policies:
+        kubectl.namespace(
+            name="Create the exporter's namespace",
+            namespace=exporter_namespace(context.settings),
+            labels=_PRIVILEGED,
+        )
     return objects.synced(
-        name="Apply rules and dashboards",
+        name="Apply rules, dashboards and network policies",
         objects=stack.objects(context.settings, context.nodes),
         namespaces=stack.namespaces(context.settings),
         after=f"{settings.namespace}/{STACK}-operator",
         timeout_s=ROLLOUT_S,
+        pod_network=settings.network_policies,
     )
 
 

@@ -31,6 +31,7 @@ from gpuboot.hosts import gpu_choice, kernels, mig, platforms, time_services
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.reading import Reading
 from gpuboot.hosts.transient import PAUSES_S
+from gpuboot.monitoring import network_policies
 from gpuboot.preflight import (
     boot_problems,
     connectivity,
@@ -159,6 +160,7 @@ def _warnings(run: context.Run) -> list[str]:
         of_cluster += network_problems.warnings(run.settings, run.lock.kubernetes.minor)
     return [
         *local_files.warnings(run.settings),
+        *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
         *gpu_choice.warnings(run.nodes, run.states),
         *[line for check in _WARNINGS for line in check(run.nodes, run.states)],

@@ -39,7 +39,7 @@ class Node:
 
     + message: what its condition Ready says
     + taints: `key=value:effect`
-    + address: its internal addresses, one after the other
+    + address: its internal addresses, one after the other; pod_cidrs: the networks of its pods
     + versions: of kubelet, runtime, kernel and system, as its kubelet reports them
     + boot_id: of the boot that its kubelet reports
     + reported: when its kubelet last reported, in seconds since 1970; 0.0 for never, or not read
@@ -57,6 +57,7 @@ class Node:
     allocatable: Mapping[str, str] = field(default_factory=dict)
     capacity: Mapping[str, str] = field(default_factory=dict)
     address: str = ""
+    pod_cidrs: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     boot_id: str = ""
     reported: float = 0.0
@@ -208,6 +209,7 @@ def parse_node(item: Json) -> Node:
             for entry in status.get("addresses") or ()
             if entry["type"] == "InternalIP"
         ),
+        pod_cidrs=tuple(spec.get("podCIDRs") or ()),
         versions={
             "kubelet": info.get("kubeletVersion", ""),
             "runtime": info.get("containerRuntimeVersion", ""),

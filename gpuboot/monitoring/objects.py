@@ -1,14 +1,14 @@
-"""Everything of ours that stands in the cluster beside the charts: rules and dashboards."""
+"""Everything of ours that stands in the cluster beside the charts: rules, dashboards, policies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpuboot.cluster.manifests import Object, digests
 from gpuboot.cluster.values import Values
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.monitoring import dashboards, rules
+from gpuboot.monitoring import dashboards, network_policies, rules
 from gpuboot.monitoring.charts.monitoring_values import GRAFANA_NAME, STACK, monitoring_values
 from gpuboot.monitoring.charts.service_monitors import EXPORTER_NAMESPACE
 from gpuboot.monitoring.stack_objects import ExpectedObjects
@@ -21,16 +21,22 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
     """
     return [
         *dashboards.config_maps(settings),
+        *network_policies.policies(settings, nodes),
         rules.prometheus_rule(settings, nodes),
     ]
 
 
-def expectation(settings: Settings, nodes: Sequence[Node]) -> ExpectedObjects:
-    """What verification is to find."""
+def expectation(
+    settings: Settings, nodes: Sequence[Node], ranges: Mapping[str, Sequence[str]] | None = None
+) -> ExpectedObjects:
+    """What verification is to find.
+
+    + ranges: as `netpolicies.reached` takes them
+    """
     values = monitoring_values(settings)
     groups = rules.groups(settings, nodes)
     return ExpectedObjects(
-        objects=digests(objects(settings, nodes)),
+        objects=digests(network_policies.reached(objects(settings, nodes), ranges or {})),
         groups=_names(groups),
         alertmanager=_alertmanager(values).get("config") or {},
         claims=_claims(settings, values),

@@ -14,10 +14,12 @@ class ObservedObjects:
     """What the cluster has of the objects that gpuboot adds to the charts' own.
 
     + objects: kind, namespace and name of each object of ours -> digest of what was applied
+    + enforcement: what becomes of its NetworkPolicies; "" where it was not read
     """
 
     objects: Mapping[tuple[str, str, str], str]
     claims: tuple[Claim, ...] = ()
+    enforcement: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,13 @@ from functools import partial
 from typing import Any, TypeVar
 
 from gpuboot.cluster.api import Cluster, ClusterError
+from gpuboot.cluster.cluster_answers import WORKLOADS
 from gpuboot.cluster.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
 from gpuboot.cluster.objects import parse_claim
 from gpuboot.cluster.pods import Pod, parse_pod
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
+from gpuboot.monitoring import network_policies
 from gpuboot.monitoring.charts.monitoring_values import GRAFANA_NAME
 from gpuboot.monitoring.stack_objects import ObservedObjects
 from gpuboot.verify import alert_probe
@@ -130,7 +132,13 @@ class MetricsCollector:
             for item in listing["items"]
         }
         stored_claims = tuple(map(parse_claim, stored["items"]))
-        return ObservedObjects(objects, stored_claims)
+        return ObservedObjects(objects, stored_claims, self._enforcement())
+
+    def _enforcement(self) -> str:
+        if not self._settings.monitoring.network_policies:
+            return ""
+        items = self._cluster.json(WORKLOADS["DaemonSet"])["items"]
+        return network_policies.enforcement(item["metadata"]["name"] for item in items)
 
     def answers(self) -> dict[str, Answer]:
         """What the API answers to each check of `checks.of_cluster`, by its link."""

@@ -67,7 +67,7 @@ def test_objects_that_were_deleted_come_back(site: Lab) -> None:
     assert len(plan_lines) == 5
     repaired(
         site,
-        *("Deploy gpu-operator", f"Deploy {STACK}", "Apply rules and dashboards"),
+        *("Deploy gpu-operator", f"Deploy {STACK}", "Apply rules, dashboards"),
         "Keep kubeadm's objects",
     )
     site.kubectl("-n", "gpu-operator", "get", MONITOR, "nvidia-dcgm-exporter")
@@ -87,7 +87,7 @@ def test_what_was_added_and_changed_in_our_objects_is_put_back(site: Lab) -> Non
     assert f"- ConfigMap monitoring/{board}: data.mine.json was {{}}" in plan_lines
     assert len(plan_lines) == 2
     assert 'spec.groups[{"name":"mine"}] was added by hand' in plan_lines[1]
-    repaired(site, "Apply rules and dashboards", "Reload Prometheus rules")
+    repaired(site, "Apply rules, dashboards", "Reload Prometheus rules")
     configmap = json.loads(
         site.kubectl("-n", "monitoring", "get", "configmap", board, "-o", "json")
     )

@@ -113,8 +113,8 @@ def test_what_is_not_known_is_not_made_up(lab: Lab, pods: None) -> None:
             assert reason in value["reason"]
 
 
-def test_ports_and_fields_are_settings(lab: Lab, pods: None) -> None:
-    monitoring = {"node_ports": {"prometheus": 30090}}
+def test_ports_and_policies_are_settings(lab: Lab, pods: None) -> None:
+    monitoring = {"node_ports": {"prometheus": 30090}, "network_policies": True}
     fields = {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}
     settings = {"monitoring": monitoring, "alerts": {"enabled": False}, "exporter": fields}
     result = lab.deploy(settings=settings)  # it verifies: also that exporters collect these fields
@@ -129,6 +129,7 @@ def test_ports_and_fields_are_settings(lab: Lab, pods: None) -> None:
     rules = [rule for group in rule["spec"]["groups"] for rule in group["rules"]]
     assert rules
     assert not [rule for rule in rules if "alert" in rule]
+    assert items(lab, "networkpolicies", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
     twice = 'count by (__name__, node) (up{job=~".*dcgm-exporter"}) > 1'
     assert lab.prometheus(twice) == []
 
@@ -136,6 +137,7 @@ def test_ports_and_fields_are_settings(lab: Lab, pods: None) -> None:
 def test_what_is_no_longer_wanted_goes(lab: Lab) -> None:
     result = lab.deploy()
     assert result.applied, result.details
+    assert not items(lab, "networkpolicies", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
     [rule] = items(lab, "prometheusrules", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
     assert rule["metadata"]["name"] == "gpuboot"
     [service] = items(lab, "svc", "-n", "monitoring", "-l", "app=kube-prometheus-stack-prometheus")

@@ -59,7 +59,7 @@ def test_another_worker_changes_itself_and_the_cluster_and_no_other_host() -> No
     assert phases["@fake/cp1"] == [
         "Kubernetes | Install the approver of kubelets' certificates",
         "Kubernetes | Label and taint the nodes",
-        "Monitoring | Apply rules and dashboards",
+        "Monitoring | Apply rules, dashboards and network policies",
         "Monitoring | Reload Prometheus rules",
     ]
     assert len(phases["@fake/gpu2"]) > 10

@@ -218,8 +218,8 @@ def test_a_configuration_nobody_could_read() -> None:
         ({BOARD: "2"}, "rules", "gpuboot is missing"),
         ({RULE: "1", BOARD: "9"}, "dashboards", "gpu-cluster is not as the settings say"),
         (
-            {**OBSERVED.objects, ("ConfigMap", "monitoring", "old"): "3"},
-            "dashboards",
+            {**OBSERVED.objects, ("NetworkPolicy", "monitoring", "old"): "3"},
+            "policies",
             "old is left over: the settings no longer have it",
         ),
     ],
@@ -230,6 +230,21 @@ def test_objects_that_are_not_as_wanted(
     finding = only(evaluate_objects(observed_objects=replace(OBSERVED, objects=objects)), "fail")
     assert (finding.link, finding.detail) == (link, message)
     assert finding.remedy
+
+
+def test_policies_that_nothing_enforces_are_said_to_be_so() -> None:
+    policy = ("NetworkPolicy", "monitoring", "gpuboot-grafana")
+    objects = {**OBSERVED.objects, policy: "3"}
+    [finding] = [
+        item
+        for item in evaluate_objects(
+            expected_objects=replace(EXPECTED, objects=objects),
+            observed_objects=replace(OBSERVED, objects=objects, enforcement="not enforced: …"),
+        )
+        if item.link == "policies"
+    ]
+    assert finding.status == "pass"
+    assert finding.detail.endswith("gpuboot-grafana; not enforced: …")
 
 
 @pytest.mark.parametrize(

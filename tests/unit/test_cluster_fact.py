@@ -33,7 +33,10 @@ def scheduled(message: str) -> dict[str, Any]:
 GPU1 = make_object(
     "gpu1",
     labels={"gpuboot.io/gpus": "2"},
-    spec={"taints": [{"effect": "NoSchedule", "key": "node.kubernetes.io/not-ready"}]},
+    spec={
+        "taints": [{"effect": "NoSchedule", "key": "node.kubernetes.io/not-ready"}],
+        "podCIDRs": ["10.244.1.0/24"],
+    },
     status={
         "addresses": [
             {"type": "InternalIP", "address": "10.0.0.2"},

@@ -104,6 +104,12 @@ BROKEN: dict[str, Evidence] = {
         control_planes=(control_plane(certificates=(Certificate("pki/apiserver.crt", 1.0),)),)
     ),
     "backup": evidence(control_planes=(control_plane(backups=Backups()),)),
+    "policies": stack.observed_evidence(
+        observed_objects=replace(
+            stack.OBSERVED,
+            objects={**stack.OBSERVED.objects, ("NetworkPolicy", "monitoring", "old"): "3"},
+        )
+    ),
 }
 
 

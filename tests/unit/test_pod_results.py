@@ -42,6 +42,7 @@ def test_a_node() -> None:
         "metadata": {"name": "gpu1", "labels": None, "annotations": {"a": "b"}},
         "spec": {
             "unschedulable": True,
+            "podCIDRs": ["10.244.1.0/24", "fd00::/64"],
             "taints": [{"effect": "NoSchedule", "key": "node.kubernetes.io/not-ready"}],
         },
         "status": {
@@ -66,7 +67,7 @@ def test_a_node() -> None:
         {"nvidia.com/mig-1g.10gb": 7},
     )
     assert (node.versions["runtime"], node.kubelet) == ("containerd://2.4.2", "1.36.3")
-    assert node.address == "10.0.0.2 fd00::2"
+    assert (node.address, node.pod_cidrs) == ("10.0.0.2 fd00::2", ("10.244.1.0/24", "fd00::/64"))
     assert (node.taints, node.message) == (("node.kubernetes.io/not-ready:NoSchedule",), "posting")
     assert (node.labels, node.annotations) == ({}, {"a": "b"})
 

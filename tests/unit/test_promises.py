@@ -21,6 +21,7 @@ from gpuboot.monitoring.charts.gpu_operator_values import operator_values
 from gpuboot.monitoring.charts.monitoring_values import monitoring_values
 from gpuboot.monitoring.charts.stack_volumes import USABLE_SHARE
 from gpuboot.monitoring.dashboards.alert_panels import REPAIR
+from gpuboot.monitoring.network_policies import policies
 from gpuboot.monitoring.rules.alert import Action
 from gpuboot.monitoring.rules.catalogue import all_alerts
 from gpuboot.preflight import ports as preflight_ports
@@ -215,6 +216,23 @@ def test_what_preflight_refuses_is_said_beforehand() -> None:
             cast(Subject, SimpleNamespace(node=replace(WORKER, gpus=gpu_count), state=seven))
         )
         assert expected in cause
+
+
+def test_who_may_ask_whom_under_network_policies() -> None:
+    """The table of docs/access.md has every port that a policy opens, and no other."""
+    text = (ROOT / "docs/access.md").read_text().split("## NetworkPolicies")[1].split("\n## ")[0]
+    documented_ports = {
+        int(port) for port in re.findall(r"^\| [\w-]+ (\d+) \|", text, re.MULTILINE)
+    }
+    settings = parse_settings({"monitoring": {"network_policies": True}})
+    opened = {
+        port["port"]
+        for policy in policies(settings, [CONTROL])
+        for rule in policy["spec"]["ingress"]
+        for port in rule["ports"]
+    }
+    reloader = 8080  # Prometheus reads its neighbours' metrics there; nobody asks for it
+    assert opened - {reloader} == documented_ports
 
 
 def test_the_readme_names_every_action() -> None:

@@ -7,15 +7,19 @@ from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 
 from deploys.engine import changes
+from deploys.engine.answers import read
 from deploys.engine.commands import Commands, executing, fail, inform
 from deploys.engine.operation import operation
 from deploys.parts.cluster import deployments
-from deploys.parts.cluster.kubectl import KUBECTL, KUBECTL_APPLY, with_objects
+from deploys.parts.cluster.fact import Cluster
+from deploys.parts.cluster.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY, with_objects
 from deploys.parts.cluster.listed_objects import managed_objects
 from deploys.parts.cluster.live_objects import record_objects
 from gpuboot.cluster import manifests
+from gpuboot.cluster.cluster_state import ClusterState
 from gpuboot.cluster.managed_objects import ManagedObjects
 from gpuboot.cluster.set_fields import field_differences
+from gpuboot.monitoring import network_policies
 from gpuboot.plan import Change, Effect, KeptItem
 from gpuboot.plan.differences import field_change
 from gpuboot.plan.restarted_workloads import label
@@ -29,6 +33,7 @@ def synced(
     namespaces: Sequence[str] | None,
     after: str = "",
     timeout_s: int = 300,
+    pod_network: bool = False,
     kinds: Sequence[str] = tuple(manifests.KINDS),
 ) -> Commands:
     """Ensure that these objects are there as they are given, and no others of ours.
@@ -39,14 +44,18 @@ def synced(
     + after: `namespace/deployment` that must run before anything can be applied; "": none
     + timeout_s: how long to wait for it
     + kinds: those that it is about
+    + pod_network: let hosts that policies let in do so by their addresses in the pod network too
 
     What somebody has changed is put back, and what was added to them is taken away; labels and
     annotations of others stay.
     """
     managed = managed_objects()
-    if managed.error and executing():
-        yield fail(f"the cluster's objects cannot be read: {managed.error}", "run again")
+    state = read(Cluster, kubeconfig=ADMIN_CONF) if pod_network else ClusterState()
+    if (error := managed.error or state.error) and executing():
+        yield fail(f"the cluster's objects cannot be read: {error}", "run again")
         return
+    ranges = {address: node.pod_cidrs for node in state.nodes for address in node.address.split()}
+    objects = network_policies.reached(objects, ranges)
     change = manifests.difference(objects, managed.objects, namespaces, kinds)
     if change.is_empty:
         host.noop(f"{len(objects)} objects are up to date")

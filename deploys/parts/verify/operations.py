@@ -27,6 +27,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts.gpu_sharing import Offer
+from gpuboot.monitoring import network_policies
 from gpuboot.monitoring.stack_objects import ExpectedObjects
 from gpuboot.verify import node_proof, runner
 from gpuboot.verify.devices import Host
@@ -170,13 +171,17 @@ def _expected_objects(
     clients: Cluster, settings: Settings, nodes: Sequence[Node]
 ) -> ExpectedObjects | None:
     """What gpuboot adds to the charts' objects; None without monitoring. Raises `ClusterError`."""
-    if not settings.monitoring.enabled:
+    monitored = settings.monitoring
+    if not monitored.enabled:
         return None
     from gpuboot.monitoring import (
         objects as monitoring,  # with its dashboards; a tenth of a second, while pods start
     )
 
-    return monitoring.expectation(settings, nodes)
+    ranges = {}
+    if monitored.network_policies:
+        ranges = network_policies.ranges(clients.json("/api/v1/nodes")["items"])
+    return monitoring.expectation(settings, nodes, ranges)
 
 
 def publish(

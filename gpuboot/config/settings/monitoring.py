@@ -111,6 +111,11 @@ class Monitoring(Model):
     remote_write: tuple[RemoteWrite, ...] = Field(
         (), description="Other stores that get the samples, too."
     )
+    network_policies: bool = Field(
+        False,
+        description="Only the pods that must may talk to monitoring and exporter. It takes a "
+        "network plugin that enforces policies; flannel does not.",
+    )
     control_plane_targets: bool = Field(
         True, description="Scrape controller manager, scheduler, etcd and kube-proxy."
     )

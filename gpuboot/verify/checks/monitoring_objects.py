@@ -20,6 +20,7 @@ DEPLOY_REMEDY = "run deploys/site.py, which applies it"
 _KINDS = {
     "PrometheusRule": ("rules", "our rules' object"),
     "ConfigMap": ("dashboards", "our dashboards' ConfigMaps"),
+    "NetworkPolicy": ("policies", "our NetworkPolicies"),
 }
 _MATCHER = re.compile(r'^\s*"?(\w+)"?\s*(=~|!~|!=|=)\s*"?(.*?)"?\s*$')
 
@@ -204,6 +205,8 @@ def _objects(
         elif digests:
             names = ", ".join(key[2] for key in sorted(digests))
             description = f"{kind} as the settings say: {names}"
+            if link == "policies" and observed.enforcement:
+                description += f"; {observed.enforcement}"
             is_checked = grafana or link != "dashboards"
             yield builder.passed(
                 description
