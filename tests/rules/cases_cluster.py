@@ -230,6 +230,10 @@ _BACKUPS = [
          _backup_taken("", values((None, 30), (0, 20))), {20: [{}]}, (14, 33)),
     Case("EtcdBackupOld", "none for 30 hours, then one", _backup_taken("", "0x60 108000x20"),
          {26 * 60: _CP1}, (23 * 60, 31 * 60), step=1800),
+    Case("EtcdBackupOld", "node-exporter was replaced while Prometheus was away",
+         _backup_taken("", "0x60 108000x20")
+         | {series("node_time_seconds", job="node-exporter", pod=pod): "0+1800x80" for pod in "ab"},
+         {26 * 60: _CP1}, (23 * 60, 31 * 60), step=1800),
     Case("EtcdBackupOld", "one every six hours",
          _backup_taken("", "0x12 21600x12 43200x12 64800x12 86400x12"), silent=(25 * 60, 29 * 60),
          step=1800),

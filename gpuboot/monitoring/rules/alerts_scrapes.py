@@ -23,7 +23,8 @@ _WITH_NODE, _NAMELESS = 'node_time_seconds{node!=""}', 'node_time_seconds{node="
 _CLOCK = (
     f"(max by (node) ({_clock_lead(_WITH_NODE)})\n"
     f"  or max by (node) (label_replace({_clock_lead(_NAMELESS)}\n"
-    "    * on (job, instance) group_left (nodename) node_uname_info,"
+    "    * on (job, instance) group_left (nodename)\n"
+    "    max by (job, instance, nodename) (node_uname_info),"
     ' "node", "$1", "nodename", "(.+)")))'
 )
 

@@ -89,10 +89,12 @@ def age(metric: str) -> str:
     """Seconds since the time that a program on a node left for node-exporter, without its sign.
 
     By that node's own clock, so that a wrong one makes nothing look old or fresh; by Prometheus'
-    where the node tells none. A time to come is as wrong as one that has long gone.
+    where the node tells none. A time to come is as wrong as one that has long gone. A pod of
+    node-exporter that was replaced while Prometheus was away is there for five minutes more.
     """
     return (
-        f"abs(node_time_seconds - on (job, instance) group_right () {metric}\n"
+        "abs(max by (job, instance) (node_time_seconds)"
+        f" - on (job, instance) group_right () {metric}\n"
         f"  or time() - {metric} unless on (job, instance) node_time_seconds)"
     )
 
