@@ -96,8 +96,8 @@ def write_cases(
         rule = change(rules_by_alert[alert][0])
         needed = closure(rule["expr"], records)
         # `absent()` of a series is one question for the whole Prometheus
-        apart = any("absent(" in reader["expr"] for reader in (*needed, rule))
-        single, shared = _split(list(group), apart)
+        reads_absence = any("absent(" in reader["expr"] for reader in (*needed, rule))
+        single, shared = _split(list(group), reads_absence)
         tests = [_test(case, rule["labels"]) for case in single]
         files += _write_suite(folder, f"{alert}.{step}", [*needed, rule], tests, annotations)
         central = [*(rule for rule in needed if not from_inventory(rule)), rule]
@@ -106,10 +106,10 @@ def write_cases(
     return files
 
 
-def _split(cases: list[Case], apart: bool) -> tuple[list[Case], list[Case]]:
+def _split(cases: list[Case], reads_absence: bool) -> tuple[list[Case], list[Case]]:
     """The cases that have a Prometheus of their own, and those that share one."""
     first = next((case for case in cases if case.fires), cases[0])
-    single = [case for case in cases if apart or case is first]
+    single = [case for case in cases if reads_absence or case is first]
     return single, [case for case in cases if case not in single]
 
 
