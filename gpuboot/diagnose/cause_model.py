@@ -118,13 +118,11 @@ def diagnose(facts: Facts, table: Sequence[Cause]) -> tuple[Finding, ...]:
         if sightings := tuple(cause.find(facts)):
             findings.append(Finding(cause=cause, sightings=sightings))
     findings = [
-        finding for finding in (_without_known(item, findings) for item in findings) if finding
+        finding for finding in (_drop_named_places(item, findings) for item in findings) if finding
     ]
     linked = [replace(finding, follows=_follows(finding, findings)) for finding in findings]
     below = [name for finding in linked for name in finding.follows]
-    return tuple(
-        sorted(linked, key=lambda finding: _weight(finding, below.count(finding.cause.id)))
-    )
+    return tuple(sorted(linked, key=lambda finding: _rank(finding, below.count(finding.cause.id))))
 
 
 def findings_about(
@@ -175,7 +173,7 @@ def to_json(findings: Sequence[Finding], leader: str) -> list[dict[str, Any]]:
     ]
 
 
-def _weight(finding: Finding, explained: int) -> tuple[bool, int, int, int, int, str]:
+def _rank(finding: Finding, explained: int) -> tuple[bool, int, int, int, int, str]:
     """Roots first; of these what was seen itself, what explains more, what was seen more often."""
     lines = {line for item in finding.sightings for line in item.evidence}
     count = len(finding.sightings)
@@ -189,8 +187,8 @@ def _weight(finding: Finding, explained: int) -> tuple[bool, int, int, int, int,
     )
 
 
-def _without_known(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
-    """A fallback loses the places that another cause names."""
+def _drop_named_places(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
+    """Return a fallback without the places that other causes name; None where no place is left."""
     if not finding.cause.fallback:
         return finding
     named_places = {

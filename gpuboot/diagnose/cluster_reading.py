@@ -70,7 +70,7 @@ def _read(
     try:
         now = pool.submit(cluster.now).result(timeout=max(until - time.monotonic(), 0.1))
         now_s = now.timestamp()
-        pool.submit(_look_for_etcd, cluster).result(timeout=max(until - time.monotonic(), 0.1))
+        pool.submit(_check_etcd, cluster).result(timeout=max(until - time.monotonic(), 0.1))
     except (ClusterError, TimeoutError) as error:
         return ClusterRecording(error=str(error) or "the API server did not answer in time")
     requests: dict[str, Callable[[], Any]] = {
@@ -98,8 +98,8 @@ def _read(
     )
 
 
-def _look_for_etcd(cluster: Cluster) -> None:
-    """Without etcd each question is silent for its whole time-out; this one is answered at once.
+def _check_etcd(cluster: Cluster) -> None:
+    """Find out at once that there is no etcd: every other request would wait for its time-out.
 
     Raises `ClusterError` where there is no etcd.
     """

@@ -99,7 +99,7 @@ def _monitor(evidence: Evidence, settings: Settings) -> list[Finding]:
 
 
 def runtime(host: Host) -> list[Finding]:
-    """dockerd gives containers NVIDIA's runtime, and there are the instances of the settings."""
+    """Judge whether dockerd has NVIDIA's runtime, and there are the instances of the settings."""
     if not host.working:
         return []
     builder = FindingBuilder("runtime", "Docker's default runtime", host.node)
@@ -126,7 +126,7 @@ def _without_instances(host: Host, builder: FindingBuilder) -> list[Finding]:
 
 
 def workload(host: Host, evidence: Evidence) -> list[Finding]:
-    """vectorAdd passed in a container on every GPU and MIG device; each saw no other."""
+    """Judge whether vectorAdd passed in a container on every device, and each saw no other."""
     builder = FindingBuilder(
         "workload", "vectorAdd by UUID", host.node, evidence.durations.get("workload", 0.0)
     )

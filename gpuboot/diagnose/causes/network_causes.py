@@ -118,7 +118,7 @@ def forward_drop(facts: Facts) -> Iterator[Sighting]:
             fix = firewall_remedies.commands("forward", end, dropped, host.state, facts.pod_cidr)
             yield Sighting(
                 node=host.node,
-                evidence=(f"{label}: packets of {facts.pod_cidr} are dropped", *_docker(host)),
+                evidence=(f"{label}: packets of {facts.pod_cidr} are dropped", *_docker_note(host)),
                 values={"fix": "; ".join(f"sudo {command}" for command in fix)},
             )
 
@@ -135,7 +135,7 @@ def conntrack_full(facts: Facts) -> Iterator[Sighting]:
             )
 
 
-def _docker(host: Host) -> list[str]:
+def _docker_note(host: Host) -> list[str]:
     """Docker sets the policy where it finds forwarding off as it starts."""
     return ["docker.service runs there"] if host.running("docker") else []
 

@@ -24,7 +24,7 @@ _SHARES = (
 
 
 def attribution(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
-    """Series name the pod that holds the GPU or MIG device; what nobody holds names no pod."""
+    """Judge whether series name the pod that holds a device, and none where nobody holds it."""
     builder = FindingBuilder("attribution", "pod labels = pods", host.node)
     series = evidence.metrics.series
     if series is None:

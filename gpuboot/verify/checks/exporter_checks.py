@@ -25,7 +25,7 @@ STALE_AFTER_PERIODS = 3  # sampling periods after which an energy counter that s
 
 
 def exporter(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
-    """The node's exporter reports what nvidia-smi lists and nothing else, with plausible values."""
+    """Judge whether the exporter reports what nvidia-smi lists alone, with plausible values."""
     seconds = evidence.durations.get("metrics", 0.0)
     builder = FindingBuilder("exporter", "dcgm-exporter series = nvidia-smi", host.node, seconds)
     if not host.uuids:

@@ -30,7 +30,7 @@ def evaluate(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
 
 
 def prometheus(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
-    """The exporter's target is up; each GPU and MIG device has a fresh series, with its node."""
+    """Judge whether the target is up, and each device has a fresh series with its node."""
     builder = FindingBuilder("prometheus", "Prometheus series = nvidia-smi", host.node)
     if not host.uuids:
         return []

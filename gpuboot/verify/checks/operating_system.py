@@ -34,7 +34,7 @@ def evaluate(host: Host, runtime_mode: str) -> list[Finding]:
 
 
 def pci(host: Host) -> list[Finding]:
-    """The bus shows as many GPUs as the inventory promises."""
+    """Judge whether the bus shows as many GPUs as the inventory promises."""
     builder = FindingBuilder("pci", "PCI devices = inventory", host.node)
     count_on_bus = len(host.pci_addresses)
     if count_on_bus != host.expected_gpus:
@@ -54,7 +54,7 @@ def pci(host: Host) -> list[Finding]:
 
 
 def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
-    """The loaded kernel module is the installed driver, and that is the requested one."""
+    """Judge whether the loaded module is the installed driver, and that the requested one."""
     builder = FindingBuilder("driver", "driver loaded = installed = asked", host.node)
     if not host.driver_loaded:
         return [
@@ -84,7 +84,7 @@ def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
 
 
 def nvidia_smi(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
-    """nvidia-smi answers for every device on the bus with values, and no two have one UUID."""
+    """Judge whether nvidia-smi has values for every device on the bus, and no UUID twice."""
     builder = FindingBuilder("nvidia-smi", "nvidia-smi = PCI devices", host.node)
     if not host.working and not any(gpu.is_lost for gpu in host.gpus):
         return [
@@ -154,7 +154,7 @@ def _layout(gpu: Gpu) -> str:
 
 
 def runtime(host: Host, mode: str) -> list[Finding]:
-    """containerd can hand GPUs and MIG devices to containers in this runtime mode."""
+    """Judge whether containerd can hand GPUs and MIG devices to containers in this runtime mode."""
     if not host.working:
         return []
     builder = FindingBuilder("runtime", "containerd runtime and CDI", host.node)
