@@ -26,6 +26,9 @@ from tests.unit.test_verdict import STANDARD
         ("Failed to allocate device vector A (error code system not yet initialized)!",
          "fabricmanager"),
         ("ImagePullBackOff: Back-off pulling image", "crictl pull"),
+        ('ImagePullBackOff: Back-off pulling image "r.example/cuda-sample": ErrImagePull: failed '
+         "to do request: Head ...: tls: failed to verify certificate: x509: certificate signed by "
+         "unknown authority", "settings.mirrors.ca_bundle"),
         ("CreateContainerError: no such device", "journalctl -u kubelet -u containerd"),
     ],
 )  # fmt: skip
@@ -64,6 +67,14 @@ def test_no_remedy_points_at_events_that_are_gone() -> None:
     for remedy in remedies:
         assert "field-selector" not in remedy
         assert "removed by now" in remedy
+
+
+def test_a_probe_whose_image_is_not_pulled_says_why() -> None:
+    error = "ErrImagePull: unexpected status from HEAD request: 429 Too Many Requests"
+    probe = ServiceProbeResult(node="gpu1", pod="p", error=error)
+    findings = proof_chain.evaluate(evidence(service_probes=(probe,)), STANDARD)
+    remedies = [item.remedy for item in findings if item.link == "services" and item.remedy]
+    assert any("settings.registries" in remedy for remedy in remedies)
 
 
 def test_a_node_that_no_probe_tried_is_not_covered() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from gpuboot.cluster import refusals
+from gpuboot.hosts.failures import FAILURES, name_of
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 
 POD_IS_GONE = (
@@ -28,7 +29,20 @@ _IMAGE = re.compile(r"ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNev
 
 def without_answer(error: str) -> str:
     """The remedy for a pod that gave no answer. + error: what is known of it"""
-    return refusal_remedy(error) or POD_IS_GONE
+    return refusal_remedy(error) or _image_remedy(error) or POD_IS_GONE
+
+
+def _image_remedy(error: str) -> str:
+    """What to do about an image that is not pulled; "" where the error is another one."""
+    if not _IMAGE.search(error):
+        return ""
+    failure = FAILURES.get(name_of(error))
+    remedy = (
+        f"{failure.cause}: {failure.remedy}"
+        if failure
+        else "`crictl pull` of it on the node tells why; see mirrors.images and registries"
+    )
+    return f"the node cannot pull the pod's image: {remedy}"
 
 
 def refusal_remedy(error: str) -> str:
@@ -55,12 +69,7 @@ def remedy(error: str, uuid: str | None, remedies: Remedies = CLUSTER) -> str:
             "the NVLink fabric is not up: `systemctl status nvidia-fabricmanager` and `nvidia-smi "
             "-q | grep -A3 Fabric` on the node; its version has to be the driver's"
         )
-    if _IMAGE.search(error):
-        return (
-            "the node cannot pull verify.image: `crictl pull` of it on the node tells why; see "
-            "mirrors.images and registries"
-        )
-    return ""
+    return _image_remedy(error)
 
 
 def computes_wrong(uuid: str | None, remedies: Remedies) -> str:
