@@ -6,6 +6,7 @@ import ast
 import re
 import shutil
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -78,21 +79,24 @@ def test_a_wrong_command_would_be_seen(text: str) -> None:
         all_checked("a remedy", text)
 
 
-def texts() -> Iterator[tuple[str, str]]:
+@cache
+def texts() -> list[tuple[str, str]]:
     """(place, text) of every string of the source but docstrings; values in them are VALUE."""
-    for folder in ("gpuboot", "deploys"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            parts = {
-                id(item)
-                for node in ast.walk(tree)
-                if isinstance(node, ast.JoinedStr)
-                for item in ast.walk(node)
-                if item is not node
-            } | {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-            for node in ast.walk(tree):
-                if id(node) not in parts and (text := _text(node)):
-                    yield f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}", text
+    return [
+        (f"{path.relative_to(ROOT)}:{line}", text)
+        for folder in ("gpuboot", "deploys")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for line, text in _strings(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+
+
+def _strings(node: ast.AST) -> Iterator[tuple[int, str]]:
+    for item in ast.iter_child_nodes(node):
+        is_docstring = isinstance(node, ast.Expr) and isinstance(item, ast.Constant)
+        if (text := _text(item)) and not is_docstring:
+            yield getattr(item, "lineno", 0), text
+        if not isinstance(item, ast.JoinedStr):
+            yield from _strings(item)
 
 
 def _text(node: ast.AST) -> str:

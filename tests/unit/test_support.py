@@ -21,8 +21,8 @@ _ROOT = Path(__file__).parents[2]
 _VERSION = re.compile(r"v?\d+\.\d+(\.\d+)?(-\d+)?")
 # a version in a constant that is no table about others
 _EXAMPLES = {"Version"}  # the form of a version, with an example
-_TREES = {
-    ".".join(path.relative_to(_ROOT).with_suffix("").parts): ast.parse(path.read_text())
+_TEXTS = {
+    ".".join(path.relative_to(_ROOT).with_suffix("").parts): path.read_text()
     for folder in ("gpuboot", "deploys")
     for path in (_ROOT / folder).rglob("*.py")
 }
@@ -37,7 +37,7 @@ def _constants(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield ast.unparse(node.target), node.value
 
 
-_MODULES = [name for name, tree in _TREES.items() if "SOURCE" in dict(_constants(tree))]
+_MODULES = [name for name, text in _TEXTS.items() if re.search(r"^SOURCE\b", text, re.MULTILINE)]
 _SOURCES = {
     **{name: support.table(name) for name in support.names()},
     **{name: importlib.import_module(name).SOURCE for name in _MODULES},
@@ -68,9 +68,9 @@ def test_every_table_says_when_and_where_it_was_read(name: str) -> None:
 def test_no_table_of_versions_is_without_a_date() -> None:
     undated = {
         f"{name}.{constant}": node.value
-        for name, tree in _TREES.items()
+        for name, text in _TEXTS.items()
         if name not in _MODULES
-        for constant, value in _constants(tree)
+        for constant, value in _constants(ast.parse(text))
         if constant not in _EXAMPLES
         for node in ast.walk(value)
         if isinstance(node, ast.Constant) and _VERSION.fullmatch(str(node.value))
