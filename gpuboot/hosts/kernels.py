@@ -26,6 +26,10 @@ def problem(platform: Platform, state: NodeState) -> tuple[str, str]:
     install = f"install {package}"
     if package.startswith(("pve-", "proxmox-")):
         install += " (Proxmox's repository pve-no-subscription or pve-enterprise has it)"
+    elif offers := [name for name, offer in state.kernel_headers.items() if offer != "missing"]:
+        # archives keep the headers of their present kernels alone
+        image = sorted(offers)[0].replace("linux-headers-", "linux-image-")
+        install = f"run `apt-get install {image}` there, reboot into the kernel that it brings"
     elif manager == "apt":
         install += ", which whoever built this kernel has (`make deb-pkg` makes it)"
     return (

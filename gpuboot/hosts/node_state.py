@@ -115,6 +115,9 @@ class NodeState:
     boot: BootState = field(default_factory=BootState)
     ntp_synchronised: bool = False
     headers_package: str = ""
+    cgroup_controllers: str = ""
+    initrd_kib: int = 0
+    statoverrides: tuple[str, ...] = ()
     vendor_stacks: tuple[str, ...] = ()
     fabric_managers: Mapping[str, str] = field(default_factory=dict)
     driver_loaded: str = ""
@@ -215,14 +218,14 @@ def parse(lines: Iterable[str]) -> NodeState:
 _TEXTS = (
     "hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version", "os_codename",
     "os_name", "driver_module", "cloud_init", "container", "cluster_ca", "dkms_package", "run_lock",
-    "load_balancer", "keepalived", "virtual_address", "headers_package",
+    "load_balancer", "keepalived", "virtual_address", "headers_package", "cgroup_controllers",
 )  # fmt: skip
-# field -> the key of its number
-_NUMBERS = {"cgroup": "cgroup", "cpus": "cpus", "mig_instances": "mig_instances"}
+# fields whose value is the number of a key of the same name
+_NUMBERS = ("cgroup", "cpus", "mig_instances", "initrd_kib")
 # field -> the key that repeats, once for each item
 _LISTS = {
     "nvlink_bridges": "nvlink_bridge", "remnants": "remnant", "swap": "swap", "foreign": "foreign",
-    "half_made": "half_made", "vendor_stacks": "vendor_stack",
+    "half_made": "half_made", "vendor_stacks": "vendor_stack", "statoverrides": "statoverride",
 }  # fmt: skip
 _SETS = {"kernel_features": "kernel_feature", "modules": "module", "holds": "hold"}
 # field -> the key whose value is a name and, behind a space, what belongs to it
@@ -251,7 +254,7 @@ def _state(values: Fields) -> NodeState:
     driver, is_open = loaded_driver.parse(first("driver"))
     plain: dict[str, Any] = {
         **{name: first(name) for name in _TEXTS},
-        **{name: values.number(key) for name, key in _NUMBERS.items()},
+        **{name: values.number(name) for name in _NUMBERS},
         **{name: tuple(values.all(key)) for name, key in _LISTS.items()},
         **{name: frozenset(values.all(key)) for name, key in _SETS.items()},
         **{name: values.pairs(key) for name, key in _MAPPINGS.items()},

@@ -53,6 +53,7 @@ def _to_install(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tu
     if state.headers == "missing" and platform:
         yield kernels.problem(platform, state)
     yield from _not_built(state, settings, lock)
+    yield from _full_boot(state, settings, lock)
     yield from fabric.problems(state, driver.fabric_manager)
     if platform and fabric.managed(state, driver.fabric_manager):
         names = driver_packages.driver_packages(platform, lock.driver.version, "open", True)
@@ -94,6 +95,19 @@ def _not_built(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tup
         return
     if state.driver_module != version and not _packages_come(state, settings, lock):
         yield dkms.problem(module, state.kernel, state.dkms)
+
+
+def _full_boot(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tuple[str, str]]:
+    """/boot has no room for an initramfs beside the one that it replaces."""
+    boot, needed_kib = state.folders.folders.get("/boot"), state.initrd_kib
+    if boot and boot.free_kib < needed_kib and _another_module_comes(state, settings, lock):
+        yield (
+            f"/boot has {boot.free_kib // 1024} MiB free (file system {boot.mount}), and its "
+            f"largest initramfs has {needed_kib // 1024}: the driver's packages write it anew "
+            "beside the old one, and would stay half installed",
+            "remove kernels that nobody boots (`apt-get autoremove --purge`, on RHEL "
+            "`dnf remove --oldinstallonly`), or make /boot larger",
+        )
 
 
 def _another_module_comes(state: NodeState, settings: Settings, lock: Lock) -> bool:

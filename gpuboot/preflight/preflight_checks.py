@@ -22,6 +22,7 @@ from gpuboot.preflight import (
     ports,
     remains_problems,
     software_problems,
+    system_problems,
 )
 from gpuboot.preflight import platform as platform_checks
 
@@ -228,6 +229,7 @@ MACHINE: tuple[Check, ...] = (
     lambda target: platform_checks.problems(target.node, target.state, target.settings),
     lambda target: folder_problems.problems(target.node, target.state, target.settings),
     lambda target: software_problems.problems(target.node, target.state, target.settings),
+    lambda target: system_problems.problems(target.node, target.state),
     lambda target: sharing_checks.of_host(target.node, target.state, target.settings),
 )
 CHECKS: tuple[Check, ...] = (

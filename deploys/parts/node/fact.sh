@@ -84,11 +84,14 @@ for name in mlx5_ib ib_umad; do
   if [ -d "/sys/module/$name" ]; then put kernel_feature "$name"; else put_if_module "$name"; fi
 done
 module_loading # a function of module_loading.sh
-for key in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables; do
+for key in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables kernel/modules_disabled; do
   [ -r /proc/sys/$key ] && printf '%s:' $key && cat /proc/sys/$key
 done | sed 's,/,.,g; s,:, ,; s,^,sysctl\t,'
 [ "$(first /sys/fs/selinux/enforce)" = 1 ] && put selinux enforcing
-if [ -e /sys/fs/cgroup/cgroup.controllers ]; then put cgroup 2; else put cgroup 1; fi
+if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+  put cgroup 2
+  put cgroup_controllers "$(first /sys/fs/cgroup/cgroup.controllers)"
+else put cgroup 1; fi
 secure_boot nvidia # a function of secure_boot.sh
 configured_keys # a function of repository_keys.sh
 boot # a function of boot.sh
@@ -141,6 +144,11 @@ has dpkg-query && dpkg-query -W -f '${db:Status-Want} ${db:Status-Status} ${Pack
     $1 != "not-installed" && $1 != "config-files" &&
     $2 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^linux-(headers|image)|^(chrony|ntp|ntpsec|systemd-timesyncd|unattended-upgrades)$|^datacenter-gpu-manager/ {
       print "package\t" $2 " " $3 }'
+# dpkg works on nothing while this file names somebody who is gone; "#0" is a number
+has getent && [ -r /var/lib/dpkg/statoverride ] && while read -r user group _ path; do
+  case $user in '' | '#'*) ;; *) getent passwd "$user" >/dev/null || put statoverride "user $user $path" ;; esac
+  case $group in '' | '#'*) ;; *) getent group "$group" >/dev/null || put statoverride "group $group $path" ;; esac
+done </var/lib/dpkg/statoverride
 stat -c '%i' /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock 2>/dev/null |
   awk 'NR == FNR { watched[$1]; next }
     $2 != "->" { n = split($6, id, ":"); if (id[n] in watched) print $5 }' - /proc/locks |
@@ -161,7 +169,9 @@ fi
 awk '$1 == "MemTotal:" { print "memory_kib\t" $2 }' /proc/meminfo
 put cpus "$(getconf _NPROCESSORS_ONLN)"
 folders /var /usr /var/lib/dpkg /var/lib/containerd /var/lib/docker /var/lib/kubelet /var/lib/etcd \
-  /opt/cni/bin # a function of folders.sh
+  /opt/cni/bin /boot # a function of folders.sh
+du -k /boot/initrd.img-* /boot/initramfs-*.img 2>/dev/null | sort -n | tail -n 1 |
+  sed 's/^\([0-9]*\).*/initrd_kib\t\1/'
 awk 'NR > 1 { print "swap\t" $1 }' /proc/swaps
 has timedatectl && put ntp "$(timedatectl show -p NTPSynchronized --value 2>/dev/null)"
 
