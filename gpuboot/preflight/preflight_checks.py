@@ -229,7 +229,7 @@ MACHINE: tuple[Check, ...] = (
     lambda target: platform_checks.problems(target.node, target.state, target.settings),
     lambda target: folder_problems.problems(target.node, target.state, target.settings),
     lambda target: software_problems.problems(target.node, target.state, target.settings),
-    lambda target: system_problems.problems(target.node, target.state),
+    lambda target: system_problems.problems(target.node, target.state, target.settings),
     lambda target: sharing_checks.of_host(target.node, target.state, target.settings),
 )
 CHECKS: tuple[Check, ...] = (

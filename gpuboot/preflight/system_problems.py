@@ -7,16 +7,18 @@ among them. kernel.modules_disabled: the kernel's Documentation/admin-guide/sysc
 from collections.abc import Iterator
 
 from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
 from gpuboot.hosts.node_state import NodeState
 
 _CONTROLLERS = ("cpu", "cpuset", "memory", "pids")
 
 
-def problems(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
+def problems(node: Node, state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
     """Cause and remedy of each refusal that a run would meet halfway."""
     controllers = state.cgroup_controllers.split()
     missing = [name for name in _CONTROLLERS if name not in controllers]
-    if controllers and missing and node.role != "docker":
+    is_checked = not {"SystemVerification", "all"} & set(settings.cluster.ignore_preflight_errors)
+    if controllers and missing and is_checked and node.role != "docker":
         yield (
             f"its kernel has no control groups for {', '.join(missing)}, without which kubeadm "
             "refuses the machine",

@@ -8,16 +8,21 @@ import pytest
 
 from deploys.parts.node.fact import SCRIPT
 from gpuboot.config.inventory import Node
+from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import failures, kernels, platforms
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.folders import parse as parse_folders
-from gpuboot.hosts.node_state import parse
+from gpuboot.hosts.node_state import NodeState, parse
 from gpuboot.preflight import system_problems
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_preflight import CLEAN, WORKER, causes
 
 DOCKER = Node("d1", "d1", "10.0.0.5", "docker", 1, leader=False)
 MEMBER = {"/etc/kubernetes/kubelet.conf": "https://10.0.0.1:6443"}
+
+
+def problems(node: Node, state: NodeState) -> list[tuple[str, str]]:
+    return list(system_problems.problems(node, state, parse_settings({})))
 
 
 @pytest.mark.parametrize(
@@ -32,9 +37,11 @@ MEMBER = {"/etc/kubernetes/kubelet.conf": "https://10.0.0.1:6443"}
 def test_control_groups_that_kubeadm_needs(controllers: str, missing: str) -> None:
     state = replace(CLEAN, cgroup_controllers=controllers)
     expected = [f"its kernel has no control groups for {missing}"] if missing else []
-    actual = [cause.partition(",")[0] for cause, _ in system_problems.problems(WORKER, state)]
+    actual = [cause.partition(",")[0] for cause, _ in problems(WORKER, state)]
     assert actual == expected
-    assert not list(system_problems.problems(DOCKER, state))
+    assert not list(problems(DOCKER, state))
+    own_decision = parse_settings({"cluster": {"ignore_preflight_errors": ["SystemVerification"]}})
+    assert not list(system_problems.problems(WORKER, state, own_decision))
 
 
 def test_a_kernel_that_loads_no_module() -> None:
@@ -42,9 +49,7 @@ def test_a_kernel_that_loads_no_module() -> None:
     assert "loads no module any more" in causes(sysctls=locked)[0]
     assert not causes(sysctls={"kernel.modules_disabled": "0"})
     # a member has its modules, and goes on
-    assert not list(
-        system_problems.problems(WORKER, replace(CLEAN, sysctls=locked, kubeconfigs=MEMBER))
-    )
+    assert not list(problems(WORKER, replace(CLEAN, sysctls=locked, kubeconfigs=MEMBER)))
 
 
 def test_a_user_of_dpkg_who_is_gone(tmp_path: Path) -> None:
@@ -68,7 +73,7 @@ def test_a_user_of_dpkg_who_is_gone(tmp_path: Path) -> None:
         "user netdata-gone /usr/lib/net data",
         "group crontab-gone /usr/bin/crontab",
     )
-    [(cause, remedy), _] = system_problems.problems(WORKER, state)
+    [(cause, remedy), _] = problems(WORKER, state)
     assert "names the user netdata-gone, which is gone" in cause
     assert remedy == "run `dpkg-statoverride --remove /usr/lib/net data` there"
 
