@@ -107,6 +107,16 @@ def test_a_kernel_whose_headers_the_archive_has_dropped() -> None:
     [
         ("dpkg: unrecoverable fatal error, aborting:\n unknown system group 'ssl-cert' in "
          "statoverride file; the system group got removed", "dpkg-statoverride --remove"),
+        ("Error 24 : Write error : cannot write compressed block\nE: mkinitramfs failure cpio 141\n"
+         "dpkg: error processing package initramfs-tools (--configure):\n installed "
+         "initramfs-tools package post-installation script subprocess returned error exit status 1", "df -h"),
+        ("E: Repository 'http://ppa.example/x jammy InRelease' changed its 'Label' value from "
+         "'a' to 'b'", "--allow-releaseinfo-change"),
+        ("dpkg: error: parsing file '/var/lib/dpkg/status' near line 4 package 'x':", "status-old"),
+        ("dpkg: unrecoverable fatal error, aborting:\n files list file for package 'libc6:amd64' "
+         "is missing final newline", "--reinstall"),
+        ("debconf: DbDriver \"config\": /var/cache/debconf/config.dat is locked by another process",
+         "let it end"),
         ("Media change: please insert the disc labeled\n 'Debian GNU/Linux 12 _Bookworm_'",
          "cdrom:"),
     ],
