@@ -109,7 +109,8 @@ def test_a_kernel_whose_headers_the_archive_has_dropped() -> None:
          "statoverride file; the system group got removed", "dpkg-statoverride --remove"),
         ("Error 24 : Write error : cannot write compressed block\nE: mkinitramfs failure cpio 141\n"
          "dpkg: error processing package initramfs-tools (--configure):\n installed "
-         "initramfs-tools package post-installation script subprocess returned error exit status 1", "df -h"),
+         "initramfs-tools package post-installation script subprocess returned error exit status 1",
+         "df -h"),
         ("E: Repository 'http://ppa.example/x jammy InRelease' changed its 'Label' value from "
          "'a' to 'b'", "--allow-releaseinfo-change"),
         ("dpkg: error: parsing file '/var/lib/dpkg/status' near line 4 package 'x':", "status-old"),
