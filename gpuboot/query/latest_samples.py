@@ -12,6 +12,10 @@ Device = tuple[str, str]  # UUID, MIG instance ("" for a whole GPU)
 Points = dict[float, float]  # unix seconds -> value
 
 USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
+ENGINE, UTIL = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL"
+_BLANK_NS = 9e18  # DCGM's "no value" of a whole number: nanoseconds may well be above `BLANK_VALUE`
+_BEYOND_UTIL = 101  # percent: DCGM now and then tells of millions (NVIDIA/DCGM issue 199)
+_BUSY_UTIL = 5
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,8 @@ class DeviceSamples:
         source = f"avg(avg_over_time({name}{{{self.label}}}[{duration(self.window_s)}]))"
         source += " / 100" * (scale != 1.0)
         samples = sum(map(len, points))
-        return Value(total / len(points), self._age(name), samples, source)
+        # of a MIG instance SM_ACTIVE may be above 1 (NVIDIA/DCGM issue 152)
+        return Value(min(1.0, total / len(points)), self._age(name), samples, source)
 
     def memory(self) -> Value:
         """Used memory as a share of what workloads can have, by the newest samples."""
@@ -77,6 +82,16 @@ class DeviceSamples:
         sums = [f"sum({name}{{{self.label}}})" for name in (USED, FREE)]
         source = f"{sums[0]} / ({sums[0]} + {sums[1]})"
         return Value(used / (used + free), self._age(USED), len(self.devices), source)
+
+    def dead_profiling(self) -> str:
+        """Why the profiling fields of a device are no values; "" where they may be."""
+        for key, fields in sorted(self.devices.items()):
+            if is_profiling_dead({name: self._in_window(fields[name]) for name in fields}):
+                return (
+                    f"{ENGINE} of {device_name(key)} stays at 0 while kernels run: restart DCGM "
+                    "(see the alert GPUMetricsFrozen)"
+                )
+        return ""
 
     def _in_window(self, points: Points) -> Points:
         return {time: value for time, value in points.items() if self.now - time <= self.window_s}
@@ -112,11 +127,30 @@ def devices(series_list: Iterable[Series]) -> dict[Device, dict[str, Points]]:
     """Samples by device and field. Pods that share a GPU repeat its samples: these are one."""
     by_device: dict[Device, dict[str, Points]] = {}
     for series in series_list:
-        points = {time: value for time, value in series.points if abs(value) < BLANK_VALUE}
+        points = known_points(series)
         if points and series.labels.get("UUID"):
             fields = by_device.setdefault(device(series.labels), {})
             merge(fields.setdefault(series.name, {}), points)
     return by_device
+
+
+def known_points(series: Series) -> Points:
+    """The samples that are values: neither DCGM's marks for none nor beyond what there can be."""
+    limit = _BLANK_NS if series.name.endswith("_NS") else BLANK_VALUE
+    if series.name == UTIL:
+        limit = _BEYOND_UTIL
+    return {time: value for time, value in series.points if abs(value) < limit}
+
+
+def is_profiling_dead(fields: Mapping[str, Points]) -> bool:
+    """Whether the engine's activity stays at 0 although kernels run, as GPU_UTIL tells.
+
+    DCGM's profiling then gives nothing else until DCGM restarts (NVIDIA/DCGM issue 303).
+    """
+    engine, util = fields.get(ENGINE), fields.get(UTIL)
+    if not engine or not util or any(engine.values()):
+        return False
+    return sum(util.values()) / len(util) > _BUSY_UTIL
 
 
 def merge(points: Points, added: Points) -> None:

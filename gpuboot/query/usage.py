@@ -18,9 +18,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from gpuboot.cluster.api import ClusterError
+from gpuboot.monitoring.rules.promql import RESOURCES
 from gpuboot.query.latest_samples import (
+    ENGINE,
     FREE,
     USED,
+    UTIL,
     Device,
     DeviceSamples,
     Points,
@@ -33,14 +36,14 @@ from gpuboot.query.latest_samples import (
     newest,
     selector,
 )
+from gpuboot.telemetry.anchor import ANCHORS
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, Series
 
 Kind = Literal["pod", "namespace", "gpu"]
 
-ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-UTIL = "DCGM_FI_DEV_GPU_UTIL"
 SM = "DCGM_FI_PROF_SM_ACTIVE"
 METRICS = ("engine", "sm", "memory")
+_ALWAYS = ANCHORS[0]  # GB10 has no frame buffer of its own
 _FIELDS = (ENGINE, UTIL, SM, USED, FREE)
 _NO_PROFILING = (
     "these GPUs have no profiling fields (GeForce, vGPU), or they are not collected "
@@ -142,6 +145,9 @@ class Usage:
             "sm": samples.mean(SM, f"no {SM}: {_NO_PROFILING}"),
             "memory": samples.memory(),
         }
+        if dead := samples.dead_profiling():
+            for name in ("engine", "sm"):
+                values[name] = _withdrawn(values[name], dead)
         if missing:
             values = {name: _withdrawn(value, missing) for name, value in values.items()}
         note = "a shared GPU (time slices or MPS): its numbers are the whole GPU's, whoever uses it"
@@ -178,7 +184,7 @@ class Usage:
             return
         uuids = "|".join(re.escape(uuid) for uuid, _ in sorted(stale))
         newest_samples = self._prometheus.query(
-            f"timestamp({USED}{{{selector({'UUID': uuids}, '=~')}}})"
+            f"timestamp({_ALWAYS}{{{selector({'UUID': uuids}, '=~')}}})"
         )
         for sample in newest_samples:
             key = device(sample.labels)
@@ -199,7 +205,7 @@ class Usage:
         label = selector(_object(empty))
         running = self._prometheus.query(
             "count by (pod) (kube_pod_container_resource_requests"
-            f'{{resource=~"nvidia_com_.+",{label}}} > 0) and on (pod) '
+            f"{{{RESOURCES},{label}}} > 0) and on (pod) "
             f'(kube_pod_status_phase{{phase="Running",{label}}} == 1)'
         )
         absent = sorted({sample.labels.get("pod", "") for sample in running} - named_pods)
@@ -209,7 +215,7 @@ class Usage:
         """Why no sample is about this, as far as kube-state-metrics tells."""
         span = duration(self._lookback_s)
         if empty.kind == "gpu":
-            gpus = self._prometheus.query(f"count(count by (UUID) ({USED}))")
+            gpus = self._prometheus.query(f"count(count by (UUID) ({_ALWAYS}))")
             count = int(gpus[0].value) if gpus else 0
             return f"no sample of the last {span} has this UUID (GPUs seen now: {count})"
         if not self._prometheus.query("count(kube_node_info)"):
@@ -221,7 +227,7 @@ class Usage:
         if not self._prometheus.query(f"count(kube_pod_info{{{label}}})"):
             return f"kube-state-metrics knows no {_describe_subject(empty)}"
         requested = self._prometheus.query(
-            f'sum(kube_pod_container_resource_requests{{resource=~"nvidia_com_.+",{label}}})'
+            f"sum(kube_pod_container_resource_requests{{{RESOURCES},{label}}})"
         )
         if not requested:
             return f"{_describe_subject(empty)}: no GPU was asked for"
@@ -238,7 +244,9 @@ def _nodes(series_list: Iterable[Series], held_devices: Iterable[Device]) -> tup
     uuids = {uuid for uuid, _ in held_devices}
     labels = (series.labels for series in series_list if series.labels.get("UUID") in uuids)
     names = {
-        device_labels.get("node") or device_labels.get("Hostname", "") for device_labels in labels
+        # of our scrapes, and the exporter's own: `Hostname` up to 4.8.2
+        item.get("node") or item.get("hostname") or item.get("Hostname", "")
+        for item in labels
     }
     return tuple(sorted(names - {""}))
 

@@ -196,6 +196,8 @@ def _recovery(labels: Labels) -> Signal | Ignored:
     actions: Mapping[str, Action] = {"reset": "reset", "reboot": "reboot"}
     if requested not in actions:
         cause = "ending the jobs that use NVLink is for their owners"
+        if requested != "drain":
+            cause = "neither a reset nor a reboot of this node is what it asks for"
         return Ignored(
             node=labels["node"], message=f"the driver asks for: {requested}", cause=cause
         )

@@ -154,36 +154,6 @@ _MEMORY = [
 ]  # fmt: skip
 
 _HEALTHY = [
-    *[
-        Case(**{**vars(case), "fires": {
-            minute: [{**labels, "gpu_action": "reboot"} for labels in alerts]
-            for minute, alerts in case.fires.items()
-        }})
-        for case in level("GPURecoveryAction", "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION",
-                          bad=2, good=0, hold=1)
-    ],
-    Case(
-        "GPURecoveryAction",
-        "drain and reset asks for a reset",
-        {dcgm("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"): "4x20"},
-        {5: [{**G0, "gpu_action": "reset"}]},
-    ),
-    Case(
-        "GPURecoveryAction",
-        "peer-to-peer traffic is to be drained: that is no reset",
-        {dcgm("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"): "3x20"},
-        {5: [{**G0, "gpu_action": "drain"}]},
-    ),
-    Case(
-        "GPURecoveryAction",
-        "first a reset, then a reboot, and never nothing in between",
-        {dcgm("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"): values((0, 5), (1, 10), (2, 10), (0, 5))},
-        {
-            **{minute: [{**G0, "gpu_action": "reset"}] for minute in (6.5, 14.5)},
-            **{minute: [{**G0, "gpu_action": "reboot"}] for minute in (15, 15.5, 16, 24.5)},
-        },
-        (5, 25, 29),
-    ),
     *level("GPUHealthFail", _HEALTH, bad=20, good=10, hold=2,
            labels=_PCIE, series_labels=_PCIE),
     Case(

@@ -17,6 +17,10 @@ _HOST = {"job": "node-exporter", "instance": "10.0.0.1:9100"}
 # the XID is counted at 20 minutes, and the exporter restarts at 40
 _COUNTED = {xid(119): values((None, 20), (1, 20), (None, 1))}
 _BACK = {dcgm(_CLOCK): values((1980, 40), (None, 1), (1980, 80))}
+_SEVEN_MINUTES = {
+    dcgm(_CLOCK): values((1980, 40), (None, 7), (1980, 80)),
+    dcgm(_CLOCK, G1): "1980x300",
+}
 
 
 def _rises(before: float, after: float, gap: float = 1) -> str:
@@ -66,6 +70,9 @@ _NO_REPAIR = [
     _case("one GPU is left out for two minutes",
           _COUNTED | {dcgm(_CLOCK): values((1980, 40), (None, 2), (1980, 80)),
                       dcgm(_CLOCK, G1): "1980x300"}, resolved=False),
+    # a GPU with many corrected errors (NVIDIA/DCGM issue 313)
+    _case("DCGM loses a GPU's samples for seven minutes, and its energy counts on",
+          _COUNTED | _SEVEN_MINUTES | {dcgm(_ENERGY): _rises(9e9, 9.3e9, gap=7)}, resolved=False),
 ]  # fmt: skip
 _REPAIRED = [
     _case("a reset, or the driver is loaded again: energy counts anew",
@@ -73,6 +80,10 @@ _REPAIRED = [
     _case("the same with the exporter running on",
           {xid(119): values((None, 20), (1, 100)), dcgm(_CLOCK): "1980x300",
            dcgm(_ENERGY): values((9e9, 40, 6e6), (1e6, 80, 6e6))}, resolved=True),
+    _case("it was away for seven minutes, and its energy counts anew",
+          _COUNTED | _SEVEN_MINUTES | {dcgm(_ENERGY): _rises(9e9, 1e6, gap=7)}, resolved=True),
+    _case("it was away for seven minutes, and has no energy counter", _COUNTED | _SEVEN_MINUTES,
+          resolved=True),
     _case("corrected errors count anew", _COUNTED | _BACK | {dcgm(_SBE): _rises(5000, 0)},
           resolved=True),
     _case("the host has booted since", _COUNTED | _BACK | _UNAME | _booted(43), resolved=True),

@@ -6,6 +6,7 @@ from tests.rules.cases_lost import LOST_NODE
 from tests.rules.model import G0, G1, HOLDER, Case, dcgm, series, up, values
 
 _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+_ENGINE, _UTIL = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL"
 _POD = {"namespace": "gpu-operator", "pod": "nvidia-dcgm-exporter-x2x4z"}
 
 
@@ -63,6 +64,16 @@ _FROZEN = [
     Case("GPUMetricsFrozen", "it samples once a minute, and stands still for ten",
          {dcgm(_ENERGY): "1e9+6000000x20 1120000000x10 1130000000+6000000x40"},
          silent=(25, 31, 40), step=60),
+    Case("GPUMetricsFrozen", "its profiling stays at 0 while kernels run, until DCGM restarts",
+         {dcgm(_ENGINE, **HOLDER): "0.9x20 0x100 stale 0.9x60", dcgm(_UTIL, **HOLDER): "99x200",
+          dcgm(_ENGINE, G1): "0.9x200", dcgm(_UTIL, G1): "99x200"},
+         {40: [G0], 59: [G0]}, (20, 64), restart=True),
+    Case("GPUMetricsFrozen", "an idle GPU, of which one sample of GPU_UTIL is of millions; and a "
+         "GPU that serves a request now and then",
+         {dcgm(_ENGINE): "0x200", dcgm(_UTIL): "0x60 808334905 0x200",
+          dcgm(_ENGINE, G1): "0 0 0 0 0 0 0 0 0 0.004 " * 20,
+          dcgm(_UTIL, G1): "0 0 0 0 0 0 0 0 0 90 " * 20},
+         silent=(20, 31, 40, 60)),
     Case("GPUMetricsFrozen", "a GPU without the counter, by DCGM's mark and by 0",
          {dcgm(_ENERGY): "9223372036854775794x90", dcgm(_ENERGY, G1): "0x90"}, silent=(25, 44)),
 ]  # fmt: skip

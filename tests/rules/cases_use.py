@@ -82,6 +82,32 @@ _IDLE = [
         {70: [{**G0, **_POD_LABELS, "GPU_I_ID": "1"}]},
         step=15,
     ),
+    *[
+        Case(
+            alert,
+            "its profiling stays at 0 while kernels run (NVIDIA/DCGM issue 303)",
+            {_on(_ENGINE, G0): "0x300", _on(_UTIL, G0): "99x300",
+             _on(_ENGINE, G1): "0.9x300", _on(_UTIL, G1): "99x300"},
+            silent=(62, 70),
+            step=15,
+        )
+        for alert in ("GPUAllocatedIdle", "GPUStraggler")
+    ],
+    Case(
+        "GPUAllocatedIdle",
+        "GPU_UTIL says the same of it, but for samples of millions (NVIDIA/DCGM issue 199)",
+        {_on(_ENGINE, G0): "0x300", _on(_UTIL, G0): "0x100 808334905 0x100 4294967295 0x97"},
+        {62: [{**G0, **_POD_LABELS}], 70: [{**G0, **_POD_LABELS}]},
+        step=15,
+    ),
+    Case(
+        "GPUAllocatedIdle",
+        "a GeForce: a sample of millions is no work, and an hour later no doubt",
+        {_on(_UTIL, G0): "0x20 808334905 0x400"},
+        {75: [{**G0, **_POD_LABELS}]},
+        (62,),
+        step=15,
+    ),
     Case(
         "GPUStraggler",
         "one of two lags, then catches up",
@@ -165,6 +191,15 @@ _DEMAND = [
     ),
     Case(
         "GPUPodPending",
+        "only its sidecar, an init container, asks for a GPU",
+        {
+            _waits("train-0"): "1x60",
+            _requests("train-0").replace("pod_container", "pod_init_container"): "1x60",
+        },
+        {20: [_POD_LABELS]},
+    ),
+    Case(
+        "GPUPodPending",
         "waits for something else; holds GPUs and runs",
         {_waits("web"): "1x60", _requests("web", "cpu"): "4x60", _requests("train-0"): "8x60"},
         silent=(20, 29),
@@ -184,6 +219,9 @@ _DEMAND = [
             _quota("hard"): "8x100",
             _quota("used", "requests.nvidia.com/mig-1g.10gb"): "0x100",
             _quota("hard", "requests.nvidia.com/mig-1g.10gb"): "0x100",
+            # network cards, by the SR-IOV plugin of NVIDIA's Network Operator
+            _quota("used", "requests.nvidia.com/hostdev"): "8x100",
+            _quota("hard", "requests.nvidia.com/hostdev"): "8x100",
             _quota("used", "requests.cpu"): "8x100",
             _quota("hard", "requests.cpu"): "8x100",
         },

@@ -17,6 +17,7 @@ from tests.rules import (
     cases_links,
     cases_lost,
     cases_memory,
+    cases_recovery,
     cases_repaired,
     cases_scrapes,
     cases_support,
@@ -45,6 +46,7 @@ CASES = [
         cases_cluster,
         cases_support,
         cases_dcgm,
+        cases_recovery,
         cases_repaired,
         cases_watches,
     )

@@ -14,9 +14,10 @@ from tests.rules.model import series
 from tests.rules.suite import NODES, SETTINGS, all_rules, run, write_rules
 from tests.rules.worlds import WORLDS, World
 from tests.rules.worlds_applications import APPLICATIONS
+from tests.rules.worlds_dcgm import WORLDS as OF_DCGM
 from tests.rules.worlds_watches import WORLDS as WATCHES
 
-ALL = [*WORLDS, *APPLICATIONS, *WATCHES]
+ALL = [*WORLDS, *APPLICATIONS, *OF_DCGM, *WATCHES]
 
 
 def _suite(world: World) -> dict[str, Any]:

@@ -32,7 +32,8 @@ KUBE_STATE_METRICS = {
     "kube_node_spec_taint", "kube_namespace_labels", "kube_namespace_created", "kube_pod_info",
     "kube_pod_created",
     "kube_pod_owner", "kube_pod_status_phase", "kube_pod_status_unschedulable",
-    "kube_pod_container_resource_requests", "kube_resourcequota",
+    "kube_pod_container_resource_requests", "kube_pod_init_container_resource_requests",
+    "kube_resourcequota",
     "kube_pod_container_status_restarts_total",
     "kube_daemonset_status_desired_number_scheduled", "kube_daemonset_status_number_ready",
 }  # fmt: skip

@@ -35,7 +35,7 @@ def _mig(metric: str, instance: int, value: float, **extra: str) -> dict[str, st
     return {dcgm(metric, G1, **labels): f"{value}x300"}
 
 
-def _requests(
+def requests(
     pod: str,
     count: int,
     phase: str,
@@ -243,12 +243,12 @@ WORLDS = [
             **_nodes("capacity", 8), **_nodes("capacity", 8, instance="b"),
             **_nodes("allocatable", 7), **_nodes("allocatable", 7, instance="b"),
             **_nodes("capacity", 4, "gpu2"), **_nodes("allocatable", 4, "gpu2"),
-            **_requests("runs", 4, "Running"),
-            **_requests("done", 4, "Succeeded"),
-            **_requests("failed", 2, "Failed"),
-            **_requests("waits", 8, "Pending", node=""),
-            **_requests("mig", 1, "Running", "nvidia_com_mig_1g_10gb"),
-            **_requests("cpu", 16, "Running", "cpu"),
+            **requests("runs", 4, "Running"),
+            **requests("done", 4, "Succeeded"),
+            **requests("failed", 2, "Failed"),
+            **requests("waits", 8, "Pending", node=""),
+            **requests("mig", 1, "Running", "nvidia_com_mig_1g_10gb"),
+            **requests("cpu", 16, "Running", "cpu"),
         },
         30,
         {

@@ -22,7 +22,8 @@ TRAINS = {
 }  # fmt: skip
 NO_NVLINK = {"nvlink_rx": None, "nvlink_tx": None}
 FREE = {"memory_used": 10, "memory_free": 80000}
-IDLE = {"engine": 0.0, "sm": 0.0, "tensor": 0.0, "fp32": 0.0, "dram": 0.0}
+ZEROS = {"engine": 0.0, "sm": 0.0, "tensor": 0.0, "fp32": 0.0, "dram": 0.0}
+IDLE = {**ZEROS, "util": 0.0}
 UNITS = {"util": 90.0, "sm_clock": 1755.0, "sm_clock_max": 1980.0}
 
 

@@ -65,6 +65,7 @@ FAULTS = {
     'DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG{{UUID="{}"}} 1': ("unrepairable", "replaced"),
     'DCGM_FI_DEV_THRESHOLD_SRM{{UUID="{}"}} 1': ("SRAM", "replaced"),
     'DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{{UUID="{}"}} 2': ("recovery action 2", "--gpu-reset"),
+    'DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{{UUID="{}"}} 7': ("recovery action 7", "--gpu-reset"),
     'DCGM_EXP_GPU_HEALTH_STATUS{{UUID="{}",health_watch="ALL",'
     'health_error_code="DCGM_FR_UNCONTAINED_ERROR"}} 20': (
         "ALL (DCGM_FR_UNCONTAINED_ERROR) fails",
@@ -81,6 +82,7 @@ NEAR = (
     'DCGM_EXP_GPU_HEALTH_STATUS{{UUID="{}",health_watch="MEM",health_error_code="X"}} 10',
     'DCGM_EXP_GPU_HEALTH_STATUS{{UUID="{}",health_watch="THERMAL",health_error_code="X"}} 20',
     'DCGM_EXP_XID_ERRORS_TOTAL{{UUID="{}",xid="31"}} 3',  # a program's own
+    'DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{{UUID="{}"}} 5',  # recover the IMEX domain
 )
 
 

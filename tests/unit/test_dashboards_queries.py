@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gpuboot.hosts import mig_profiles
 from gpuboot.monitoring.dashboards import classify, cluster_dashboard, gpu_hours, node_dashboard
 from gpuboot.monitoring.dashboards.spec import State
 from gpuboot.usage import shares as of_gpus
@@ -197,14 +199,30 @@ def test_a_mig_instance_counts_as_its_share(tmp_path: Path) -> None:
     assert_samples(tmp_path, expr, series, [('{namespace="a"}', expected)], "60m")
 
 
+def _share(profile: str) -> float:
+    return next(
+        float(share)
+        for pattern, share in gpu_hours.shares().items()
+        if re.fullmatch(pattern, profile)
+    )
+
+
 def test_shares_are_those_of_a_report_of_costs() -> None:
-    usual = {"1g": "1g.10gb", "2g": "2g.20gb", "3g": "3g.40gb", "4g": "4g.40gb", "7g": "7g.80gb"}
-    shares = {
-        profile: int(over) / int(under or 1)
-        for profile, text in gpu_hours.SHARES.items()
-        for over, _, under in [text.partition(" / ")]
-    }
-    assert shares == {profile: of_gpus.share(name) for profile, name in usual.items()}
+    """Of the resources' names as well, which kube-state-metrics writes with underscores."""
+    for card in mig_profiles.CARDS:
+        for profile in (item.name for item in card.profiles):
+            # names that two cards give to other parts of a GPU
+            if card.models and mig_profiles.size(profile) not in ((1, 10), (1, 35)):
+                share = pytest.approx(of_gpus.share(profile, f"NVIDIA {card.models[0]}"))
+                assert _share(profile) == share, (card.name, profile)
+                assert _share(re.sub(r"[.+-]", "_", profile)) == share, (card.name, profile)
+    assert _share("1g.10gb") == of_gpus.share("1g.10gb", "NVIDIA A100-SXM4-80GB")
+
+
+def test_an_a30_in_four_is_one_gpu(tmp_path: Path) -> None:
+    series = requested("slice", "nvidia_com_mig_1g_6gb", "_x30 4x9 stale")
+    expr = f"round(1000 * {gpu_hours.hours(gpu_hours.HELD_GPUS)})"
+    assert_samples(tmp_path, expr, series, [("{}", round(1000 / 6))], "60m")
 
 
 def test_a_time_slice_is_a_part_of_a_gpu(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tests.unit.profile_samples import (
     H100,
     IDLE,
     NOW,
+    ZEROS,
     counter,
     profile_single,
     scraped,
@@ -62,6 +63,26 @@ def test_the_class_of_most_of_the_window() -> None:
     ) + answer.shares.get("input_bound", 0) == pytest.approx(1)
     assert answer.shares["idle"] > 0.1
     assert not profile_single(scraped()).mixed
+
+
+def test_profiling_that_stays_at_0_while_kernels_run_is_no_idle_gpu() -> None:
+    """NVIDIA/DCGM issue 303."""
+    answer = profile_single(scraped(phases={1200: ZEROS}))
+    assert (answer.main_class.name, answer.main_class.confidence) == ("busy", "low")
+    assert "at 0 while kernels run" in answer.notes[0]
+    assert profile_single(scraped(phases={1200: IDLE})).main_class.name == "idle_held"
+
+
+def test_a_percentage_of_millions_is_no_sample() -> None:
+    """NVIDIA/DCGM issue 199."""
+    rows = scraped(phases={1200: IDLE})
+    rows[-1]["values"][-3:] = [[time, "808334905"] for time, _ in rows[-1]["values"][-3:]]
+    (samples,) = collect(series(rows)).values()
+    assert all(max(points.values()) < 1e10 for points in samples.fields.values())
+    for row in rows:
+        if row["metric"]["__name__"] == "DCGM_FI_DEV_GPU_UTIL":
+            row["values"][-1][1] = "808334905"
+    assert profile_single(rows).means.get("util") == 0
 
 
 def test_holes_in_the_samples_are_no_class() -> None:

@@ -96,6 +96,8 @@ def test_signs_of_two_gpus_do_not_go_together() -> None:
         ({"alertname": "GPUAllocatedIdle"}, "program"),
         (XID_119 | {"xid": "31"}, "of class application"),
         (RECOVERY_RESET | {"gpu_action": "drain"}, "for their owners"),
+        # of the IMEX domain (action 5)
+        (RECOVERY_RESET | {"gpu_action": "investigate"}, "neither a reset nor a reboot"),
     ],
 )
 def test_what_is_never_a_reason(alert: dict[str, str], reason: str) -> None:

@@ -95,7 +95,7 @@ def test_a_busy_pod() -> None:
 
 
 def test_idle_is_a_number_and_no_data_is_none() -> None:
-    idle = usage_of(Fake(samples("GPU-a", VALUES | {ENGINE: 0.0})))
+    idle = usage_of(Fake(samples("GPU-a", VALUES | {ENGINE: 0.0, UTIL: 0.0})))
     assert idle.values["engine"].value == 0.0
     empty_answer = usage_of(Fake([]))
     assert empty_answer.values["engine"].value is None
@@ -117,9 +117,10 @@ def test_only_the_window_counts() -> None:
 
 
 def test_instances_under_mig_are_told_apart() -> None:
+    instance = {name: value for name, value in VALUES.items() if name != UTIL}
     series = [
-        *samples("GPU-a", GPU_I_ID="1"),
-        *samples("GPU-a", VALUES | {ENGINE: 0.0}, GPU_I_ID="2"),
+        *samples("GPU-a", instance, GPU_I_ID="1"),
+        *samples("GPU-a", instance | {ENGINE: 0.0}, GPU_I_ID="2"),
     ]
     answer = usage_of(Fake(series))
     assert answer.gpus == ("GPU-a/1", "GPU-a/2")
@@ -181,6 +182,45 @@ def test_while_somebody_profiles_nothing_else_stands_in() -> None:
 def test_blank_values_are_no_values() -> None:
     answer = usage_of(Fake(samples("GPU-a", VALUES | {SM: 9223372036854775794.0})))
     assert "no profiling fields" in reason(answer, "sm")
+
+
+def test_profiling_that_stays_at_0_while_kernels_run_is_no_value() -> None:
+    """NVIDIA/DCGM issue 303: a GPU after XID 31, beside one that is well."""
+    dead = samples("GPU-b", VALUES | {ENGINE: 0.0, SM: 0.0})
+    answer = usage_of(Fake([*samples("GPU-a"), *dead]))
+    assert reason(answer) == reason(answer, "sm")
+    assert reason(answer).startswith(f"{ENGINE} of GPU-b stays at 0 while kernels run")
+    assert answer.values["memory"].value == 0.25
+
+
+def test_a_percentage_of_millions_is_no_sample() -> None:
+    """NVIDIA/DCGM issue 199."""
+    series = samples("GPU-a", {UTIL: 90.0, USED: 20000.0, FREE: 60000.0})
+    series[0]["values"][3][1] = "808334905"
+    engine = usage_of(Fake(series)).values["engine"]
+    assert engine.value == pytest.approx(0.9)
+    assert engine.samples == 7
+
+
+def test_a_ratio_ends_at_1() -> None:
+    """NVIDIA/DCGM issue 152: SM_ACTIVE of MIG instances."""
+    assert usage_of(Fake(samples("GPU-a", VALUES | {SM: 1.4}))).values["sm"].value == 1.0
+
+
+def test_other_devices_of_nvidia_are_no_gpus() -> None:
+    """A pod with a network card, nvidia.com/hostdev, and without a GPU is not missed."""
+    fake = Fake(samples("GPU-a"))
+    Usage(Prometheus(fake, "")).of_namespace("team-a")
+    (question,) = [text for text in fake.requests if "resource_requests" in text]
+    assert "nvidia_com_(gpu|gpu_shared|mig_.+)" in question
+
+
+@pytest.mark.parametrize("label", ["node", "hostname", "Hostname"])
+def test_the_node_by_whichever_label(label: str) -> None:
+    series = samples("GPU-a")
+    for item in series:
+        item["metric"][label] = "gpu1"
+    assert usage_of(Fake(series)).nodes == ("gpu1",)
 
 
 def test_a_pod_that_runs_unseen_spoils_the_namespaces_mean() -> None:

@@ -6,7 +6,10 @@ layouts, time slices under the name of whole GPUs, several models in one node.
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from gpuboot.config.settings import Cost
+from gpuboot.hosts import mig_profiles
 from gpuboot.monitoring.dashboards.variables import HELD_BY
 from gpuboot.monitoring.rules.promql import DEVICE, shown_by_exporter
 from gpuboot.monitoring.rules.recording_use import part_of_device
@@ -15,9 +18,34 @@ GPU_HOURS = "suffix:GPU h"  # Grafana's own unit of hours would call 48 of them 
 IN = 'namespace=~"$namespace"'
 NAMESPACES = f"{{{IN}}}"
 
-# What share of a GPU each resource is: the larger of compute slices / 7 and memory slices / 8, as
-# NVIDIA's MIG profiles divide data centre GPUs.
-SHARES = {"1g": "1 / 7", "2g": "2 / 7", "3g": "1 / 2", "4g": "4 / 7", "7g": "1"}
+# What share of a GPU the usual MIG profiles are, by their compute slices.
+_USUAL = {
+    **{slices: Fraction(slices, 7) for slices in (1, 2, 4, 7)},
+    3: Fraction(1, 2),
+}
+
+
+def shares() -> dict[str, Fraction]:
+    """Regular expression of MIG profiles -> their share of a GPU; the first that matches counts.
+
+    It is the larger of compute and memory slices, each as a share of the card's. A name that cards
+    give to different parts (1g.10gb of an A100 with 40 GB, and with 80) counts as usual.
+    """
+    by_name: dict[str, set[Fraction]] = {}
+    for card in mig_profiles.CARDS:
+        memory = max(profile.memory for profile in card.profiles)
+        for profile in card.profiles:
+            compute, gigabytes = mig_profiles.size(profile.name)
+            share = max(Fraction(compute, card.compute), Fraction(profile.memory, memory))
+            by_name.setdefault(f"{compute}g[._]{gigabytes}gb", set()).add(share)
+    unusual: dict[Fraction, list[str]] = {}
+    for name, parts in sorted(by_name.items()):
+        if _USUAL[int(name[0])] not in parts:
+            unusual.setdefault(max(parts), []).append(name)
+    return {
+        **{f"({'|'.join(names)})([._+-].+)?": share for share, names in unusual.items()},
+        **{f"{slices}g[._].+": share for slices, share in _USUAL.items()},
+    }
 
 
 def _weighed(series: str, gpu_matcher: str, instance: str) -> str:
@@ -26,7 +54,7 @@ def _weighed(series: str, gpu_matcher: str, instance: str) -> str:
     + series: metric and matchers, without the closing brace
     + gpu_matcher, instance: matchers of what is a GPU, and of a profile in place of `%s`
     """
-    parts = ((instance % profile, share) for profile, share in SHARES.items())
+    parts = ((instance % pattern, share) for pattern, share in shares().items())
     return " or ".join(
         f"{series},{matcher}}} * {share}" for matcher, share in ((gpu_matcher, "1"), *parts)
     )
@@ -37,7 +65,7 @@ HELD_GPUS = (
     _weighed(
         f"namespace_pod:gpu_requested:sum{{{HELD_BY}",
         'resource="nvidia_com_gpu"',
-        'resource=~"nvidia_com_mig_%s_.+"',
+        'resource=~"nvidia_com_mig_%s"',
     )
     # a time slice is as many GPUs as the node shows for each that its kubelet offers
     + f" or namespace_pod:gpu_requested:sum{{{HELD_BY},{_TIME_SLICES}}} / on (node) group_left () ("
@@ -54,7 +82,7 @@ USED = (
     + _weighed(
         f'gpu:engine_active:avg5m{{{HELD_BY},pod!=""',
         'GPU_I_PROFILE=""',
-        'GPU_I_PROFILE=~"%s[.].+"',
+        'GPU_I_PROFILE=~"%s"',
     )
     + f") * on (namespace, pod, {DEVICE}) group_left () {part_of_device()}"
 )

@@ -43,6 +43,9 @@ ACTIONS = (
     State(2, "reboot node", "red"),
     State(3, "drain peers", "semi-dark-orange"),
     State(4, "drain and reset", "dark-orange"),
+    State(5, "recover IMEX domain", "yellow"),
+    State(6, "reset bus", "red"),
+    State(7, "reboot system", "red"),
 )
 ALERT_STATES = (State(1, "pending", "yellow"), State(2, "firing", "red"))
 
@@ -58,7 +61,7 @@ STATE = (
         "Need an action",
         "GPUs whose driver asks for a reset, reboot or drain: the best single signal. It takes a "
         "driver and DCGM that have it (DCGM 4.5).",
-        count(f"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{GPUS} > 0"),
+        count(f"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{GPUS} > 0 != 5"),
         steps=RED_ABOVE_NONE,
     ),
     stat(

@@ -27,13 +27,14 @@ from gpuboot.monitoring.dashboards.spec import (
     stat,
 )
 from gpuboot.monitoring.dashboards.variables import HELD_BY
+from gpuboot.monitoring.rules.promql import QUOTA_RESOURCES
 
 TOTALS = (
     stat(
         "Held",
         "GPU hours that pods held in the chosen time, busy or not. A MIG instance counts as its "
-        "share of a GPU: the larger of compute slices / 7 and memory slices / 8; a time slice as "
-        "its part of a GPU.",
+        "share of a GPU: the larger of its compute and memory slices as a share of the card's; a "
+        "time slice as its part of a GPU.",
         f"{hours(HELD_GPUS)} or vector(0)",
         GPU_HOURS,
         decimals=1,
@@ -127,9 +128,9 @@ OVER_TIME = (
         (
             Query(
                 "max by (namespace, resource) (kube_resourcequota"
-                f'{{{IN},resource=~"requests.nvidia.com/.+",type="used"}}'
+                f'{{{IN},{QUOTA_RESOURCES},type="used"}}'
                 " / ignoring (type) (kube_resourcequota"
-                f'{{{IN},resource=~"requests.nvidia.com/.+",type="hard"}} > 0))',
+                f'{{{IN},{QUOTA_RESOURCES},type="hard"}} > 0))',
                 "{{namespace}} {{resource}}",
             ),
         ),

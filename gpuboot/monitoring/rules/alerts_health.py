@@ -12,16 +12,19 @@ _VERDICT = [
     Alert(
         name="GPURecoveryAction",
         severity="critical",
-        action="{{ if eq $value 2.0 }}reboot{{ else if eq $value 3.0 }}drain"
-        "{{ else }}reset{{ end }}",
+        # a bus is reset by a reboot; what is unknown, and other machines' IMEX, is for a person
+        action="{{ if or (eq $value 1.0) (eq $value 4.0) }}reset"
+        "{{ else if or (eq $value 2.0) (eq $value 6.0) (eq $value 7.0) }}reboot"
+        "{{ else if eq $value 3.0 }}drain{{ else }}investigate{{ end }}",
         # held here and not by `for`: another action is another alert, and would wait again
         expr=f"{_ACTION} > 0 and min_over_time({_ACTION}[90s]) > 0",
         summary=f"The driver wants {ON_GPU} to be "
         "{{ if eq $value 1.0 }}reset{{ else if eq $value 2.0 }}rebooted with its node"
-        "{{ else if eq $value 3.0 }}drained of peer-to-peer traffic{{ else }}drained and reset"
-        "{{ end }}",
+        "{{ else if eq $value 3.0 }}drained of peer-to-peer traffic"
+        "{{ else if eq $value 4.0 }}drained and reset{{ else }}recovered{{ end }}",
         description="Recovery action {{ $value }} of {{ $labels.UUID }}: 1 reset, 2 reboot, "
-        "3 drain peer-to-peer, 4 drain and reset.",
+        "3 drain peer-to-peer, 4 drain and reset, 5 recover the IMEX domain, 6 reset the bus, "
+        "7 reboot the system.",
     ),
     Alert(
         name="GPUHealthFail",

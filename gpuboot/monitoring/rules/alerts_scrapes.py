@@ -4,7 +4,7 @@ stand still, and clocks that are wrong."""
 from __future__ import annotations
 
 from gpuboot.monitoring.rules.alert import ON_GPU, Alert
-from gpuboot.monitoring.rules.promql import BLANK_VALUE, GPU, UP
+from gpuboot.monitoring.rules.promql import BLANK_VALUE, GPU, UP, dead_profiling
 from gpuboot.monitoring.rules.requirements import Requirement
 
 _RESTARTS = 'kube_pod_container_status_restarts_total{pod=~".*dcgm-exporter.*"}'
@@ -49,10 +49,12 @@ ALERTS = [
         component="exporter",
         expr=f"max by ({GPU}) (changes({_ENERGY}[15m])) == 0\n"
         f"and on ({GPU}) max by ({GPU}) (count_over_time({_ENERGY}[15m])) > {_SAMPLES}\n"
-        f"and on ({GPU}) {_ENERGY} > 0 < {BLANK_VALUE}",
+        f"and on ({GPU}) {_ENERGY} > 0 < {BLANK_VALUE}\n"
+        f"or 0 * {dead_profiling(GPU, '15m')}",
         hold_for="5m",
         summary=f"The exporter's values of {ON_GPU} stand still",
-        description="Its energy counter has not moved for a quarter of an hour. {{ $labels.UUID }}",
+        description="Its energy counter has not moved for a quarter of an hour, or its profiling "
+        "fields stay at 0 while it works. {{ $labels.UUID }}",
     ),
     Alert(
         name="NodeClockWrong",

@@ -11,9 +11,9 @@ from gpuboot.monitoring.rules.promql import (
     ENGINE,
     GAP,
     GPU,
-    HOLDER,
+    QUOTA_RESOURCES,
     RESOURCES,
-    now_and,
+    profiled,
     quoted,
 )
 from gpuboot.monitoring.rules.requirements import Requirement
@@ -24,8 +24,7 @@ def alerts(settings: Settings) -> list[Alert]:
     return [*_IDLE, _WITHOUT_A_POD, _memory(settings.alerts.gpu_memory_near_full), *_DEMAND]
 
 
-_POD_ENGINE = now_and("avg_over_time", ENGINE, 'pod!=""', "30m")
-_PER_POD = f"max by ({HOLDER}) ({_POD_ENGINE})"
+_PER_POD = profiled(ENGINE, "avg_over_time", "30m", 'pod!=""')
 _IDLE = [
     Alert(
         name="GPUAllocatedIdle",
@@ -99,7 +98,10 @@ def _memory(namespaces: tuple[str, ...]) -> Alert:
     )
 
 
-_REQUESTED = f"kube_pod_container_resource_requests{{{RESOURCES}}}"
+_REQUESTED = (
+    '{__name__=~"kube_pod_container_resource_requests|kube_pod_init_container_resource_requests", '
+    f"{RESOURCES}}}"
+)
 _DEMAND = [
     Alert(
         name="GPUPodPending",
@@ -117,9 +119,9 @@ _DEMAND = [
         severity="info",
         action="capacity",
         expr="max by (namespace, resourcequota, resource) "
-        '(kube_resourcequota{resource=~"requests.nvidia.com/.+", type="used"})\n'
+        f'(kube_resourcequota{{{QUOTA_RESOURCES}, type="used"}})\n'
         "  / max by (namespace, resourcequota, resource) "
-        '(kube_resourcequota{resource=~"requests.nvidia.com/.+", type="hard"}) >= {threshold}',
+        f'(kube_resourcequota{{{QUOTA_RESOURCES}, type="hard"}}) >= {{threshold}}',
         hold_for="30m",
         threshold=1,
         summary="The GPU quota of {{ $labels.namespace }} is used up",

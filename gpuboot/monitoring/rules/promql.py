@@ -12,6 +12,8 @@ UP = f"up{{{EXPORTER}}}"
 # What a GPU is to the scheduler. kube-state-metrics writes nvidia.com/mig-1g.10gb with underscores;
 # nvidia.com/gpu.shared is what time-slicing and MPS offer with `renameByDefault`.
 RESOURCES = 'resource=~"nvidia_com_(gpu|gpu_shared|mig_.+)"'
+# The same in a quota. Other plugins of NVIDIA's offer network cards, as nvidia.com/hostdev.
+QUOTA_RESOURCES = 'resource=~"requests[.]nvidia[.]com/(gpu|gpu[.]shared|mig-.+)"'
 GPU = "node, UUID, gpu"
 # One GPU or MIG instance; several pods hold the same one under time-slicing.
 DEVICE = "node, UUID, GPU_I_ID"
@@ -23,6 +25,8 @@ UTIL = "DCGM_FI_DEV_GPU_UTIL"
 # for what it does not know (dcgm_structs.h, DCGM_FP64_BLANK and DCGM_INT64_BLANK). No value of ours
 # comes near; counted nanoseconds may pass 2^47 within two days.
 BLANK_VALUE, BLANK_NS = "1e14", "9e18"
+# GPU_UTIL is a percentage. DCGM now and then tells of millions (NVIDIA/DCGM issue 199).
+_BEYOND_UTIL, _BUSY_UTIL = "101", "5"
 # How long a value stands in for one that is not there: restarts and gaps of scraping.
 GAP = "10m"
 
@@ -70,6 +74,8 @@ def over(function: str, series: str, window: str, blank_value: str = BLANK_VALUE
     + series: a selector
     + blank_value: what no value reaches
     """
+    if series.startswith(UTIL):
+        blank_value = _BEYOND_UTIL
     return f"({function}({series}[{window}]) and max_over_time({series}[{window}]) < {blank_value})"
 
 
@@ -99,20 +105,42 @@ def age(metric: str) -> str:
     )
 
 
+def dead_profiling(labels: str, window: str) -> str:
+    """GPUs whose profiling fields stay at 0 although kernels run, as GPU_UTIL tells.
+
+    After some XIDs, or weeks, DCGM's profiling gives nothing else until DCGM restarts
+    (NVIDIA/DCGM issue 303, NVIDIA/dcgm-exporter issue 662).
+    """
+    return (
+        f"(max by ({labels}) (max_over_time({ENGINE}[{window}])) == 0\n"
+        f"  and on ({labels}) max by ({labels}) ({over('avg_over_time', UTIL, window)})"
+        f" > {_BUSY_UTIL})"
+    )
+
+
+def profiled(metric: str, function: str, window: str, matchers: str = "") -> str:
+    """`function` over `window` of a profiling field of each GPU, with labels `HOLDER`."""
+    return (
+        f"max by ({HOLDER}) ({now_and(function, metric, matchers, window)}\n"
+        f"  unless on ({DEVICE}) {dead_profiling(DEVICE, window)})"
+    )
+
+
 def engine(function: str, window: str, matchers: str = "") -> str:
     """How busy each GPU's engine was, 0 to 1, with labels `HOLDER`.
 
     GPUs without profiling fields (GeForce) answer with GPU_UTIL, the share of time in which any
     kernel ran. While somebody profiles a GPU its fields pause: that is no reason to take GPU_UTIL,
     which means something else, so the field must be gone for an hour. Of a GPU that pods share,
-    GPU_UTIL has the whole device's series and one of each pod's own work, which is less.
+    GPU_UTIL has the whole device's series and one of each pod's own work, which is less. What
+    contradicts itself is unknown (`dead_profiling`).
 
     + function: one of PromQL's `*_over_time`
     """
     held_util = now_and(function, UTIL, matchers, window)
     device = f"max by ({DEVICE}) ({now_and(function, UTIL, '', window)})"
     return (
-        f"max by ({HOLDER}) ({now_and(function, ENGINE, matchers, window)})\n"
+        f"{profiled(ENGINE, function, window, matchers)}\n"
         f"or max by ({HOLDER}) ((0 * {held_util} + on ({DEVICE}) group_left () {device}) / 100\n"
         f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK_VALUE})"
     )

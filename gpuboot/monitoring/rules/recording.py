@@ -20,11 +20,12 @@ from gpuboot.monitoring.rules.promql import (
     GPU,
     HOLDER,
     UTIL,
+    dead_profiling,
     engine,
     level,
     non_blank,
-    now_and,
     over,
+    profiled,
     quoted,
     shown_by_exporter,
 )
@@ -119,7 +120,8 @@ def _health() -> list[Record]:
             "gpu:recovery_action:max",
             level("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"),
             "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain of peer-to-peer "
-            "traffic, 4 drain and reset.",
+            "traffic, 4 drain and reset, 5 recovery of its IMEX domain, 6 reset of its bus, "
+            "7 reboot of the system.",
         ),
     ]
 
@@ -135,7 +137,8 @@ def _busy(settings: Settings) -> list[Record]:
         *(
             Record(
                 f"gpu:{name}:avg5m",
-                f"max by ({HOLDER}) ({now_and('avg_over_time', metric, '', '5m')})",
+                # of a MIG instance SM_ACTIVE may be above 1 (NVIDIA/DCGM issue 152)
+                f"clamp_max({profiled(metric, 'avg_over_time', '5m')}, 1)",
                 f"{meaning}, mean of 5 minutes, 0 to 1; absent without profiling fields.",
             )
             for name, metric, meaning in _PROFILED
@@ -191,7 +194,8 @@ def _highest_activity(settings: Settings) -> str:
     # a recreated pod has its predecessor's name, and must not inherit its hour
     young = "max by (namespace, pod) (time() - kube_pod_created) < 3600"
     return (
-        f"(max by ({HOLDER}) {sampled_enough(ENGINE)}\n"
+        f"(max by ({HOLDER}) ({sampled_enough(ENGINE)}"
+        f" unless on ({DEVICE}) {dead_profiling(DEVICE, '1h')})\n"
         f"or max by ({HOLDER}) ({sampled_enough(UTIL)} / 100\n"
         f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK_VALUE}))\n"
         f"unless on (namespace, pod) ({young})"

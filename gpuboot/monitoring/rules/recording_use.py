@@ -9,7 +9,7 @@ from gpuboot.monitoring.rules.promql import (
     RESOURCES,
     engine,
     non_blank,
-    now_and,
+    profiled,
     shown_by_exporter,
 )
 from gpuboot.monitoring.rules.record import Record
@@ -51,10 +51,10 @@ def _of_holders() -> Iterator[tuple[str, str, str]]:
         _of_pods(engine("avg_over_time", "2m", _HAS_POD)),
         "Mean engine activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
     )
-    sm_active = now_and("avg_over_time", "DCGM_FI_PROF_SM_ACTIVE", _HAS_POD, "2m")
+    sm_active = profiled("DCGM_FI_PROF_SM_ACTIVE", "avg_over_time", "2m", _HAS_POD)
     yield (
         "namespace_pod:sm_active:avg2m",
-        _of_pods(sm_active),
+        f"clamp_max({_of_pods(sm_active)}, 1)",
         "Mean SM activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
     )
     per_namespace = f"count by (namespace) (max by (namespace, pod, {DEVICE})"
@@ -105,9 +105,11 @@ def held_power(by: str) -> str:
     """
     power = non_blank("DCGM_FI_DEV_POWER_USAGE", 'namespace!=""')
     all_shares = f"max by ({_EACH_SHARE}) ({non_blank('DCGM_FI_DEV_POWER_USAGE')})"
+    pod_shares = f"max by ({_EACH_SHARE}) ({power})"
+    # an exporter beside ours that names no pods adds no share to what pods hold
     return (
-        f"sum by ({by}) (max by ({_EACH_SHARE}) ({power})\n"
-        f"  / on (node, UUID) group_left () count by (node, UUID) ({all_shares}))"
+        f"sum by ({by}) ({pod_shares}\n  / on (node, UUID) group_left ()"
+        f" count by (node, UUID) ({pod_shares}\n    or on ({DEVICE}) {all_shares}))"
     )
 
 
@@ -130,7 +132,15 @@ def power() -> list[Record]:
     ]
 
 
-_REQUESTS = f'kube_pod_container_resource_requests{{{RESOURCES}, node!=""}}'
+_REQUEST = "namespace, pod, node, resource"
+_OF_CONTAINERS = (
+    f"sum by ({_REQUEST}) (max by ({_REQUEST}, container)"
+    f' (kube_pod_container_resource_requests{{{RESOURCES}, node!=""}}))'
+)
+# those that run before the others, or beside them as sidecars
+_OF_INIT = (
+    f'max by ({_REQUEST}) (kube_pod_init_container_resource_requests{{{RESOURCES}, node!=""}})'
+)
 _ALIVE = 'kube_pod_status_phase{phase=~"Pending|Running"} == 1'
 
 
@@ -152,10 +162,10 @@ _ALLOCATION = (
     ),
     (
         "namespace_pod:gpu_requested:sum",
-        "sum by (namespace, pod, node, resource) (\n"
-        f"  max by (namespace, pod, container, node, resource) ({_REQUESTS})\n"
-        f"  * on (namespace, pod) group_left () max by (namespace, pod) ({_ALIVE})\n)",
-        "GPUs that a pod on a node holds. Completed pods hold none. GPU hours of a day: "
+        f"({_OF_INIT} > {_OF_CONTAINERS}\n  or {_OF_CONTAINERS}\n  or {_OF_INIT})\n"
+        f"  * on (namespace, pod) group_left () max by (namespace, pod) ({_ALIVE})",
+        "GPUs that a pod on a node holds: those of its containers, or of an init container that "
+        "asks for more. Completed pods hold none. GPU hours of a day: "
         "sum_over_time(…[1d:1m]) / 60.",
     ),
     (

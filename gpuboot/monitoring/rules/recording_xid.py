@@ -33,7 +33,7 @@ _INCIDENT_GAP = "2m"  # XIDs that lie closer together are one incident
 _DAY_S = 86400
 # What of a GPU says that it is not well, whatever the XIDs.
 _COMPLAINTS = (
-    f"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION > 0 < {BLANK_VALUE}",
+    f"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION > 0 != 5 < {BLANK_VALUE}",  # 5 is of the IMEX domain
     f"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL > 0 < {BLANK_VALUE}",
     complaints(),
 )
@@ -158,25 +158,37 @@ def _unrepaired(codes: str) -> str:
     )
 
 
+_BEFORE = "last_over_time({}[6h] offset 1m)"
+
+
+def _energy_counts_on() -> str:
+    energy = _SINCE_RESET[0]
+    return (
+        f"max by (node, UUID) ({non_blank(energy)})"
+        f" >= 0.5 * max by (node, UUID) ({_BEFORE.format(energy)} < {BLANK_VALUE})"
+    )
+
+
 def _repaired() -> str:
     """When a GPU was last reset, or its driver loaded, or its node booted, as far as it shows.
 
     Counters that count since then are lower than before (a half: two exporters may tell values of
     different moments); what the driver asked for has been done; the GPU was away for minutes,
     while others of its node were shown, and is back: one that fell off the bus comes back no other
-    way.
+    way. Not if its energy counts on: DCGM loses samples of GPUs with many corrected errors
+    (NVIDIA/DCGM issue 313).
     """
-    before = "last_over_time({}[6h] offset 1m)"
     signs = [
         f"max by (node, UUID) ({non_blank(metric)})"
-        f" < 0.5 * max by (node, UUID) ({before.format(metric)} < {BLANK_VALUE})"
+        f" < 0.5 * max by (node, UUID) ({_BEFORE.format(metric)} < {BLANK_VALUE})"
         for metric in _SINCE_RESET
     ]
-    requested = f"max by (node, UUID) ({before.format(ACTION)} < {BLANK_VALUE}) > 0"
+    requested = f"max by (node, UUID) ({_BEFORE.format(ACTION)} < {BLANK_VALUE}) > 0"
     signs.append(f"max by (node, UUID) ({non_blank(ACTION)}) == 0 and on (node, UUID) {requested}")
     signs.append(
         f"group by (node, UUID) ({VISIBLE} unless on (node, UUID) {VISIBLE} offset 1m"
-        f" unless on (node, UUID) max_over_time({VISIBLE}[4m] offset 1m))"
+        f" unless on (node, UUID) max_over_time({VISIBLE}[4m] offset 1m)"
+        f" unless on (node, UUID) {_energy_counts_on()})"
         " and on (node) min_over_time(node:gpu_visible:count[4m] offset 1m) > 0"
     )
     now = "\n  or ".join(f"group by (node, UUID) ({sign})" for sign in signs)

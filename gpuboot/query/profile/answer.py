@@ -15,9 +15,10 @@ from gpuboot.cluster.objects import JsonReader
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
 from gpuboot.config.settings.profile import Thresholds, thresholds
-from gpuboot.query.latest_samples import Device, duration, selector
+from gpuboot.monitoring.rules.promql import RESOURCES
+from gpuboot.query.latest_samples import ENGINE, UTIL, Device, duration, selector
 from gpuboot.query.profile.classes import HostView
-from gpuboot.query.profile.counters import ENGINE, FIELDS, MEAN_S, UTIL, Samples, collect
+from gpuboot.query.profile.counters import FIELDS, MEAN_S, Samples, collect
 from gpuboot.query.profile.window import Span, profile
 from gpuboot.verify.prometheus import Prometheus, PrometheusError
 
@@ -180,7 +181,7 @@ def _why_none(prometheus: Prometheus, question: ProfileQuestion, label: str, bac
     if question.kind in ("node", "gpu"):
         return f"no sample of the last {back} is about {subject}"
     requested = prometheus.query(
-        f'sum(kube_pod_container_resource_requests{{resource=~"nvidia_com_.+",{label}}})'
+        f"sum(kube_pod_container_resource_requests{{{RESOURCES},{label}}})"
     )
     if not requested or not requested[0].value:
         return f"no sample of the last {back} names {subject}, and it asked for no GPU"

@@ -113,7 +113,10 @@ def classify(means: Means, context: Context, limits: Thresholds) -> Class:
 
 def _by_utilization(means: Means, context: Context, limits: Thresholds) -> Class:
     """The class without profiling fields: GPU_UTIL tells work from none, and nothing else."""
-    notes = ("no profiling fields: GeForce, vGPU, not collected, or taken by a profiler",)
+    notes = (
+        "no profiling fields: GeForce, vGPU, not collected, taken by a profiler, or at 0 while "
+        "kernels run (see the alert GPUMetricsFrozen)",
+    )
     util = means.get("util")
     if util is None:
         return Class("insufficient_data", (), "low", notes)

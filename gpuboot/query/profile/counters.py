@@ -7,12 +7,19 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpuboot.query.latest_samples import Device, Points, device, merge
-from gpuboot.verify.prometheus import BLANK_VALUE, Series
+from gpuboot.query.latest_samples import (
+    ENGINE,
+    UTIL,
+    Device,
+    Points,
+    device,
+    is_profiling_dead,
+    known_points,
+    merge,
+)
+from gpuboot.verify.prometheus import Series
 
 MEAN_S = 300.0
-ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
-UTIL = "DCGM_FI_DEV_GPU_UTIL"
 # value of `Means` -> gauge that it is the mean of
 GAUGES: Mapping[str, str] = {
     "engine": ENGINE,
@@ -44,7 +51,6 @@ TIMES: Mapping[str, str] = {
     "power_cap": _REASON.format("SW_POWER_CAP"),
 }
 FIELDS = (*GAUGES.values(), *TIMES.values())
-_BLANK_NS = 9e18  # DCGM's "no value" of a whole number: nanoseconds may well be above `BLANK`
 _LANE = 985e6  # bytes per second of a PCIe lane at generation 3, then double with each
 
 PIPES = ("tensor", "fp64", "fp32", "fp16")
@@ -107,6 +113,8 @@ class Samples:
             name: {time: value for time, value in points.items() if end - MEAN_S < time <= end}
             for name, points in self.fields.items()
         }
+        if is_profiling_dead(inside):
+            inside = {name: points for name, points in inside.items() if "_PROF_" not in name}
         values = {
             key: statistics.fmean(points.values())
             for key, name in GAUGES.items()
@@ -130,8 +138,7 @@ def collect(series_list: Iterable[Series]) -> dict[Device, Samples]:
     labels: dict[Device, tuple[float, Mapping[str, str]]] = {}
     holders: dict[Device, set[str]] = {}
     for series in series_list:
-        limit = _BLANK_NS if series.name.endswith("_NS") else BLANK_VALUE
-        points = {time: value for time, value in series.points if abs(value) < limit}
+        points = known_points(series)
         if not points or not series.labels.get("UUID"):
             continue
         key = device(series.labels)

@@ -67,9 +67,9 @@ SIGNS: Sequence[Sign] = (
     Sign("DCGM_FI_DEV_ROW_REMAP_PENDING", _is(1), "a row remap waits for a reset", "reset"),
     Sign(
         "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION",
-        _over(0),
+        lambda value: value not in (0, 5),  # 5: of the IMEX domain, which spans machines
         "the driver asks for recovery action {value:g} (1 reset, 2 reboot, 3 drain peer-to-peer, "
-        "4 drain and reset)",
+        "4 drain and reset, 6 or 7 reboot)",
         "reset",
     ),
     Sign(
