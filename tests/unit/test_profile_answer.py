@@ -45,6 +45,8 @@ def test_means_of_five_minutes() -> None:
         ({200: 0, 100: 10e9, 0: 10e9}, 0.05),
         ({200: 2e14, 0: 2e14 + 20e9}, 0.1),  # two days: above DCGM's blank of other fields
         ({200: 50e9, 100: 5e9, 0: 15e9}, 0.075),  # the driver was loaded anew
+        ({200: 50e9, 150: 55e9, 140: 52e9, 100: 56e9, 0: 60e9}, 0.05),  # two exporters
+        ({100: 10e9, 0: 9e9}, 0.0),
         ({200: 9.3e18, 100: 9.3e18}, None),
         ({100: 5e9}, None),
     ],

@@ -155,14 +155,17 @@ def collect(series_list: Iterable[Series]) -> dict[Device, Samples]:
 
 
 def _share(points: Points) -> float | None:
-    """Share of time that a counter of nanoseconds grew by; one that falls began again at 0."""
+    """Share of time that a counter of nanoseconds grew by.
+
+    One below half of what it was began again at 0; a smaller fall is a second exporter that lags.
+    """
     times = sorted(points)
     if len(times) < 2:
         return None
     grown = 0.0
     for before, now in itertools.pairwise(times):
-        grown += points[now] - (points[before] if points[now] >= points[before] else 0)
-    return min(1.0, grown / 1e9 / (times[-1] - times[0]))
+        grown += points[now] - (points[before] if points[now] >= points[before] / 2 else 0)
+    return min(1.0, max(0.0, grown) / 1e9 / (times[-1] - times[0]))
 
 
 def _variation(values: list[float]) -> float | None:
