@@ -5,7 +5,7 @@ from typing import Any
 from deploys.parts.cluster.kubectl import ADMIN_CONF
 from deploys.parts.in_force import operations as in_force
 from deploys.run.context import Context
-from gpuboot.cluster import kubelet_in_force, terminating
+from gpuboot.cluster import kubelet_in_force, static_pods, terminating
 from gpuboot.cluster.kubeadm import Configuration
 from gpuboot.cluster.settings_in_force import SILENCES
 from gpuboot.config.inventory import Node
@@ -25,8 +25,10 @@ def compared(context: Context, config: Configuration, kubelet: str) -> None:
     if not is_member(context, node):
         return
     question = _question(context)
+    foreign_pods = map(static_pods.foreign_pod, context.state.boot.static_pods)
     in_force.boot_compared(
-        name="Compare what the next boot sets", decisions=boot_overrides.decisions(context.state)
+        name="Compare what the next boot sets",
+        decisions=[*boot_overrides.decisions(context.state), *foreign_pods],
     )
     in_force.kubelet_compared(
         name="Compare what kubelets run with",

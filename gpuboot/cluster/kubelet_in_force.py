@@ -14,11 +14,13 @@ from typing import Any
 import yaml
 
 from gpuboot.cluster.manifests import YAML_LOADER
+from gpuboot.config.tables import read_table
 from gpuboot.hosts.boot import ConfigLine
 from gpuboot.plan import Decision
 
 FLAGS_FILE = "/var/lib/kubelet/kubeadm-flags.env"
 _UNIT_FLAGS = r"(?<![\w-])--([a-z][a-z0-9-]*)"
+_FLAG_WITH_VALUE = re.compile(_UNIT_FLAGS + r"(?:[= ](?![-$])[^\s\"']+)?")
 # flags that kubeadm writes to its file, by version and by our configuration of it
 _KUBEADM_FLAGS = frozenset(
     (
@@ -26,78 +28,12 @@ _KUBEADM_FLAGS = frozenset(
         *("pod-infra-container-image", "register-with-taints", "resolv-conf", "network-plugin"),
     )
 )
-# fields whose default, of the kubelet or kubeadm, gpuboot relies on; None: unset
-# (kubernetes/pkg/kubelet/apis/config/v1beta1/defaults.go; kubeadm/app/componentconfigs/kubelet.go)
+_TABLE = read_table("cluster/kubelet_defaults.toml")
+# fields whose default gpuboot relies on; a tuple: each of its values is right
 _DEFAULTS: Mapping[str, Any] = {
-    "authentication.anonymous.enabled": False,
-    "authentication.webhook.enabled": True,
-    "authentication.x509.clientCAFile": "/etc/kubernetes/pki/ca.crt",
-    "authorization.mode": "Webhook",
-    "readOnlyPort": None,
-    "port": 10250,
-    "enableServer": True,
-    "registerNode": True,
-    "rotateCertificates": True,
-    "serverTLSBootstrap": None,
-    "staticPodPath": "/etc/kubernetes/manifests",
-    "cgroupsPerQOS": True,
-    "enforceNodeAllocatable": ["pods"],
-    "kubeReserved": None,
-    "systemReserved": None,
-    "reservedSystemCPUs": None,
-    "evictionHard": {
-        "imagefs.available": "15%",
-        "imagefs.inodesFree": "5%",
-        "memory.available": "100Mi",
-        "nodefs.available": "10%",
-        "nodefs.inodesFree": "5%",
-    },
-    "evictionSoft": None,
-    "maxPods": 110,
-    "podsPerCore": None,
-    "podPidsLimit": -1,
-    "cpuManagerPolicy": "none",
-    "memoryManagerPolicy": "None",
-    "topologyManagerPolicy": "none",
-    "topologyManagerScope": "container",
-    "featureGates": None,
-    "allowedUnsafeSysctls": None,
-    "protectKernelDefaults": None,
-    "makeIPTablesUtilChains": True,
-    "enableControllerAttachDetach": True,
-    "serializeImagePulls": True,
-    "registryPullQPS": 5,
-    "imageGCHighThresholdPercent": 85,
-    "imageGCLowThresholdPercent": 80,
-    "containerLogMaxSize": "10Mi",
-    "containerLogMaxFiles": 5,
-    "nodeStatusUpdateFrequency": "10s",
-    "nodeStatusReportFrequency": "5m",
-    "seccompDefault": False,
-    "address": "0.0.0.0",
-    "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
-    "cpuCFSQuota": True,
-    "enableDebuggingHandlers": True,
-    "eventRecordQPS": 50,
-    "evictionPressureTransitionPeriod": "5m",
-    "hairpinMode": "promiscuous-bridge",
-    "healthzBindAddress": "127.0.0.1",
-    "healthzPort": 10248,
-    "kubeAPIBurst": 100,
-    "kubeAPIQPS": 50,
-    "localStorageCapacityIsolation": True,
-    "maxOpenFiles": 1000000,
-    "memorySwap": None,
-    "nodeLeaseDurationSeconds": 40,
-    "oomScoreAdj": -999,
-    "podLogsDir": "/var/log/pods",
-    "registryBurst": 10,
-    "runtimeRequestTimeout": "2m",
-    "shutdownGracePeriod": "0s",
-    "streamingConnectionIdleTimeout": "4h",
-    "syncFrequency": "1m",
-    "tlsCipherSuites": None,
-    "tlsMinVersion": None,
+    **_TABLE["defaults"],
+    **_TABLE["where_told"],
+    **{path: tuple(values) for path, values in _TABLE["one_of"].items()},
 }
 _FLAGS: Mapping[str, str] = {
     "authentication.anonymous.enabled": "anonymous-auth",
@@ -115,7 +51,15 @@ _FLAGS: Mapping[str, str] = {
     "eventRecordQPS": "event-qps",
     "kubeAPIBurst": "kube-api-burst",
     "kubeAPIQPS": "kube-api-qps",
+    "logging.format": "logging-format",
+    "logging.verbosity": "v",
+    "logging.flushFrequency": "log-flush-frequency",
+    "cpuCFSQuotaPeriod": "cpu-cfs-quota-period",
+    "imageMinimumGCAge": "minimum-image-ttl-duration",
+    "contentType": "kube-api-content-type",
 }
+# flags by which every kubelet finds its configuration
+_OWN_FLAGS = frozenset(("config", "config-dir", "kubeconfig", "bootstrap-kubeconfig"))
 # a field whose default depends on another one
 _FOLLOWERS = {
     "maxParallelImagePulls": "serializeImagePulls",
@@ -143,11 +87,14 @@ def expected(config: str) -> dict[str, Any]:
     fields = {
         name: value for name, value in configuration.items() if name not in ("kind", "apiVersion")
     }
+    taints = [taint for item in documents for taint in _registered_taints(item)]
     services = ip_network(cluster["networking"]["serviceSubnet"].partition(",")[0])
     names = {
         "clusterDomain": cluster["networking"]["dnsDomain"],
         # kubeadm's choice (constants.GetDNSIP)
         "clusterDNS": [str(services[10])],
+        # of a worker, by kubeadm's flag; a node that is there takes no notice of it
+        "registerWithTaints": (None, taints),
     }
     decided_fields = {
         *fields,
@@ -161,6 +108,10 @@ def expected(config: str) -> dict[str, Any]:
     if fields.get("mergeDefaultEvictionSettings"):
         fields["evictionHard"] = {**_DEFAULTS["evictionHard"], **fields.get("evictionHard", {})}
     return {**own_defaults, **names, **fields}
+
+
+def _registered_taints(document: Mapping[str, Any]) -> list[Any]:
+    return (document.get("nodeRegistration") or {}).get("taints") or []
 
 
 def overrides(
@@ -180,13 +131,24 @@ def overrides(
     decisions = []
     for path, value in desired.items():
         actual = _at(running, path)
+        if actual is None and path in _TABLE["where_told"]:
+            continue
         if _is_equal(value, actual, exact=path in _MAPS):
             continue
         source = _source(path, sources)
         if not source and pending:
             continue
         decisions.append(_override_decision(path, value, actual, source))
-    return decisions
+    known_flags = {*map(_flag, desired), *_OWN_FLAGS}
+    return decisions + [
+        Decision(
+            what=f"{line.place} gives the kubelet `{match[0]}`, which gpuboot does not",
+            why=_removal(line),
+        )
+        for line in sources
+        for match in _FLAG_WITH_VALUE.finditer(line.text)
+        if match[1] not in known_flags
+    ]
 
 
 def stray_flags(text: str) -> list[str]:
@@ -216,7 +178,8 @@ def _name(word: str) -> str:
 
 
 def _override_decision(path: str, value: Any, actual: Any, source: ConfigLine | None) -> Decision:
-    wants = "no value" if value is None else f"{value}"
+    choices = value if isinstance(value, tuple) else (value,)
+    wants = " or ".join("no value" if item in (None, "", []) else f"{item}" for item in choices)
     description = f"kubelet's {path} is {'not set' if actual is None else actual}, expected {wants}"
     setting = path.partition(".")[0]
     adopt = f'set cluster.kubelet = {{"{setting}": …}} to keep it for all nodes'
@@ -226,18 +189,28 @@ def _override_decision(path: str, value: Any, actual: Any, source: ConfigLine | 
             why="no file of its unit says so: it read its files before they were as they are; "
             "`systemctl restart kubelet` on the node (pods go on)",
         )
-    restart = "`systemctl daemon-reload` and `systemctl restart kubelet` (pods go on)"
     return Decision(
         what=f"{description} (by {source.place}: `{source.text}`)",
-        why=f"a file of the administrator's; take it out of {source.file}, then {restart}; or "
-        f"{adopt}",
+        why=f"{_removal(source)}; or {adopt}",
     )
+
+
+def _removal(line: ConfigLine) -> str:
+    """How to undo a line of a file that starts the kubelet."""
+    return (
+        f"a file of the administrator's; take it out of {line.file}, then `systemctl "
+        "daemon-reload` and `systemctl restart kubelet` (pods go on)"
+    )
+
+
+def _flag(path: str) -> str:
+    """The flag of a field, without its dashes."""
+    return _FLAGS.get(path) or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", path).lower()
 
 
 def _source(path: str, lines: Sequence[ConfigLine]) -> ConfigLine | None:
     """The line that sets a field: the last one that has its flag, else another configuration."""
-    flag = _FLAGS.get(path) or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", path).lower()
-    for name in (flag, "config-dir", "config"):
+    for name in (_flag(path), "config-dir", "config"):
         for line in reversed(lines):
             if name in re.findall(_UNIT_FLAGS, line.text):
                 return line
@@ -258,6 +231,10 @@ def _unset(value: Any) -> bool:
 
 
 def _is_equal(desired: Any, actual: Any, exact: bool = False) -> bool:
+    if isinstance(desired, tuple):
+        return any(_is_equal(choice, actual, exact) for choice in desired)
+    if isinstance(desired, list) and isinstance(actual, list) and len(desired) == len(actual):
+        return all(map(_is_equal, desired, actual))
     if isinstance(desired, Mapping) and isinstance(actual, Mapping):
         names = {*desired, *(actual if exact else ())}
         return all(_is_equal(desired.get(name), actual.get(name)) for name in names)

@@ -104,6 +104,17 @@ def _twins(state: StaticPods) -> Iterator[Decision]:
                 why=f"the kubelet reads every file there, and may run this one instead of "
                 f"{pods[pod]}; move it to another folder",
             )
+        elif name not in state.expected and pod:
+            yield foreign_pod(name)
+
+
+def foreign_pod(name: str) -> Decision:
+    """What is said of a manifest that is not kubeadm's. + name: of its file"""
+    return Decision(
+        what=f"{FOLDER}/{name} is no manifest of kubeadm's, and the kubelet runs its pod",
+        why="somebody's own: no API server was asked whether it may run, and none can end it; move "
+        "it to another folder, or make its pod a DaemonSet",
+    )
 
 
 def _running(state: StaticPods) -> Iterator[Decision]:

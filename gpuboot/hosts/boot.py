@@ -31,6 +31,7 @@ class BootState:
     + kubelet: flags of the kubelet, and commands that start it, beside those of its packages
     + containerd: commands that start containerd, beside that of its package
     + containerd_settings: those of other people's drop-ins, with their table: `a.b.key = value`
+    + static_pods: files of /etc/kubernetes/manifests of a host that is no control plane
     + resolvers: resolv.conf and its like -> the name servers in it
     + resolver_missing: the file that the kubelet's configuration names, where it is not there
     + units: of NetworkManager and systemd-resolved those that run
@@ -45,6 +46,7 @@ class BootState:
     kubelet: tuple[ConfigLine, ...] = ()
     containerd: tuple[ConfigLine, ...] = ()
     containerd_settings: tuple[ConfigLine, ...] = ()
+    static_pods: tuple[str, ...] = ()
     resolvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     resolver_missing: str = ""
     units: frozenset[str] = frozenset()
@@ -62,6 +64,7 @@ def parse(values: Fields) -> BootState:
         kubelet=_lines(values, "kubelet_line"),
         containerd=_lines(values, "containerd_line"),
         containerd_settings=_lines(values, "containerd_setting"),
+        static_pods=tuple(values.all("static_pod")),
         resolvers={name: tuple(text.split()) for name, text in values.pairs("resolver").items()},
         resolver_missing=values.first("resolver_missing"),
         units=frozenset(values.all("boot_unit")),

@@ -16,6 +16,9 @@ _CONTAINERD_SETTINGS = {
     "containerd.default_runtime_name": "runc",
     "containerd.runtimes.nvidia.options.BinaryName": "/usr/bin/nvidia-container-runtime",
     # defaults that gpuboot relies on
+    "root": "/var/lib/containerd",
+    "state": "/run/containerd",
+    "images.snapshotter": "overlayfs",
     "disabled_plugins": "[]",
     "runtime.enable_cdi": "true",
     "cni.conf_dir": "/etc/cni/net.d",
@@ -51,7 +54,12 @@ def _containerd(state: NodeState) -> Iterator[Decision]:
     for line in state.boot.containerd_settings:
         name, _, value = (part.strip(" \"'") for part in line.text.partition("="))
         expected = next(
-            (text for end, text in _CONTAINERD_SETTINGS.items() if f".{name}".endswith(f".{end}")),
+            (
+                text
+                for end, text in _CONTAINERD_SETTINGS.items()
+                # one without a table stands at the top of the file
+                if name == end or ("." in end and name.endswith(f".{end}"))
+            ),
             value,
         )
         if value != expected:

@@ -27,7 +27,11 @@ def answers(nodes: Sequence[Node], config: str) -> dict[str | re.Pattern[str], l
 
 
 def _in_force(nodes: Sequence[Node], config: str) -> list[str]:
-    running = {"kubeletconfig": kubelet_in_force.expected(config)}
+    fields = {
+        path: value[0] if isinstance(value, tuple) else value
+        for path, value in kubelet_in_force.expected(config).items()
+    }
+    running = {"kubeletconfig": fields}
     bindings = dict.fromkeys(open_rights.BINDING_PATHS, item_list())
     roles = {path: make_object(name) for path, (_, name) in open_rights.ROLES.items()}
     return [

@@ -51,6 +51,13 @@ CASES = (
         "holds back GPULost",
     ),
     Case(
+        "alerts-silenced",
+        _silenced("node", "gpu1", _FAR),
+        # one GPU, which somebody knows of
+        _silenced("UUID", "GPU-1", _FAR),
+        'holds back every alert of gpuboot of node=~"gpu1"',
+    ),
+    Case(
         "monitoring-stopped",
         _stack(paused=True),
         _stack(paused=False),

@@ -80,10 +80,15 @@ def without_manifest(file: str) -> list[str]:
     return _manifests(replace(state, actual=actual))
 
 
-def another_manifest(name: str, of: str) -> list[str]:
-    """What is named of a copy beside a manifest, which the kubelet reads as well."""
+def another_manifest(name: str, of: str, old: str = "", new: str = "") -> list[str]:
+    """What is named of a copy beside a manifest, which the kubelet reads as well.
+
+    + old, new: what is another in it
+    """
     state = static_pods.parse(lines()["static_pods"])
-    return _manifests(replace(state, actual={**state.actual, name: state.actual[of]}))
+    return _manifests(
+        replace(state, actual={**state.actual, name: state.actual[of].replace(old, new)})
+    )
 
 
 def process(program: str, *arguments: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuboot.cluster import static_pods
 from gpuboot.hosts.boot import ConfigLine
 from tests.unit.drift_plants import (
     DROP_IN,
@@ -97,7 +98,21 @@ KUBELET_ROWS = (
             ("eventRecordQPS", 1, "event-qps=1"),
             ("tlsMinVersion", "VersionTLS10", "tls-min-version=VersionTLS10"),
             ("shutdownGracePeriod", "30s", "config-dir=/etc/kubelet.d"),
+            ("resolvConf", "/etc/resolv.corp", "resolv-conf=/etc/resolv.corp"),
+            ("tlsCertFile", "/root/kubelet.crt", "tls-cert-file=/root/kubelet.crt"),
+            ("logging.format", "json", "logging-format=json"),
+            ("imageGCHighThresholdPercent", 50, "image-gc-high-threshold=50"),
+            ("registerWithTaints", [{"key": "a"}], "register-with-taints=a=b:NoSchedule"),
+            ("enableSystemLogQuery", True, "config-dir=/etc/kubelet.d"),
         )
+    ),
+    *(
+        Row(
+            f"a kubelet's flag --{flag}",
+            lambda flag=flag: kubelet(line=f"{ADMIN}--{flag} --max-pods=110"),  # type: ignore[misc]
+            (f"/etc/default/kubelet:1 gives the kubelet `--{flag}`", "daemon-reload"),
+        )
+        for flag in ("node-ip=10.9.9.9", "root-dir /srv/kubelet", "node-labels=a=b,c=d")
     ),
     Row(
         "a kubelet that began before its file was put back",
@@ -162,6 +177,9 @@ HOST_ROWS = (
         )
         for name, value in (
             ("disabled_plugins", "['io.containerd.grpc.v1.cri']"),
+            ("root", "'/srv/containerd'"),
+            ("state", "'/srv/run'"),
+            (f"{IMAGES}.snapshotter", "'native'"),
             (f"{RUNTIME}.enable_cdi", "false"),
             (f"{RUNTIME}.cni.conf_dir", "'/x'"),
             (f"{RUNTIME}.containerd.default_runtime_name", "'nvidia'"),
@@ -232,6 +250,16 @@ POD_ROWS = (
         "a copy of a manifest beside it",
         lambda: another_manifest("kube-apiserver.yaml.bak", "kube-apiserver.yaml"),
         ("kube-apiserver.yaml.bak is a second manifest of the pod kube-apiserver",),
+    ),
+    Row(
+        "a manifest of somebody's beside kubeadm's",
+        lambda: another_manifest("agent.yaml", "etcd.yaml", "name: etcd", "name: agent"),
+        ("/etc/kubernetes/manifests/agent.yaml is no manifest of kubeadm's", "DaemonSet"),
+    ),
+    Row(
+        "a manifest of somebody's on a worker",
+        lambda: [static_pods.foreign_pod("agent.yaml").what],
+        ("/etc/kubernetes/manifests/agent.yaml is no manifest of kubeadm's",),
     ),
     Row(
         "a process with another flag than its manifest",

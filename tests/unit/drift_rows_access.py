@@ -75,4 +75,16 @@ ACCESS_ROWS = (
         lambda: silence(Matcher(name="severity", value="critical")),
         ("holds back ", "more"),
     ),
+    Row(
+        "a silence over one node for years",
+        lambda: silence(Matcher(name="node", value="gpu1")),
+        ('holds back every alert of gpuboot of node="gpu1"', "end it, or ask bob"),
+    ),
+    Row(
+        "a silence over one alert of one node for years",
+        lambda: silence(
+            Matcher(name="Hostname", value="gpu1"), Matcher(name="alertname", value="GPULost")
+        ),
+        ('holds back GPULost of Hostname="gpu1"',),
+    ),
 )

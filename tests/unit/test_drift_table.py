@@ -50,10 +50,26 @@ def test_what_nobody_has_touched_is_not_named() -> None:
 @pytest.mark.parametrize(
     "row",
     [
+        Row("systemd's resolv.conf, as kubeadm chooses it", lambda: drift_plants.kubelet(
+            "resolvConf", "/run/systemd/resolve/resolv.conf"), ()),
+        Row("a kubelet that asks for its certificate", lambda: drift_plants.kubelet(
+            "tlsCertFile", ""), ()),
+        Row("a field that a release does not tell", lambda: drift_plants.kubelet(
+            "eventBurst", None), ()),
+        Row("a flag that says what the settings say, and kubeadm's variables",
+            lambda: drift_plants.kubelet(line=f"{drift_plants.START} --max-pods=110 --config=/x",
+                                         file=drift_plants.DROP_IN), ()),
         Row("for maintenance", lambda: drift_plants.silence(
             Matcher(name="alertname", value="GPULost"), ends="2026-09-28T00:00:00.000Z"), ()),
         Row("of one GPU that is known", lambda: drift_plants.silence(
             Matcher(name="UUID", value="GPU-1")), ()),
+        Row("of a GPU of a node", lambda: drift_plants.silence(
+            Matcher(name="node", value="gpu1"), Matcher(name="gpu", value="3")), ()),
+        Row("over a node, for maintenance", lambda: drift_plants.silence(
+            Matcher(name="node", value="gpu1"), ends="2026-09-28T00:00:00.000Z"), ()),
+        Row("a setting of containerd with a like name", lambda: drift_plants.boot(
+            containerd_settings=(ConfigLine(
+                "/etc/containerd/conf.d/a.toml", 2, "proxy_plugins.x.root = '/srv'"),)), ()),
         Row("a larger sysctl", lambda: drift_plants.sysctl(
             "/etc/sysctl.d/99-zzz.conf", "fs.inotify.max_user_instances = 16384"), ()),
         Row("a proxy's drop-in", lambda: drift_plants.boot(), ()),

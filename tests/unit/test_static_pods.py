@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from gpuboot.cluster.settings_in_force import InForce
 from gpuboot.cluster.static_pods import StaticPods, is_running, parse
 from gpuboot.hosts.boot import ConfigLine
 from tests.unit.recordings import in_force
+from tests.unit.test_boot import Machine
 
 PLANTED = parse(in_force()["planted"]["static_pods"])
 MEMBER = KubeadmState(files=("kubelet.conf", "admin.conf"), kubelet_config="d1")
@@ -168,7 +170,7 @@ def kubelet(monkeypatch: pytest.MonkeyPatch, state: KubeadmState, in_force: InFo
         "question": {},
         "expected": {"maxPods": 110},
         "digests": ["d1"],
-        "lines": [ConfigLine("/etc/default/kubelet", 1, "KUBELET_EXTRA_ARGS=--v=2")],
+        "lines": [ConfigLine("/etc/default/kubelet", 1, "ExecStart=")],
     }
     body = compared.kubelet_compared._inner
     return run_operation(monkeypatch, compared, body, (state, in_force), **arguments)
@@ -196,3 +198,12 @@ def test_a_kubelet_that_does_not_answer_is_unknown(
     [item] = kubelet(monkeypatch, MEMBER, in_force).decisions
     assert "not known" in item.what
     assert "silent" in item.why
+
+
+def test_static_pods_of_a_worker(tmp_path: Path) -> None:
+    machine = Machine(tmp_path)
+    machine.file("etc/kubernetes/manifests/agent.yaml", "kind: Pod\n")
+    machine.file("etc/kubernetes/manifests/.agent.yaml.swp", "")
+    assert machine.state(["dash"]).static_pods == ("agent.yaml",)
+    machine.file("etc/kubernetes/manifests/kube-apiserver.yaml", "kind: Pod\n")
+    assert machine.state(["dash"]).static_pods == ()

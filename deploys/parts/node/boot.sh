@@ -127,6 +127,11 @@ boot() {
   boot_lines containerd_line '^ExecStart=.' /etc/systemd/system/containerd.service \
     $(boot_drop_ins containerd)
   boot_containerd
+  # a control plane's are compared with what kubeadm writes
+  for file in /etc/kubernetes/manifests/*; do
+    [ -f "$file" ] && [ ! -e /etc/kubernetes/manifests/kube-apiserver.yaml ] &&
+      printf 'static_pod\t%s\n' "${file##*/}"
+  done
   for file in /etc/resolv.conf /run/systemd/resolve/resolv.conf \
     /run/NetworkManager/no-stub-resolv.conf /run/dnsmasq/resolv.conf; do
     [ -r "$file" ] && printf 'resolver\t%s %s\n' "$file" \

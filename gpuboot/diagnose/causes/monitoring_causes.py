@@ -195,7 +195,8 @@ TABLE = (
     ),
     Cause(
         id="alerts-silenced",
-        meaning="a silence in Alertmanager holds back all alerts, or some for good: nobody is told",
+        meaning="a silence in Alertmanager holds back all alerts, or some or a node's for good: "
+        "nobody is told",
         find=silenced,
         remedy="ask its author, then end it",
         command="kubectl delete --raw /api/v1/namespaces/{space}/services/"
