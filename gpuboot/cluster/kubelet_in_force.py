@@ -30,9 +30,16 @@ _KUBEADM_FLAGS = frozenset(
 )
 _TABLE = read_table("cluster/kubelet_defaults.toml")
 # fields whose default gpuboot relies on; a tuple: each of its values is right
+_BOOLEANS = {"True": True, "False": False}
+_OPTIONAL_PATHS = {path for paths in _TABLE["where_told"].values() for path in paths}
 _DEFAULTS: Mapping[str, Any] = {
-    **_TABLE["defaults"],
-    **_TABLE["where_told"],
+    **{
+        path: _BOOLEANS.get(value, value)
+        for section in ("defaults", "where_told")
+        for value, paths in _TABLE[section].items()
+        for path in paths
+    },
+    **_TABLE["other"],
     **{path: tuple(values) for path, values in _TABLE["one_of"].items()},
 }
 _FLAGS: Mapping[str, str] = {
@@ -54,9 +61,7 @@ _FLAGS: Mapping[str, str] = {
     "logging.format": "logging-format",
     "logging.verbosity": "v",
     "logging.flushFrequency": "log-flush-frequency",
-    "cpuCFSQuotaPeriod": "cpu-cfs-quota-period",
     "imageMinimumGCAge": "minimum-image-ttl-duration",
-    "contentType": "kube-api-content-type",
 }
 # flags by which every kubelet finds its configuration
 _OWN_FLAGS = frozenset(("config", "config-dir", "kubeconfig", "bootstrap-kubeconfig"))
@@ -131,7 +136,7 @@ def overrides(
     decisions = []
     for path, value in desired.items():
         actual = _at(running, path)
-        if actual is None and path in _TABLE["where_told"]:
+        if actual is None and path in _OPTIONAL_PATHS:
             continue
         if _is_equal(value, actual, exact=path in _MAPS):
             continue
@@ -139,7 +144,7 @@ def overrides(
         if not source and pending:
             continue
         decisions.append(_override_decision(path, value, actual, source))
-    known_flags = {*map(_flag, desired), *_OWN_FLAGS}
+    known_flags = {*map(flag_of, desired), *_OWN_FLAGS}
     return decisions + [
         Decision(
             what=f"{line.place} gives the kubelet `{match[0]}`, which gpuboot does not",
@@ -203,14 +208,14 @@ def _removal(line: ConfigLine) -> str:
     )
 
 
-def _flag(path: str) -> str:
+def flag_of(path: str) -> str:
     """The flag of a field, without its dashes."""
     return _FLAGS.get(path) or re.sub(r"(?<=[a-z])(?=[A-Z])", "-", path).lower()
 
 
 def _source(path: str, lines: Sequence[ConfigLine]) -> ConfigLine | None:
     """The line that sets a field: the last one that has its flag, else another configuration."""
-    for name in (_flag(path), "config-dir", "config"):
+    for name in (flag_of(path), "config-dir", "config"):
         for line in reversed(lines):
             if name in re.findall(_UNIT_FLAGS, line.text):
                 return line

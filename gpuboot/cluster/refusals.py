@@ -8,12 +8,13 @@ from gpuboot.config.tables import read_table
 
 Kind = Literal[
     "webhook", "untrusted-webhook", "silent-webhook", "busy", "policy", "quota", "pod-security",
-    "limit-range", "priority-class", "runtime-class", "service-account", "namespace",
+    "limit-range", "priority-class", "runtime-class", "service-account", "namespace", "conversion",
 ]  # fmt: skip
 
 # Source: Kubernetes: admission/plugin/webhook/errors, plugin/pkg/admission/{resourcequota,
 # limitranger,security/podsecurity,serviceaccount}, pkg/registry/core/pod.
 _PATTERNS: tuple[tuple[Kind, str], ...] = (
+    ("conversion", r"conversion webhook for (?P<name>[^ ,]+, Kind=\w+) failed"),
     ("webhook", r'admission webhook "(?P<name>[^"]+)" denied the request'),
     ("untrusted-webhook", r'failed calling webhook "(?P<name>[^"]+)".*x509: '),
     ("silent-webhook", r'failed calling webhook "(?P<name>[^"]+)"'),

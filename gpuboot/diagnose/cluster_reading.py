@@ -34,7 +34,8 @@ _TALKATIVE = (
 )
 # lines of other people's programs are kept only where they tell of what is looked for
 _TELLING = re.compile(
-    r"NVML|CUDA|cuda|nvidia|dial tcp|x509|system not yet initialized|address already in use"
+    r"NVML|CUDA|cuda|nvidia|dial tcp|x509|system not yet initialized|address already in use|"
+    r"NCCL|/dev/shm|o space left"
 )
 
 

@@ -88,7 +88,8 @@ class Host:
 class Cluster:
     """The cluster. + error: why it could not be asked; "" when it answered
 
-    + monitors: (namespace/name, labels); prometheuses, alertmanagers: likewise with specification
+    + monitors: (namespace/name, labels); prometheuses, alertmanagers, policies: likewise with
+      specification
     + targets: Prometheus' targets; None where it did not answer
     + rights: what somebody has given to everybody
     + serving_requests: each kubelet's latest, for the certificate that it serves by
@@ -104,6 +105,7 @@ class Cluster:
     events: tuple[Event, ...] = ()
     claims: tuple[Claim, ...] = ()
     limit_ranges: tuple[LimitRange, ...] = ()
+    policies: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     extensions: tuple[Extension, ...] = ()
     runtimes: Mapping[str, str] = field(default_factory=dict)
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -268,6 +270,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
         events=tuple(map(objects.parse_event, items(paths.EVENTS))),
         claims=tuple(map(objects.parse_claim, items(paths.CLAIMS))),
         limit_ranges=tuple(map(limit_range, items(paths.LIMIT_RANGES))),
+        policies=_specs(named_items(paths.POLICIES)),
         extensions=tuple(extensions.parse(items(extensions.PATH))),
         runtimes={key[1:]: item.get("handler", "") for key, item in named_items(paths.RUNTIMES)},
         namespaces={

@@ -13,6 +13,7 @@ WORKLOADS = {**cluster_answers.WORKLOADS, "ReplicaSet": "/apis/apps/v1/replicase
 EVENTS = "/api/v1/events?fieldSelector=type%21%3DNormal"
 CLAIMS = "/api/v1/persistentvolumeclaims"
 LIMIT_RANGES = "/api/v1/limitranges"
+POLICIES = "/apis/networking.k8s.io/v1/networkpolicies"
 MONITORS = "/apis/monitoring.coreos.com/v1/servicemonitors"
 PROMETHEUSES = "/apis/monitoring.coreos.com/v1/prometheuses"
 ALERTMANAGERS = "/apis/monitoring.coreos.com/v1/alertmanagers"
@@ -31,7 +32,7 @@ RETAINED_FIELDS: dict[str, trim.Fields] = {
     **dict.fromkeys(WORKLOADS.values(), trim.WORKLOAD),
     EVENTS: trim.EVENT,
     CLAIMS: trim.CLAIM,
-    LIMIT_RANGES: trim.LIMIT_RANGE,
+    **dict.fromkeys((LIMIT_RANGES, POLICIES), trim.LIMIT_RANGE),
     extensions.PATH: trim.EXTENSION,
     MONITORS: trim.MONITOR,
     PROMETHEUSES: trim.PROMETHEUS,

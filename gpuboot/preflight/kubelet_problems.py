@@ -8,6 +8,7 @@ administrator's: it comes from /etc/default/kubelet, on systems of rpm from /etc
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from gpuboot.cluster.kubelet_in_force import flag_of
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -84,8 +85,8 @@ def warnings(
     nodes: Iterable[Node], states: Mapping[str, NodeState], settings: Settings
 ) -> list[str]:
     """A line for each flag that comes after what gpuboot sets, and wins."""
-    fields = {_as_flag(name): f"cluster.kubelet.{name}" for name in _FIELDS}
-    fields |= {_as_flag(name): f"cluster.kubelet.{name}" for name in settings.cluster.kubelet}
+    fields = {flag_of(name): f"cluster.kubelet.{name}" for name in _FIELDS}
+    fields |= {flag_of(name): f"cluster.kubelet.{name}" for name in settings.cluster.kubelet}
     places = fields | _MANAGED_FLAGS
     return [
         f"[{node.host}] {line.place} gives the kubelet --{flag}, which wins over {places[flag]}; "
@@ -107,8 +108,3 @@ def lines(state: NodeState) -> list[ConfigLine]:
 
 def _flags(line: ConfigLine) -> list[str]:
     return list(dict.fromkeys(flag.replace("_", "-") for flag in _FLAG.findall(line.text)))
-
-
-def _as_flag(field: str) -> str:
-    """The flag of a configuration's field, without its dashes: `cluster-dns` for `clusterDNS`."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", field).lower()

@@ -123,6 +123,20 @@ CASES = (
                 "no space left",
             ),
             (
+                "media",
+                "failed to extract layer sha256:5d: failed to get stream processor for "
+                "application/vnd.in-toto+json: no processor for media-type: unknown",
+                "failed to extract layer sha256:5d: unlinkat /data/x: directory not empty",
+                "no processor for media-type",
+            ),
+            (
+                "unpack",
+                "failed to stat snapshot sha256:f9: snapshotter not loaded: overlayfs: invalid "
+                "argument",
+                "failed to extract layer sha256:5d: unexpected EOF",
+                "snapshotter not loaded",
+            ),
+            (
                 "digest",
                 'failed commit on ref "layer-sha256:12": unexpected commit digest sha256:34, '
                 "expected sha256:12: failed precondition",

@@ -134,18 +134,16 @@ CASES = (
     ),
     Case(
         "pod-not-ready",
-        waits(
-            "CreateContainerConfigError", "container has runAsNonRoot and image will run as root"
-        ),
+        waits("CreateContainerConfigError", "failed to prepare subPath for volumeMount"),
         waits("ImagePullBackOff", "Back-off pulling image"),
-        "main: CreateContainerConfigError: container has runAsNonRoot",
+        "main: CreateContainerConfigError: failed to prepare subPath",
     ),
     Case(
         "pod-not-ready",
-        waits("CreateContainerError", 'failed to reserve container name "x": name "x" is reserved'),
+        waits("CreateContainerError", "context deadline exceeded"),
         # told by its own name
         sandbox(NO_SUBNET),
-        "failed to reserve container name",
+        "context deadline exceeded",
     ),
     Case(
         "pod-not-ready",

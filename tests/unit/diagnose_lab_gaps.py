@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit import diagnose_cases_words
+from tests.unit import diagnose_cases_reports, diagnose_cases_words
 
 # held by cases alone
 NOT_IN_THE_LAB = {
@@ -21,7 +21,7 @@ NOT_IN_THE_LAB = {
     **dict.fromkeys(
         (
             *("image-clock", "image-digest", "image-expired", "image-http", "image-name"),
-            *("image-platform", "image-rate", "image-space"),
+            *("image-platform", "image-rate", "image-space", "image-media", "image-unpack"),
         ),
         "the lab's mirror answers as it should, or not at all",
     ),
@@ -41,7 +41,9 @@ NOT_IN_THE_LAB = {
             *("node-missing", "kubelet-credentials", "etcd-unhealthy", "api-overloaded"),
             *("webhook-certificate", "gpu-other-driver", "gpu-not-on-bus", "driver-missing"),
             "module-not-built",
-            *{case.id for case in diagnose_cases_words.CASES} - {"config-missing"},
+            *{case.id for case in (*diagnose_cases_words.CASES, *diagnose_cases_reports.CASES)}
+            - {"config-missing"},
+            *("webhook-conversion", "scrape-denied", "machine-id-shared"),
         ),
         "judged by texts of real sites alone",
     ),

@@ -104,7 +104,7 @@ def control(*changed: str, without: Sequence[str] = (), **fields: Any) -> Host:
         node="cp1",
         name="cp1",
         role="control_plane",
-        state=state(pci=(), driver_loaded="", driver_module=""),
+        state=state(machine_id="y", pci=(), driver_loaded="", driver_module=""),
         kubeadm=KubeadmState(files=("kubelet.conf", "admin.conf"), clock=NOW),
         details=details.parse(
             lines("vxlan\tflannel.1 10.0.0.11 eth0", *changed, without=("vxlan", "peer", *without))

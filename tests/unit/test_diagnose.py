@@ -28,6 +28,8 @@ from tests.unit import (
     diagnose_cases_metrics,
     diagnose_cases_network,
     diagnose_cases_pods,
+    diagnose_cases_policies,
+    diagnose_cases_reports,
     diagnose_cases_unready,
     diagnose_cases_words,
     diagnose_evidence_cluster,
@@ -63,6 +65,8 @@ CASES = (
     *diagnose_cases_unready.CASES,
     *diagnose_cases_ended.CASES,
     *diagnose_cases_words.CASES,
+    *diagnose_cases_reports.CASES,
+    *diagnose_cases_policies.CASES,
 )
 EVIDENCE_CASES = (
     *diagnose_evidence_cluster.CASES,
@@ -71,6 +75,7 @@ EVIDENCE_CASES = (
     *diagnose_cases_fabric.EVIDENCE_ROWS,
     *diagnose_cases_unready.EVIDENCE_ROWS,
     *diagnose_cases_ended.EVIDENCE_ROWS,
+    *diagnose_cases_policies.EVIDENCE_ROWS,
 )
 BY_ID = {cause.id: cause for cause in TABLE}
 

@@ -22,6 +22,7 @@ _FOLLOW = (
     ("flannel|kube-proxy", ("pod-network-missing",)),
     ("prometheus|monitoring", ("prometheus-down", "service-monitor-missing")),
     ("ServiceAccount", ("service-account-missing",)),
+    ("Role", ("rights-missing",)),
     ("PriorityClass", ("priority-class-missing",)),
     ("RuntimeClass", ("runtime-class-missing",)),
     (

@@ -66,7 +66,7 @@ def api_server_down(facts: Facts) -> Iterator[Sighting]:
             f"/etc/kubernetes/manifests/{part}.yaml is missing" for part in host.details.no_manifest
         ]
         for part in _PARTS[:2]:
-            evidence += [f"{part}: {line}" for line in _last_words(host, part)]
+            evidence += [f"{part}: {line}" for line in part_last_words(host, part)]
         evidence += _etcd_health(host)
         evidence += [f"kubelet: {line}" for line in host.log("kubelet", "manifest")[-1:]]
         if facts.cluster.error:
@@ -84,7 +84,7 @@ def _etcd_health(host: Host) -> list[str]:
     return [f"etcd: {host.details.etcd}", *(f"etcd: {line}" for line in slow[-1:])]
 
 
-def _last_words(host: Host, part: str) -> list[str]:
+def part_last_words(host: Host, part: str) -> list[str]:
     """What a part of the control plane said last, as the host's files have it."""
     log_lines = host.details.logs.get(part, ())
     now = host.details.now

@@ -180,6 +180,7 @@ def _blocked(host: Host) -> Iterator[str]:
 BELOW = (
     *("driver-not-loaded", "operand-desired-zero", "nvidia-runtime-missing", "pod-crash-loop"),
     *("pending-resource", "device-plugin-missing", "gpus-not-found", "gpu-failed"),
+    *("gpus-not-injected", "gpus-not-in-container"),
 )
 
 TABLE = (

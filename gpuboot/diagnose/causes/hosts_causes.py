@@ -127,6 +127,14 @@ def node_missing(facts: Facts) -> Iterator[Sighting]:
         yield Sighting(node=host.node, evidence=(*evidence, *host.log("kubelet", "not found")[-1:]))
 
 
+def machine_id_shared(facts: Facts) -> Iterator[Sighting]:
+    """Hosts with the machine id of another one, as clones of one image have it."""
+    ids = {host.node: host.state.machine_id for host in facts.read if host.state}
+    for node, text in ids.items():
+        if twins := [name for name in ids if ids[name] == text and name != node]:
+            yield Sighting(node=node, evidence=(f"{', '.join(twins)} has its machine id {text}",))
+
+
 def kubelet_stopped(facts: Facts) -> Iterator[Sighting]:
     for host in facts.read:
         unit = host.details.units.get("kubelet")
@@ -235,6 +243,17 @@ TABLE = (
         "--no-pager",
         on="node",
         explains=("device-plugin-missing", "pending-resource", "static-pod-missing"),
+    ),
+    Cause(
+        id="machine-id-shared",
+        meaning="hosts have one machine id, of which systemd makes the MAC addresses of flannel's "
+        "links and DHCP addresses: their pods do not reach each other",
+        find=machine_id_shared,
+        remedy="give each clone but one its own, and reboot it",
+        command="sudo rm -f /etc/machine-id /var/lib/dbus/machine-id; "
+        "sudo systemd-machine-id-setup; sudo reboot",
+        on="node",
+        explains=("api-from-pods", "dns-upstream", "coredns-not-ready", "prometheus-target-down"),
     ),
     Cause(
         id="kubelet-stopped",

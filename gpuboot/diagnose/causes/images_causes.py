@@ -62,6 +62,8 @@ _CERTIFICATE = (
 _COMMANDS = {
     "space": "df -h /var/lib/containerd; df -i /var/lib/containerd; sudo crictl rmi --prune",
     "digest": _PULL,
+    "media": _PULL,
+    "unpack": "sudo crictl rmi {image}; stat -fc %T /var/lib/containerd; " + _PULL,
     "platform": "uname -m; " + _PULL,
     "rate": _PULL,
     "http": "curl -s http://{registry}/v2/ -o /dev/null -w '%{{http_code}}\\n'; " + _PULL,

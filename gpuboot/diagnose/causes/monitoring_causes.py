@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+from gpuboot.cluster import policies
 from gpuboot.cluster.selectors import matches
 from gpuboot.config.settings import Settings
 from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
 from gpuboot.diagnose.causes.exporter_causes import exporters
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.paths import MONITORS
+from gpuboot.monitoring.network_policies import PROMETHEUS, enforcement
 from gpuboot.verify.alert_path import stopped_texts
 from gpuboot.verify.silences import alert_rules, lasting
 
 _GPU = ("dcgm", "gpu")
+_UNANSWERED = ("context deadline exceeded", "i/o timeout", "connection refused", "no route to host")
 
 
 def _selects(
@@ -106,6 +110,37 @@ def target_down(facts: Facts) -> Iterator[Sighting]:
         yield Sighting(evidence=tuple(lines[:3]), confidence=Confidence.LIKELY)
 
 
+def scrape_denied(facts: Facts) -> Iterator[Sighting]:
+    """Targets that do not answer, are well, and that an enforced NetworkPolicy keeps apart."""
+    cluster = facts.cluster
+    sets = [item.name for item in cluster.workloads if item.kind == "DaemonSet"]
+    ready = [pod for pod in cluster.pods if pod.ready and pod.address]
+    scraper = next((pod for pod in ready if PROMETHEUS.items() <= pod.labels.items()), None)
+    # flannel alone ignores policies
+    if not (enforced := enforcement(sets)).startswith("enforced") or scraper is None:
+        return
+    space = cluster.namespaces.get(scraper.namespace, {})
+    # what stands in its host's network no policy reaches
+    hosts = " ".join(node.address for node in cluster.nodes).split()
+    pods = {pod.address: pod for pod in ready if pod.address not in hosts}
+    targets = [(urlsplit(item["url"]), item) for item in cluster.targets or ()]
+    targeted = [(pods[url.hostname], url, item) for url, item in targets if url.hostname in pods]
+    # another pod of the node answers: neither pod network nor packet filter is it
+    sound_nodes = {pod.node for pod, _, item in targeted if item["health"] == "up"}
+    for pod, url, item in targeted:
+        names = policies.denying(cluster.policies, pod, url.port or 80, scraper, space)
+        if names and any(text in item["error"] for text in _UNANSWERED):
+            text = f"{item['url']}: {item['error'][:120]}, and {pod.key} is ready"
+            rule = f"NetworkPolicy {', '.join(names)} admits no pod of {scraper.namespace}"
+            yield Sighting(
+                node=pod.node,
+                pod=pod.key,
+                evidence=(text, f"{rule} ({enforced})"),
+                confidence=Confidence.CERTAIN if pod.node in sound_nodes else Confidence.LIKELY,
+                values={"policy": names[0].partition("/")[2]},
+            )
+
+
 def prometheus_down(facts: Facts) -> Iterator[Sighting]:
     error = facts.cluster.errors.get("targets", "")
     if facts.cluster.error or not facts.cluster.prometheuses or not error:
@@ -185,6 +220,15 @@ TABLE = (
         "prometheus-operated:9090/proxy/api/v1/targets?state=active",
     ),
     Cause(
+        id="scrape-denied",
+        meaning="a NetworkPolicy keeps Prometheus from a target that is well",
+        find=scrape_denied,
+        remedy="let Prometheus' pods in by a rule of the policy (namespaceSelector of their "
+        "namespace, the port of the target); gpuboot's own deploys/site.py puts back",
+        command="kubectl -n {namespace} describe networkpolicy {policy}",
+        explains=("prometheus-target-down", "service-monitor-missing"),
+    ),
+    Cause(
         id="monitoring-stopped",
         meaning="somebody has paused Prometheus or Alertmanager, or given it no pods: the operator "
         "applies no change to it, or nothing is measured",
@@ -195,8 +239,7 @@ TABLE = (
     ),
     Cause(
         id="alerts-silenced",
-        meaning="a silence in Alertmanager holds back all alerts, or some or a node's for good: "
-        "nobody is told",
+        meaning="a silence in Alertmanager holds back all alerts, or some or a node's for good",
         find=silenced,
         remedy="ask its author, then end it",
         command="kubectl delete --raw /api/v1/namespaces/{space}/services/"

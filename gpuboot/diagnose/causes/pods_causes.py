@@ -96,12 +96,13 @@ def limit_range_default(facts: Facts) -> Iterator[Sighting]:
 
 
 def _is_operator(pod: Pod) -> bool:
-    return pod.labels.get("app") == "gpu-operator" or pod.name.startswith("gpu-operator-")
+    is_named = pod.name.startswith("gpu-operator-") and "node-feature" not in pod.name
+    return pod.labels.get("app") == "gpu-operator" or is_named
 
 
 def operator_crash_loop(facts: Facts) -> Iterator[Sighting]:
     for pod in facts.cluster.pods:
-        if pod.going or not _is_operator(pod) or "node-feature" in pod.name:
+        if pod.going or not _is_operator(pod):
             continue
         if container := failing(facts, pod):
             evidence = (how_it_ended(container), *last_words(facts.cluster.log(pod, "")))
@@ -110,9 +111,9 @@ def operator_crash_loop(facts: Facts) -> Iterator[Sighting]:
 
 def port_conflict(facts: Facts) -> Iterator[Sighting]:
     for pod in facts.cluster.pods:
-        lines = facts.cluster.log(pod, _IN_USE) if not pod.ready else []
+        lines = [line for line in facts.cluster.log(pod, _IN_USE) if _PORT.search(line)]
         waits = _PORTS in pod.waits and "node-exporter" in pod.name
-        if pod.going or not (lines or waits):
+        if pod.going or pod.ready or not (lines or waits):
             continue
         evidence = [lines[-1] if lines else pod.waits]
         match = _PORT.search(evidence[0])

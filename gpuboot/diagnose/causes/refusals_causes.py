@@ -63,9 +63,10 @@ def _by(kind: Kind) -> Callable[[Facts], Iterator[Sighting]]:
 
 
 def _own_requests(facts: Facts, kind: Kind) -> dict[str, str]:
-    """What refuses what was asked for this diagnosis, and the first answer that says so."""
+    """What refuses what was asked for this diagnosis, or keeps a namespace, and what says so."""
     requests: dict[str, str] = {}
-    for text in (facts.cluster.error, *facts.cluster.errors.values()):
+    waits = [wait for terminating in facts.cluster.going for wait in terminating.waits]
+    for text in (facts.cluster.error, *facts.cluster.errors.values(), *waits):
         if (by := refusal(text)) and by.kind == kind:
             requests.setdefault(by.name, text)
     return requests
@@ -106,6 +107,11 @@ _CAUSES: dict[Kind, tuple[str, str]] = {
         "webhook-certificate",
         "nothing of its kind is made or changed: the API server does not trust the certificate of "
         "an admission webhook that has to be asked",
+    ),
+    "conversion": (
+        "webhook-conversion",
+        "objects of a kind cannot be read: the conversion webhook of its CustomResourceDefinition "
+        "does not answer, and no namespace can be deleted",
     ),
     "busy": (
         "api-overloaded",
@@ -150,7 +156,7 @@ TABLE = (
             remedy=REMEDIES[kind].action,
             command=REMEDIES[kind].command,
             # what refuses everything refuses what kubelets report as well
-            explains=("node-not-ready", *OF_PODS),
+            explains=("node-not-ready", "namespace-terminating", *OF_PODS),
         )
         for kind, (name, meaning) in _CAUSES.items()
     ),

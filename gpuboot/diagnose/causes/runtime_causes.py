@@ -134,6 +134,7 @@ TABLE = (
             "pod-crash-loop",
             "device-plugin-missing",
             "pending-resource",
+            "gpus-not-in-container",
             "prometheus-target-down",
         ),
     ),

@@ -12,6 +12,7 @@ from functools import cache
 from gpuboot.config.tables import read_table
 from gpuboot.diagnose.cause_model import Cause, Confidence, Sighting
 from gpuboot.diagnose.causes.absent_causes import OF_PODS, of_refused
+from gpuboot.diagnose.causes.control_plane_causes import part_last_words
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.log_lines import last_words
 
@@ -22,7 +23,8 @@ _IMAGES = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "RegistryUnav
 _MAX_LENGTH = 300
 # what a pod's words explain wherever it belongs, and what those of a host or node do
 _OF_POD = ("control-plane-part-failing", "operator-crash-loop", "prometheus-down")
-_OF_NODE = ("kubelet-stopped", "node-not-ready", "driver-not-loaded", "pending-taint", *OF_PODS)
+_OF_NODE = ("api-server-down", "kubelet-stopped", "node-not-ready", "driver-not-loaded")
+_EXPLAINED = tuple(dict.fromkeys((*_OF_POD, *_OF_NODE, "pending-taint", *OF_PODS)))
 
 
 @cache
@@ -48,6 +50,9 @@ def _node_texts(facts: Facts) -> Iterator[tuple[str, str, str]]:
         if not node.ready:
             yield node.name, "", node.message
     for host in facts.read:
+        # read only where the API server does not answer: what etcd and it gave up with
+        for part in ("kube-apiserver", "etcd"):
+            yield from ((host.node, "", line) for line in part_last_words(host, part))
         if host.joined and not host.running("kubelet"):
             yield from ((host.node, "", line) for line in last_words(host.log("kubelet")))
         if host.state and host.state.gpus and not host.state.driver_loaded:
@@ -75,8 +80,9 @@ TABLE = tuple(
     Cause(
         id=name,
         **row,
+        on="leader" if row["command"].startswith("kubectl") else "node",
         find=_of(name, of_pods_alone="{name" in row["command"]),
-        explains=tuple(dict.fromkeys((*_OF_POD, *_OF_NODE))),
+        explains=tuple(item for item in _EXPLAINED if item != name),
     )
     for name, row in _ROWS.items()
 )

@@ -110,7 +110,7 @@ def _nvswitch_errors(facts: Facts, *, always: bool) -> Iterator[Sighting]:
 
 BELOW = (
     *("gpu-unhealthy", "gpus-not-found", "device-plugin-missing", "pending-resource"),
-    *("pod-crash-loop", "pod-not-ready", "pod-rejected"),
+    *("pod-crash-loop", "pod-not-ready", "pod-rejected", "cuda-not-ready", "gpus-not-injected"),
 )
 
 TABLE = (
