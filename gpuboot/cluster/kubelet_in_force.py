@@ -99,7 +99,7 @@ def expected(config: str) -> dict[str, Any]:
         # kubeadm's choice (constants.GetDNSIP)
         "clusterDNS": [str(services[10])],
         # of a worker, by kubeadm's flag; a node that is there takes no notice of it
-        "registerWithTaints": (None, taints),
+        "registerWithTaints": (None, taints) if taints else None,
     }
     decided_fields = {
         *fields,
@@ -147,7 +147,7 @@ def overrides(
     known_flags = {*map(flag_of, desired), *_OWN_FLAGS}
     return decisions + [
         Decision(
-            what=f"{line.place} gives the kubelet `{match[0]}`, which gpuboot does not",
+            what=f"{line.place} gives the kubelet `{match[0]}` beside what gpuboot gives it",
             why=_removal(line),
         )
         for line in sources

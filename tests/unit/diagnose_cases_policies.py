@@ -75,6 +75,7 @@ CASES = (
             denied(enforcer=None),
             # somebody answers
             denied(error="server returned HTTP status 403 Forbidden"),
+            denied(error="dial tcp 10.244.1.5:9400: connect: connection refused"),
             denied(podSelector={"matchLabels": {"app": "x"}}),
             denied(policyTypes=["Egress"]),
             denied({}),

@@ -18,7 +18,7 @@ from gpuboot.verify.alert_path import stopped_texts
 from gpuboot.verify.silences import alert_rules, lasting
 
 _GPU = ("dcgm", "gpu")
-_UNANSWERED = ("context deadline exceeded", "i/o timeout", "connection refused", "no route to host")
+_UNANSWERED = ("context deadline exceeded", "i/o timeout")
 
 
 def _selects(
