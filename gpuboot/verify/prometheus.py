@@ -24,6 +24,7 @@ ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 _REMEMBERED = "1h"
 # DCGM's "no value" numbers (dcgm_fields.h: 0x7ffffffffffffff0 and up, 140737488355328.0 and up)
 BLANK_VALUE = 140737488355328.0
+_BLANK_INT32 = (0x7FFFFFF0, 0x7FFFFFFF)  # those of its 32-bit integers
 _LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?$")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 
@@ -222,15 +223,21 @@ def health_values(samples: Iterable[Sample]) -> tuple[HealthValue, ...]:
             code=sample.labels.get("health_error_code", ""),
         )
         for sample in samples
-        if sample.name in METRICS and sample.labels.get("UUID") and abs(sample.value) < BLANK_VALUE
+        if sample.name in METRICS and sample.labels.get("UUID") and _has_value(sample)
     )
+
+
+def _has_value(sample: Sample) -> bool:
+    """Whether a sample is more than DCGM's number for no value. NaN is none either."""
+    low, high = _BLANK_INT32
+    return abs(sample.value) < BLANK_VALUE and not low <= sample.value <= high
 
 
 def _merged(samples: Sequence[Sample], node: str) -> Reading:
     values: dict[str, float] = {}
     for sample in samples:
         # of a shared GPU, FB_USED has a series of each pod's own beside that of the whole
-        if abs(sample.value) < BLANK_VALUE:
+        if _has_value(sample):
             values[sample.name] = max(sample.value, values.get(sample.name, sample.value))
     # an idle GPU uses nothing and a full one has nothing free: only together they are its size
     memory = (

@@ -27,6 +27,7 @@ VALUES = {
     "DCGM_FI_DEV_POWER_USAGE": 71.4,
     "DCGM_FI_DEV_FB_USED": 4,
     "DCGM_FI_DEV_FB_FREE": 81000,
+    "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL": 0,
     "DCGM_FI_DEV_MEMORY_TEMP": 9223372036854775794,  # DCGM's "not supported"
 }
 
@@ -70,7 +71,7 @@ class FakeCluster(FakePods):
         assert namespace in self.namespaces
         assert name or body == {"gracePeriodSeconds": 0}
         for pod_name in [name.strip("/")] if name else list(self.pods):
-            del self.pods[pod_name]
+            self.pods.pop(pod_name, None)
             self.placed = {gpu: at for gpu, at in self.placed.items() if at[0] != pod_name}
         return {}
 

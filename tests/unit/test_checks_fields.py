@@ -21,8 +21,10 @@ from gpuboot.telemetry.requested_fields import RequestedFields
 from gpuboot.verify.checks import field_checks
 from gpuboot.verify.evidence import ExporterScrape
 from gpuboot.verify.findings import Finding, verdict
-from tests.unit.evidence import evidence, metrics, of, only, scrape
+from gpuboot.verify.history.events import changes
+from tests.unit.evidence import evidence, gpu, host, metrics, of, scrape, uuid
 from tests.unit.fake_cluster import FakeCluster
+from tests.unit.reports import report
 from tests.unit.test_runner import clock, run
 
 __all__ = ["clock"]
@@ -52,7 +54,7 @@ def test_what_a_gpu_does_not_have_is_no_failure_where_the_list_is_current() -> N
         scrape_of("gpu1", {TEMPERATURE, MEMORY_CLOCK}, "new"),
         scrape_of("gpu2", {TEMPERATURE}, "new"),
     )
-    assert [item.status for item in findings] == ["pass", "pass"]
+    assert {item.status for item in findings} == {"pass"}
     assert findings[0].detail == f"2 of 3 fields have values; this node's GPUs have no {FAN}"
 
 
@@ -60,11 +62,37 @@ def test_an_exporter_that_started_with_an_earlier_list_fails_alone() -> None:
     findings = evaluate(
         scrape_of("gpu1", {TEMPERATURE}, "old"), scrape_of("gpu2", set(REQUESTED.names), "new")
     )
-    failed = only(findings, "fail")
-    assert (failed.node, failed.link, failed.gpu_uuid) == ("gpu1", "exporter", None)
-    assert "another list" in failed.detail
-    assert MEMORY_CLOCK in failed.detail
-    assert "deploys/site.py" in failed.remedy
+    failed = of(findings, "fail", "exporter")
+    assert [item.gpu_uuid for item in failed] == [uuid("gpu1", 0), uuid("gpu1", 1)]
+    assert "another list" in failed[0].detail
+    assert MEMORY_CLOCK in failed[0].detail
+    assert "deploys/site.py" in failed[0].remedy
+
+
+@pytest.mark.parametrize(("stamp", "proven"), [("old", 4), ("new", 6)])
+def test_no_gpu_is_proven_by_an_exporter_with_another_list(stamp: str, proven: int) -> None:
+    """The verdict was `failed`, and the rows, totals and history said that every GPU is proven."""
+    answers = (
+        scrape_of("gpu1", {TEMPERATURE}, stamp),
+        scrape_of("gpu2", set(REQUESTED.names), "new"),
+    )
+    observed = evidence(metrics=metrics(exporters=answers), requested_fields=REQUESTED)
+    result = report(observed)
+    assert result.totals["proven"] == proven
+    assert result.verdict == ("failed" if proven < 6 else "proven")
+    kinds = [event.kind for events in changes(result, {}).values() for event in events]
+    assert (kinds.count("proven"), kinds.count("failed")) == (proven, 6 - proven)
+
+
+def test_the_list_says_nothing_of_a_gpu_that_the_exporter_lacks() -> None:
+    first = host("gpu1", 2, gpus=(gpu("gpu1", 0), gpu("gpu1", 1, is_lost=True)))
+    observed = evidence(
+        hosts=(first,),
+        metrics=metrics(exporters=(scrape_of("gpu1", {TEMPERATURE, MEMORY_CLOCK}, "new"),)),
+        requested_fields=REQUESTED,
+    )
+    (_, row) = report(observed).gpus
+    assert row.links["exporter"] == "not_covered"
 
 
 def test_a_field_that_nobody_asked_for_tells_of_another_list() -> None:
@@ -74,7 +102,7 @@ def test_a_field_that_nobody_asked_for_tells_of_another_list() -> None:
         evaluate(scrape_of("gpu1", extra_fields, "new"), scrape_of("gpu2", extra_fields, "new")),
         "fail",
     )
-    assert len(failed) == 2
+    assert {item.node for item in failed} == {"gpu1", "gpu2"}
     assert "DCGM_FI_DEV_SM_CLOCK, which is not in its list" in failed[0].detail
 
 
@@ -86,10 +114,8 @@ def test_without_a_note_a_field_counts_where_any_gpu_has_it() -> None:
     findings = evaluate(
         scrape_of("gpu1", {TEMPERATURE}, None), scrape_of("gpu2", {TEMPERATURE}, None)
     )
-    assert [item.detail.endswith(f"does not collect {MEMORY_CLOCK}") for item in findings] == [
-        True,
-        True,
-    ]
+    assert {item.status for item in findings} == {"fail"}
+    assert all(item.detail.endswith(f"does not collect {MEMORY_CLOCK}") for item in findings)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +146,7 @@ def test_a_list_that_cannot_be_read_is_unknown() -> None:
         parse_settings({"exporter": {"collectors_file": "/nowhere/own.csv"}})
     )
     findings = evaluate(scrape_of("gpu1", {TEMPERATURE}, None), expected=expected)
-    assert "No such file or directory: '/nowhere/own.csv'" in only(findings, "unknown").detail
+    assert "No such file or directory: '/nowhere/own.csv'" in of(findings, "unknown")[0].detail
 
 
 def test_every_field_that_was_asked_for_is_compared() -> None:

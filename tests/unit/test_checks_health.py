@@ -9,13 +9,15 @@ import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.telemetry.fields import BY_NAME
+from gpuboot.telemetry.requested_fields import RequestedFields
 from gpuboot.verify.checks import health_checks, proof_chain
 from gpuboot.verify.collector import parse_scrape
 from gpuboot.verify.dcgm_results import DcgmAnswer, DcgmVerdict
 from gpuboot.verify.evidence import ExporterScrape
 from gpuboot.verify.findings import Finding, verdict
 from gpuboot.verify.firing_alerts import FiringAlert
-from tests.unit.evidence import evidence, host, metrics, of, scrape, uuid
+from tests.unit.evidence import ERRORS, evidence, host, metrics, of, scrape, uuid
+from tests.unit.reports import report
 
 SETTINGS = parse_settings({})
 GPU, SECOND_GPU = uuid("gpu1", 0), uuid("gpu1", 1)
@@ -135,6 +137,32 @@ def test_a_gpu_without_values_is_unknown_and_an_exporter_without_them_has_no_suc
     assert unknown.gpu_uuid == SECOND_GPU
     findings = gpu1_findings(replace(page(), names=frozenset({"DCGM_FI_DEV_GPU_TEMP"})))
     assert not [item for item in findings if item.link == "health"]
+
+
+def test_an_exporter_that_should_have_such_values_and_has_none_is_unknown() -> None:
+    """The link was left out, as if the site's own list had none, and the GPU was proven."""
+    silent = replace(page(), names=frozenset({"DCGM_FI_DEV_GPU_TEMP"}), fields_digest="now")
+
+    def of_health(*names: str) -> list[Finding]:
+        requested = RequestedFields(frozenset({"DCGM_FI_DEV_GPU_TEMP", *names}), "now")
+        observed = evidence(metrics=metrics(exporters=(silent,)), requested_fields=requested)
+        return [f for f in report(observed).findings if (f.link, f.node) == ("health", "gpu1")]
+
+    assert [item.status for item in of_health(ERRORS)] == ["unknown", "unknown"]
+    assert of_health() == []
+
+
+@pytest.mark.parametrize("subject", ["alerts", "grafana"])
+def test_alerts_that_could_not_be_read_leave_it_unknown(subject: str) -> None:
+    """A critical alert fails the link, so it is no pass where nobody knows which fire."""
+    observed = evidence(metrics=metrics(errors={subject: "no answer within 20 s"}))
+    findings = [f for f in proof_chain.evaluate(observed, SETTINGS) if f.link == "health"]
+    expected = "unknown" if subject == "alerts" else "pass"
+    assert {item.status for item in findings} == {expected}
+    faulty = replace(scrape("gpu1", 2), health=page(next(iter(FAULTS))).health)
+    errors = {subject: "no answer"}
+    observed = evidence(metrics=metrics(exporters=(faulty,), errors=errors))
+    assert of(proof_chain.evaluate(observed, SETTINGS), "fail", "health"), "a fault stays one"
 
 
 def test_it_is_not_reached_where_the_exporter_does_not_answer() -> None:

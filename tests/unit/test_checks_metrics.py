@@ -212,11 +212,6 @@ def test_dashboards_are_asked_for_only_with_grafana() -> None:
             "targets",
             "etcd",
         ),
-        (
-            {"targets": (Target(job="etcd", node="", health="unknown"),)},
-            "targets",
-            "not scraped yet",
-        ),
         ({"rules": ()}, "rules", "no rule"),
         (
             {"rules": (Rule(name="GPULost", health="err", error="parse error"),)},
@@ -234,6 +229,17 @@ def test_cluster_links_fail_with_a_remedy(state: dict[str, Any], link: str, deta
     assert failed.link == link
     assert detail in failed.detail
     assert failed.remedy
+
+
+@pytest.mark.parametrize(("health", "status"), [("unknown", "unknown"), ("down", "fail")])
+def test_a_target_that_nobody_has_scraped_yet_is_unknown(health: str, status: str) -> None:
+    """Of a long interval, or after Prometheus was restarted: that is no fault of anybody."""
+    exporter = Target(job="nvidia-dcgm-exporter", node="gpu1", health=health)
+    (finding,) = [f for f in evaluate(targets=(exporter,)) if f.link == "prometheus"]
+    assert (finding.status, bool(finding.remedy)) == (status, True)
+    state = metrics(targets=(Target(job="etcd", node="", health=health),))
+    (finding,) = [f for f in monitoring_checks.evaluate(state, False) if f.link == "targets"]
+    assert (finding.status, bool(finding.remedy)) == (status, True)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from gpuboot.cli import app
 from gpuboot.verify.history.events import Event
 from gpuboot.verify.history.history_files import HistoryError, note, read, read_last
 from gpuboot.verify.report import Report
-from tests.unit.evidence import evidence, uuid
+from tests.unit.evidence import evidence, host, uuid
 from tests.unit.reports import broken, report
 
 FIRST, SECOND = uuid("gpu1", 0), uuid("gpu1", 1)
@@ -90,6 +90,26 @@ def test_gpus_of_a_node_that_nobody_read_are_not_called_gone(tmp_path: Path) -> 
         findings=tuple(item for item in first_report.findings if item.node != "gpu1"),
     )
     assert note(silent, tmp_path) == {}
+
+
+@pytest.mark.parametrize("other_slot", [False, True])
+def test_a_gpu_that_has_told_no_uuid_may_be_the_one_of_its_slot(
+    tmp_path: Path, other_slot: bool
+) -> None:
+    """Where the driver is not loaded no GPU has told one, and each was called gone."""
+    note(sound(), tmp_path)
+    first, *remaining = sound(22).gpus
+    unnamed = replace(first, uuid="", pci="0000:99:00.0" if other_slot else first.pci)
+    new_events = note(replace(sound(22), gpus=(unnamed, *remaining)), tmp_path)
+    assert kinds(new_events, FIRST) == ["gone"] * other_slot
+
+
+def test_gpus_of_a_host_that_cannot_be_read_stay_where_they_are(tmp_path: Path) -> None:
+    note(sound(), tmp_path)
+    unread = host("gpu1", 2, gpus=(), pci_addresses=(), error="timed out")
+    result = replace(report(evidence(hosts=(unread, host("gpu2", 4)))), cluster="lab")
+    assert len(result.gpus) == 6
+    assert note(result, tmp_path) == {}
 
 
 def test_gpus_of_another_cluster_are_left_alone(tmp_path: Path) -> None:

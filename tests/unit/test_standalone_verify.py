@@ -64,6 +64,8 @@ class Site:
             return {"activeTargets": [target]}
         if "/rules" in url:
             return {"groups": [{"rules": [{"name": "GPULost", "health": "ok"}]}]}
+        if url.endswith("/alerts"):
+            return {"alerts": []}
         return {"activeAlertmanagers": [{"url": "http://127.0.0.1:9093"}]}
 
     @staticmethod

@@ -236,3 +236,19 @@ def test_a_node_that_cannot_be_read_has_no_proven_gpu() -> None:
     assert "pass" not in states
     assert built_report.totals["proven"] == 4
     assert built_report.verdict != "proven"
+
+
+@pytest.mark.parametrize("missing", [{"error": "timed out", "gpus": (), "pci_addresses": ()}, {}])
+def test_a_promised_gpu_that_nobody_saw_is_counted(missing: dict[str, Any]) -> None:
+    """Of a host that cannot be read there was no row: `NOT COVERED  4 of 4 GPUs proven`."""
+    observed = evidence()
+    first = replace(observed.hosts[0], **missing)
+    if not missing:  # one of its GPUs is off the bus
+        first = replace(first, gpus=first.gpus[:1], pci_addresses=first.pci_addresses[:1])
+    built_report = report(replace(observed, hosts=(first, observed.hosts[1])))
+    counted = "0 failed, 2 not covered" if missing else "2 failed, 0 not covered"
+    assert f"4 of 6 GPUs proven, {counted}" in text(built_report)
+    assert text(built_report).count("? not seen") == len(missing) // 3 + 1
+    assert len(built_report.to_json()["gpus"]) == 6
+    assert html(built_report).count("UUID unknown") == len(missing) // 3 + 1
+    assert len(report(observed).gpus) == 6

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from gpuboot.config.problems import join_first
 from gpuboot.telemetry.fields import BY_NAME
 from gpuboot.telemetry.requested_fields import RequestedFields
+from gpuboot.verify.checks.limits import monitored_devices
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence, ExporterScrape
 from gpuboot.verify.findings import Finding, FindingBuilder
@@ -19,7 +21,9 @@ REMEDY = (
 
 
 def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
-    """The fields of one node's exporter; [] where another finding tells that it does not answer.
+    """The fields of one node's exporter, for each of its GPUs and MIG devices.
+
+    [] where another finding tells that it does not answer.
 
     A field counts as collected where any GPU of any node has it. One that no GPU has counts as
     well where the exporter is known to run with the current list: DCGM leaves out what a GPU
@@ -28,21 +32,29 @@ def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
     answers = [answer for answer in evidence.metrics.exporters if answer.node == host.node]
     if evidence.requested_fields is None or not host.uuids or len(answers) != 1 or answers[0].error:
         return []
-    builder = FindingBuilder("exporter", "fields collected = fields asked for", host.node)
-    requested, answer = evidence.requested_fields, answers[0]
+    finding = _finding(host.node, evidence.requested_fields, answers[0], evidence.metrics.exporters)
+    # a finding of the node would stand beside those of its GPUs, and leave them proven
+    return [replace(finding, gpu_uuid=device.uuid) for device in monitored_devices(host)]
+
+
+def _finding(
+    node: str,
+    requested: RequestedFields,
+    answer: ExporterScrape,
+    all_scrapes: Collection[ExporterScrape],
+) -> Finding:
+    builder = FindingBuilder("exporter", "fields collected = fields asked for", node)
     if requested.error:
         remedy = "name a list that can be read, by exporter.collectors_file or exporter.counters"
-        return [builder.unknown(f"the list of fields: {requested.error}", remedy)]
-    if difference := _difference(requested, answer, evidence.metrics.exporters):
-        return [builder.failed(f"{answer.pod}: {difference}", REMEDY)]
+        return builder.unknown(f"the list of fields: {requested.error}", remedy)
+    if difference := _difference(requested, answer, all_scrapes):
+        return builder.failed(f"{answer.pod}: {difference}", REMEDY)
     collected = requested.names & answer.names
     absent = join_first(sorted(requested.names - collected), _MAX_SHOWN, ", ")
-    return [
-        builder.passed(
-            f"{len(collected)} of {len(requested.names)} fields have values"
-            + (f"; this node's GPUs have no {absent}" if absent else "")
-        )
-    ]
+    return builder.passed(
+        f"{len(collected)} of {len(requested.names)} fields have values"
+        + (f"; this node's GPUs have no {absent}" if absent else "")
+    )
 
 
 def _difference(

@@ -1,5 +1,4 @@
-"""The link `health`: nothing that DCGM or the driver keeps of a GPU calls for a reset, a repair or
-cooling.
+"""The link `health`: nothing that DCGM or the driver keeps of a GPU calls for repair or cooling.
 
 A GPU may compute, and still be one that is to be replaced. What took place once, such as the XID of
 a program, or what is a trend, such as corrected errors, is for alerts and not for a proof.
@@ -17,9 +16,8 @@ from gpuboot.hosts.health_watches import HEAT_AND_POWER, Card
 from gpuboot.verify.checks.limits import Limits
 from gpuboot.verify.dcgm_results import FAILS
 from gpuboot.verify.devices import Host
-from gpuboot.verify.evidence import Evidence, ExporterScrape, HealthValue
+from gpuboot.verify.evidence import Evidence, ExporterScrape, HealthValue, Metrics
 from gpuboot.verify.findings import Finding, FindingBuilder
-from gpuboot.verify.firing_alerts import FiringAlert
 
 Action = Literal["reset", "replace", "cool", "power", "diagnosis"]
 _HW_THERMAL, _POWER_BRAKE = 0x40, 0x80  # nvml.h: nvmlClocksEventReason…
@@ -106,10 +104,9 @@ def evaluate(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     """
     builder = FindingBuilder("health", "nothing calls for a repair", host.node)
     answer = _answer(host, evidence)
-    scrape = answer if answer is not None and answer.names & METRICS else None
-    alerts = evidence.metrics.alerts or ()
+    scrape = answer if answer is not None and _has_values(answer, evidence) else None
     findings = [
-        _gpu_finding(gpu.uuid, host, scrape, alerts, limits, builder)
+        _gpu_finding(gpu.uuid, host, scrape, evidence.metrics, limits, builder)
         for gpu in host.working
         if gpu.uuid
     ]
@@ -123,8 +120,14 @@ def without(links: Iterable[str], host: Host, evidence: Evidence, limits: Limits
     That is where the site's own list of fields has no such value, and no host engine is asked.
     """
     answer = None if limits.dcgm_on_hosts else _answer(host, evidence)
-    silent = answer is not None and answer.names and not answer.names & METRICS
+    silent = answer is not None and answer.names and not _has_values(answer, evidence)
     return [link for link in links if not (silent and link == "health")]
+
+
+def _has_values(answer: ExporterScrape, evidence: Evidence) -> bool:
+    """Whether an exporter tells of health, or should by the list of its fields."""
+    requested = evidence.requested_fields
+    return bool(METRICS & (answer.names | (requested.names if requested else frozenset())))
 
 
 def _answer(host: Host, evidence: Evidence) -> ExporterScrape | None:
@@ -137,7 +140,7 @@ def _gpu_finding(
     uuid: str,
     host: Host,
     answer: ExporterScrape | None,
-    alerts: Iterable[FiringAlert],
+    metrics: Metrics,
     limits: Limits,
     builder: FindingBuilder,
 ) -> Finding:
@@ -146,21 +149,21 @@ def _gpu_finding(
     watches = _watches(host, uuid, values, limits)
     critical = [
         alert
-        for alert in alerts
+        for alert in metrics.alerts or ()
         if alert.gpu_uuid == uuid and alert.severity == "critical" and alert.action in _REPAIRS
     ]
-    faults = [*_signs(values), *_failing(watches), *(_diagnosed(host, uuid, limits))]
+    faults = [*_signs(values), *_failing(watches), *_diagnosed(host, uuid, limits)]
     if (faults or critical) and (values or limits.dcgm_on_hosts):
         messages = [text for text, _ in faults]
         messages += [f"alert {alert.name} fires" for alert in critical]
         actions = [action for _, action in faults]
-        actions = actions or ["replace" if _replaces(critical) else "reset"]
+        actions = actions or ["replace" if "replace" in {a.action for a in critical} else "reset"]
         detail = "; ".join(dict.fromkeys(messages))
         return builder.failed(detail, _remedy(actions[0], uuid, limits), uuid)
     if answer and not values:
         remedy = f"{limits.remedies.exporter_restart}, and read its log"
         return builder.unknown("the exporter has no value that tells of faults", remedy, uuid)
-    if limits.dcgm_on_hosts and (missing := _missing(host, uuid)):
+    if missing := _missing(host, uuid, metrics, limits):
         return builder.unknown(*missing, uuid)
     if unknown := _joined_messages(watches, "unknown"):
         return builder.unknown(unknown, _UNKNOWN_REMEDY, uuid)
@@ -237,8 +240,7 @@ def _failing(watches: Iterable[Result]) -> list[tuple[str, Action]]:
 
 
 def _joined_messages(watches: Iterable[Result], *meanings: str) -> str:
-    messages = (result.message for result in watches if result.meaning in meanings)
-    return "; ".join(dict.fromkeys(messages))
+    return "; ".join(dict.fromkeys(item.message for item in watches if item.meaning in meanings))
 
 
 def _diagnosed(host: Host, uuid: str, limits: Limits) -> list[tuple[str, Action]]:
@@ -252,9 +254,11 @@ def _diagnosed(host: Host, uuid: str, limits: Limits) -> list[tuple[str, Action]
     ]
 
 
-def _missing(host: Host, uuid: str) -> tuple[str, str] | None:
-    """What is not known of a GPU by the host engine, and how to learn it."""
-    for check in CHECKS:
+def _missing(host: Host, uuid: str, metrics: Metrics, limits: Limits) -> tuple[str, str] | None:
+    """What is not known of a GPU by alerts and the host engine, and how to learn it."""
+    if error := metrics.errors.get("alerts"):
+        return f"which alerts fire could not be read: {error}", limits.remedies.prometheus
+    for check in CHECKS if limits.dcgm_on_hosts else ():
         unit = f"gpuboot-dcgm-{check}"
         remedy = f"on the node: `systemctl start {unit}`, then `journalctl -n 20 -u {unit}`"
         answer = next((candidate for candidate in host.dcgm if candidate.check == check), None)
@@ -271,10 +275,6 @@ def _missing(host: Host, uuid: str) -> tuple[str, str] | None:
                 "on the node: `dcgmi discovery -l`, `systemctl restart nvidia-dcgm`"
             )
     return None
-
-
-def _replaces(alerts: Iterable[FiringAlert]) -> bool:
-    return any(alert.action == "replace" for alert in alerts)
 
 
 def _remedy(action: str, uuid: str, limits: Limits) -> str:

@@ -13,6 +13,7 @@ from gpuboot.verify.checks.limits import (
     monitored_devices,
     unidentified_series,
 )
+from gpuboot.verify.checks.remedies import NOT_SCRAPED
 from gpuboot.verify.devices import Device, Host
 from gpuboot.verify.evidence import Evidence, Reading
 from gpuboot.verify.findings import Finding, FindingBuilder
@@ -49,6 +50,8 @@ def prometheus(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     if len(targets) > 1:
         reason = f"{len(targets)} scrape targets of dcgm-exporter"
         return [builder.failed(reason, limits.remedies.target_twice)]
+    if targets[0].health == "unknown":
+        return [builder.unknown("its scrape target has not been scraped yet", NOT_SCRAPED)]
     if targets[0].health != "up":
         detail = f"scrape target is {targets[0].health}: {targets[0].error}"
         return [builder.failed(detail, limits.remedies.exporter_down)]

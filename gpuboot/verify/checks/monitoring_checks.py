@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-from gpuboot.verify.checks.remedies import CLUSTER, Remedies
+from gpuboot.verify.checks.remedies import CLUSTER, NOT_SCRAPED, Remedies
 from gpuboot.verify.evidence import Metrics, Rule, Target
 from gpuboot.verify.findings import Finding, FindingBuilder
 
@@ -65,13 +65,15 @@ def targets(active: Sequence[Target], builder: FindingBuilder, remedies: Remedie
     red = [target for target in active if target.health != "up"]
     if not red:
         return [builder.passed(f"{len(active)} target{'s'[: len(active) != 1]} up")]
-    return [
-        FindingBuilder("targets", "all targets up", target.node).failed(
-            f"{target.job} {target.url} is {target.health}: {target.error or 'not scraped yet'}",
-            remedies.target_down,
-        )
-        for target in red
-    ]
+    return [_red(target, remedies) for target in red]
+
+
+def _red(target: Target, remedies: Remedies) -> Finding:
+    builder = FindingBuilder("targets", "all targets up", target.node)
+    subject = f"{target.job} {target.url}"
+    if target.health == "unknown":
+        return builder.unknown(f"{subject} has not been scraped yet", NOT_SCRAPED)
+    return builder.failed(f"{subject} is {target.health}: {target.error}", remedies.target_down)
 
 
 def rules(loaded: Sequence[Rule], builder: FindingBuilder, remedies: Remedies) -> list[Finding]:

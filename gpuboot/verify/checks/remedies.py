@@ -48,6 +48,7 @@ _EXPORTER = (
     "look at the dcgm-exporter pod of this node (`kubectl get pods -A -o wide | grep dcgm`) and "
     "its log; a node label nvidia.com/gpu.deploy.dcgm-exporter other than true keeps it away"
 )
+NOT_SCRAPED = "verify again when Prometheus has read it once, which takes its scrape interval"
 _PODS = "see the pods of the monitoring namespace and their logs"
 
 CLUSTER = Remedies(

@@ -109,9 +109,11 @@ def changes(report: Report, histories: Mapping[str, History]) -> dict[str, list[
     rows = {row.uuid: row for row in report.gpus if row.uuid}
     new_events = {uuid: list(_of_gpu(report, row, histories)) for uuid, row in rows.items()}
     read = _nodes_read(report)
+    unidentified = {(row.node, row.pci) for row in report.gpus if not row.uuid}
     for uuid, history in histories.items():
-        cluster, node, _ = history.place
-        if uuid not in rows and not history.is_gone and (cluster, node) in read:
+        cluster, node, pci = history.place
+        absent = uuid not in rows and (node, pci) not in unidentified
+        if absent and not history.is_gone and (cluster, node) in read:
             new_events[uuid] = [_event(report, "gone", history.place, history.name)]
     return {uuid: events for uuid, events in new_events.items() if events}
 
@@ -177,7 +179,7 @@ def _describe_place(place: tuple[str, str, str], cluster: str) -> str:
 
 def _nodes_read(report: Report) -> set[tuple[str, str]]:
     """Cluster and node of those whose GPUs could be listed: only of these a GPU can be missed."""
-    rows = {row.node for row in report.gpus}
+    rows = {row.node for row in report.gpus if row.pci}
     listed_nodes = {
         item.node
         for item in report.findings

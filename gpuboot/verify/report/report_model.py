@@ -78,7 +78,8 @@ class InstanceRow(_Chain):
 class GpuRow(_Chain):
     """A GPU and the state of each link of its chain.
 
-    Its links are the worst of its own and of its MIG devices'.
+    Its links are the worst of its own and of its MIG devices'. One that the inventory promises and
+    nobody saw has neither UUID nor PCI address.
 
     + instances: its MIG devices
     """
@@ -89,6 +90,11 @@ class GpuRow(_Chain):
     name: str
     memory_mib: int | None
     instances: tuple[InstanceRow, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What it is called in a table: its UUID, or where it is as far as that is known."""
+        return self.uuid or (f"? at {self.pci}" if self.pci else "? not seen")
 
     def __post_init__(self) -> None:
         links = dict(self.links)

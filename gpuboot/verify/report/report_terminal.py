@@ -56,7 +56,7 @@ def _matrix(report: Report, links: Sequence[str]) -> Table:
     for number, _ in enumerate(links, start=1):
         table.add_column(str(number), justify="center", no_wrap=True)
     for row in report.gpus:
-        table.add_row(row.node, row.uuid or f"? at {row.pci}", *_marks(row.links, links))
+        table.add_row(row.node, row.title, *_marks(row.links, links))
         for item in row.instances:
             table.add_row(f"  {item.profile}", item.uuid, *_marks(item.links, links))
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpuboot.hosts.mig_devices import Instance
@@ -10,6 +11,8 @@ from gpuboot.verify.devices import Gpu, Host
 from gpuboot.verify.findings import PHYSICAL_LINKS, ROW_LINKS, Finding, Status, worst
 from gpuboot.verify.gaps import with_gaps
 from gpuboot.verify.report.report_model import GpuRow, InstanceRow, Report
+
+_NOT_SEEN = ("nobody saw this GPU, which the inventory promises", "verify again when it is there")
 
 
 def build(
@@ -21,12 +24,14 @@ def build(
     required_links: Mapping[str, Sequence[str]],
     **report_fields: Any,
 ) -> Report:
-    """A report of these findings, with one row for each GPU the hosts have.
+    """A report of these findings, with one row for each GPU that hosts have or should have.
 
     + required_links: node -> the links that each of its GPUs has to pass before it is proven
     + report_fields: the other fields of `Report`
     """
     findings = with_gaps(findings, hosts, required_links)
+    hosts = [_with_unseen(host) for host in hosts]
+    findings = with_gaps(findings, hosts, required_links, *_NOT_SEEN)
     rows = tuple(
         _row(host, gpu, findings, tuple(required_links[host.node]))
         for host in hosts
@@ -40,6 +45,11 @@ def build(
         gpus=rows,
         **report_fields,
     )
+
+
+def _with_unseen(host: Host) -> Host:
+    """The host with those of its GPUs that the inventory promises and nobody saw."""
+    return replace(host, gpus=(*host.gpus, *[Gpu(pci="")] * (host.expected_gpus - len(host.gpus))))
 
 
 def _row(
