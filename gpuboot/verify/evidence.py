@@ -30,6 +30,7 @@ class WorkloadResult:
     + passed: vectorAdd said "Test PASSED"
     + error: why not, as far as Kubernetes or the log tells; "" when passed
     + unschedulable: no node took it, so its GPU was not tried
+    + withdrawn: somebody or its node ended it before it had answered
     + seconds: from asking for the pod to its answer
     + resource: what its container requested; requested: how many devices it is about
     """
@@ -41,6 +42,7 @@ class WorkloadResult:
     passed: bool = False
     error: str = ""
     unschedulable: bool = False
+    withdrawn: bool = False
     seconds: float = 0.0
     resource: str = GPU_RESOURCE
     requested: int = 1

@@ -13,6 +13,9 @@ from gpuboot.cluster.pods import Pod
 _UUID = re.compile(r"\(UUID: ((GPU|MIG)-[^)\s]+)\)")
 # policy of containers that answer by their termination message; nobody has to follow their logs
 TELLS_BY_MESSAGE = "FallbackToLogsOnError"
+# what ends or refuses a pod for reasons of its node or of other pods (kubernetes: pkg/kubelet, in
+# eviction, preemption, nodeshutdown and lifecycle/predicate.go)
+_WITHDRAWN = re.compile(r"Evicted|Preempting|NodeShutdown|Terminated|NodeAffinity|OutOf\S+")
 _NEVER_STARTS = ("InvalidImageName", "CreateContainerError", "RunContainerError")
 
 
@@ -73,14 +76,18 @@ class PodIssue:
 
     + error: in the words of Kubernetes; "" for a pod about which nothing bad is known
     + failed: it will not recover, so nobody has to wait for it
+    + withdrawn: its node ended or refused it, which tells nothing of its GPUs
     """
 
     error: str = ""
     failed: bool = False
+    withdrawn: bool = False
 
 
 def pod_issue(pod: Pod) -> PodIssue:
     """What Kubernetes says is wrong with a pod: the first of its containers that has an issue."""
+    if pod.phase == "Failed" and _WITHDRAWN.fullmatch(pod.reason):
+        return PodIssue(f"{pod.reason}: {pod.message}".rstrip(": "), failed=True, withdrawn=True)
     failure = next((container for container in pod.containers if container.exit_code), None)
     reason = pod.message or pod.reason
     if failure:

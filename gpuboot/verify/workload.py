@@ -12,6 +12,7 @@ from gpuboot.cluster.node_reports import SILENT_S
 from gpuboot.cluster.objects import Node
 from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
+from gpuboot.verify.checks.pod_remedies import NOT_CONSIDERED
 from gpuboot.verify.evidence import WorkloadResult
 from gpuboot.verify.heartbeat import Heartbeats
 from gpuboot.verify.pod_results import device_runs, listed_devices
@@ -178,7 +179,8 @@ class Workload:
             return [replace(result, error=loss)]
         if pod is None:
             loss = self._session.loss()
-            return [replace(result, error=loss, unschedulable=loss == OVERTAKEN)]
+            overtaken = loss == OVERTAKEN
+            return [replace(result, error=loss, unschedulable=overtaken, withdrawn=not overtaken)]
         return []
 
     def _answer(
@@ -190,7 +192,7 @@ class Workload:
         if not pod.node:
             if elapsed < _UNSCHEDULED_S and not last:
                 return []
-            reason = issue.error or "the scheduler has not considered it yet"
+            reason = issue.error or NOT_CONSIDERED
             return [replace(result, error=reason, unschedulable=True)]
         ending = last or issue.failed
         read = self._session.whole_log if ending else self._session.log
@@ -205,12 +207,14 @@ class Workload:
         if len(listed_uuids) != container.count:
             problem = "" if len(runs) == len(listed_uuids) > 0 else reason
             passed = bool(runs) and all(run.passed for run in runs.values())
-            return [replace(result, uuids=listed_uuids, passed=passed, error=problem)]
+            withdrawn = issue.withdrawn and bool(problem)
+            answer = replace(result, uuids=listed_uuids, passed=passed, error=problem)
+            return [replace(answer, withdrawn=withdrawn)]
         single_result = replace(result, requested=1)
         return [
             replace(single_result, uuids=(uuid,), passed=runs[uuid].passed, error=runs[uuid].error)
             if uuid in runs
-            else replace(single_result, uuids=(uuid,), error=reason)
+            else replace(single_result, uuids=(uuid,), error=reason, withdrawn=issue.withdrawn)
             for uuid in listed_uuids
         ]
 

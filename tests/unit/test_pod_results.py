@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from gpuboot.cluster.objects import parse_node
 from gpuboot.cluster.pods import holders, parse_pod
+from gpuboot.verify.collector import parse_scrape
 from gpuboot.verify.pod_results import parse_vectoradd_log, pod_issue
 from gpuboot.verify.prometheus import gpu_readings, parse_exposition
 from tests.unit import recordings
@@ -179,6 +181,25 @@ def test_why_a_pod_does_not_run(status: dict[str, Any], text: str, failed: bool)
     assert issue.failed == failed
 
 
+@pytest.mark.parametrize(
+    ("reason", "withdrawn"),
+    [
+        ("Evicted", True), ("Preempting", True), ("Terminated", True), ("NodeShutdown", True),
+        ("OutOfnvidia.com/gpu", True), ("OutOfcpu", True), ("NodeAffinity", True),
+        ("UnexpectedAdmissionError", False), ("DeadlineExceeded", False), ("", False),
+    ],
+)  # fmt: skip
+def test_what_ended_a_pod_for_reasons_of_its_node(reason: str, withdrawn: bool) -> None:
+    """Its containers end with 137 then, which was all that was told."""
+    killed = {"name": "m", "state": {"terminated": {"exitCode": 137, "reason": "Error"}}}
+    status = {"phase": "Failed", "reason": reason, "message": "low on resource: memory"}
+    issue = pod_issue(parse_pod(pod(**status, containerStatuses=[killed])))
+    assert (issue.failed, issue.withdrawn) == (True, withdrawn)
+    assert issue.error == (
+        f"{reason}: low on resource: memory" if withdrawn else "exit code 137: Error"
+    )
+
+
 def test_an_exporter_s_page() -> None:
     (reading,) = gpu_readings(parse_exposition(PAGE), "gpu1")
     assert (reading.uuid, reading.node, reading.pod) == (uuid("gpu1", 0), "gpu1", "ml/t-0")
@@ -189,6 +210,21 @@ def test_an_exporter_s_page() -> None:
 def test_dcgm_s_blank_is_no_value() -> None:
     blank_line = f"DCGM_FI_DEV_GPU_TEMP{{{LABELS}}} 9223372036854775794"
     assert gpu_readings(parse_exposition(blank_line), "gpu1")[0].temperature is None
+
+
+@pytest.mark.parametrize(
+    ("number", "is_blank"),
+    [
+        (0x7FFFFFF0, True), (0x7FFFFFF2, True), (0x7FFFFFEF, False), (0x80000000, False),
+        (140737488355328.0, True), (0x7FFFFFFFFFFFFFF2, True), (math.nan, True), (0, False),
+    ],
+)  # fmt: skip
+def test_dcgm_s_blanks_of_every_kind_are_no_values(number: float, is_blank: bool) -> None:
+    """32-bit ones were a GPU of two gigawatts, and two thousand million memory errors."""
+    power, errors = "DCGM_FI_DEV_POWER_USAGE", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"
+    page = f'{power}{{UUID="GPU-1"}} {number}\n{errors}{{UUID="GPU-1"}} {number}\n'
+    scrape = parse_scrape("gpu1", "exporter", page)
+    assert (scrape.readings[0].power is None, scrape.health == ()) == (is_blank, is_blank)
 
 
 def test_labels_with_escapes() -> None:

@@ -143,6 +143,33 @@ def test_a_failed_computation_is_told_with_its_log() -> None:
     assert "Test FAILED" in failed[0].detail
 
 
+@pytest.mark.parametrize("reason", ["", "Evicted", "DeadlineExceeded"])
+def test_a_pod_that_does_not_stay_is_tried_again_and_blames_no_gpu(
+    reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deleted ("") or evicted, every time; a pod that its own time ended is a failure."""
+    cluster = FakeCluster()
+    create = cluster._create_pod
+
+    def create_for_a_moment(body: dict[str, Any]) -> dict[str, Any]:
+        pod = create(body)
+        name = body["metadata"]["name"]
+        if name.startswith("vectoradd-gpu1"):
+            cluster.pods[name]["status"] |= {"phase": "Failed", "reason": reason}
+            if not reason:
+                del cluster.pods[name]
+            cluster.placed = {gpu: at for gpu, at in cluster.placed.items() if at[0] != name}
+        return pod
+
+    monkeypatch.setattr(cluster, "_create_pod", create_for_a_moment)
+    monkeypatch.setattr(cluster, "_log", lambda *_: "")
+    findings = [item for item in run(cluster).findings if item.node == "gpu1"]
+    failed = [item for item in findings if (item.link, item.status) == ("workload", "fail")]
+    unknown = of(findings, "unknown", "workload")
+    assert bool(failed) == (reason == "DeadlineExceeded")
+    assert {item.gpu_uuid for item in unknown} >= {uuid("gpu1", 0), uuid("gpu1", 1)}
+
+
 def test_missing_attribution_fails_after_waiting_with_progress() -> None:
     cluster, messages = FakeCluster(attribute=False), list[str]()
     failed = of(list(run(cluster, messages=messages).findings), "fail")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuboot.verify.checks.pod_remedies import POD_IS_GONE, without_answer
+from gpuboot.verify.checks.pod_remedies import POD_IS_GONE, unscheduled, without_answer
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence, IsolationResult
 from gpuboot.verify.findings import Finding, FindingBuilder
@@ -41,7 +41,7 @@ def _finding(item: IsolationResult, builder: FindingBuilder) -> Finding:
         detail = f"{item.pod} sees {devices} by {', '.join(leaks)}"
         return builder.failed(detail, _remedy(leaks, item.node))
     if item.unschedulable:
-        return builder.not_covered(f"no room for a pod: {item.error}", "verify again")
+        return builder.not_covered(*unscheduled(item.error, item.node))
     if item.error:
         return builder.unknown(f"{item.pod}: {item.error}", without_answer(item.error))
     if not item.devices:

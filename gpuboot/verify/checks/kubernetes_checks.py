@@ -16,18 +16,13 @@ from gpuboot.verify.evidence import Evidence, WorkloadResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 PLUGIN_REMEDY = (
-    "read the device plugin's log on this node (`kubectl -n gpu-operator logs -l "
-    "app=nvidia-device-plugin-daemonset`); a GPU that it marked unhealthy after an XID error "
-    "comes back when its pod is restarted"
+    "read the device plugin's log on this node (`kubectl get pods -A -o wide | grep device-plugin` "
+    "names its pod); a GPU that it marked unhealthy after an XID error comes back when its pod is "
+    "restarted"
 )
 _LEAK_REMEDY = (
     "its container sees GPUs that it was not given: run deploys/site.py, which lets only "
     "privileged containers choose GPUs themselves; the device plugin has to hand them out by CDI"
-)
-_NO_DRIVER_REMEDY = (
-    "nothing of the driver came into the container: a device plugin of your own has to hand out "
-    "GPUs by CDI (deviceListStrategy cdi-annotations,cdi-cri), and the node needs a CDI "
-    "specification: `nvidia-ctk cdi list`"
 )
 _ALLOCATABLE = "allocatable GPUs = inventory"
 _NO_OPERATOR = "the GPU Operator is switched off, and nothing else offers GPUs on this node"
@@ -233,16 +228,21 @@ def _error(result: WorkloadResult) -> str:
 
 def _failed_pod(result: WorkloadResult, builder: FindingBuilder) -> Finding:
     uuid = result.uuids[0] if len(result.uuids) == 1 else None
+    detail, remedy = f"{result.pod}: {_error(result)}", _remedy(result, uuid)
+    if result.withdrawn:
+        return builder.unknown(detail, remedy, uuid)
+    return builder.failed(detail, remedy, uuid)
+
+
+def _remedy(result: WorkloadResult, uuid: str | None) -> str:
     error = _error(result)
+    if result.withdrawn:
+        return pod_remedies.WITHDRAWN.format(node=result.node)
     if "Allocate failed" in result.error:
-        remedy = PLUGIN_REMEDY
-    elif len(result.uuids) > 1:
-        remedy = _LEAK_REMEDY
-    elif "nvidia-smi: not found" in error:
-        remedy = _NO_DRIVER_REMEDY
-    else:
-        remedy = pod_remedies.remedy(error, uuid) or pod_remedies.without_answer(error)
-    return builder.failed(f"{result.pod}: {error}", remedy, uuid)
+        return PLUGIN_REMEDY
+    if len(result.uuids) > 1:
+        return _LEAK_REMEDY
+    return pod_remedies.remedy(error, uuid) or pod_remedies.without_answer(error)
 
 
 def _passed_pod(
@@ -273,15 +273,15 @@ def _not_run(
     results = [result for result in _results_of(host, evidence) if result.resource == resource]
     gpu_pods = [pod for pod in evidence.gpu_pods if pod.node == host.node and _holds(pod, resource)]
     if waiting := next((result.error for result in results if result.unschedulable), ""):
-        return builder.not_covered(f"no room for a pod: {waiting}", "verify again", uuid)
+        return builder.not_covered(*pod_remedies.unscheduled(waiting, host.node), uuid)
     if gpu_pods:
         return builder.not_covered(_held_by(gpu_pods), "verify again when it is free", uuid)
     if host.shared(resource, slices) > 1:
         reason = "its GPUs are shared: the scheduler does not say which of them a pod gets"
         return builder.not_covered(reason, "verify before they are shared", uuid)
-    if any(not result.uuids for result in results):
+    if silent := next((result for result in results if not result.uuids), None):
         cause = "a pod failed before it listed its GPU"
-        return builder.unknown(cause, pod_remedies.POD_IS_GONE, uuid)
+        return builder.unknown(cause, _remedy(silent, None), uuid)
     return builder.not_covered(f"the node offered no {resource} for it", PLUGIN_REMEDY, uuid)
 
 

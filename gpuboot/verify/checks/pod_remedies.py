@@ -17,14 +17,86 @@ POD_IS_GONE = (
     "containerd --since -15min` tells why; or verify again, and look at its "
     "events meanwhile: `kubectl get events -A`"
 )
+WITHDRAWN = (
+    "its pod was ended before it had computed, which tells nothing of a GPU: `kubectl describe "
+    "node {node}` and `kubectl get events -A` tell what ends pods there; verify again then"
+)
+NOT_CONSIDERED = "the scheduler has not considered it yet"
 # Source: cuda-samples, 0_Introduction/vectorAdd/vectorAdd.cu; CUDA's texts of cudaError.
 _COMPUTE_ERROR = re.compile(
     "Result verification failed|Test FAILED|uncorrectable ECC|misaligned address|"
     "illegal memory access|unspecified launch failure|hardware stack error"
 )
-_OLD_DRIVER = re.compile(r"driver version is insufficient|forward compatibility was attempted")
-_FABRIC = re.compile(r"system not yet initialized")
 _IMAGE = re.compile(r"ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull")
+# what else a container says, and what to do about it; the first that matches
+_BY_CAUSE: tuple[tuple[str, str], ...] = (
+    (
+        "driver version is insufficient|forward compatibility was attempted|unsupported toolchain",
+        "the driver is older than the CUDA of verify.image wants: set verify.image to one for an "
+        "older CUDA, or install a newer driver ({deploy})",
+    ),
+    (
+        "no kernel image is available|kernel image is invalid",
+        "verify.image was built for other models than this GPU: set verify.image to one whose CUDA "
+        "knows it",
+    ),
+    (
+        "system not yet initialized",
+        "the NVLink fabric is not up: `systemctl status nvidia-fabricmanager` and `nvidia-smi -q | "
+        "grep -A3 Fabric` on the node; its version has to be the driver's",
+    ),
+    (
+        "nvidia-smi: not found",
+        "nothing of the driver came into the container: a device plugin of your own has to hand "
+        "out GPUs by CDI (deviceListStrategy cdi-annotations,cdi-cri), and the node needs a CDI "
+        "specification: `nvidia-ctk cdi list`",
+    ),
+    (
+        "exec format error",
+        "verify.image is for another processor than the node's: take one that has both, and where "
+        "mirrors.images is set, see that the mirror has it for each",
+    ),
+    (
+        'vectorAdd: (not found|No such file|Permission denied)|exec: "sh": executable file not',
+        "verify.image lacks a program: set it to an image that has sh and /cuda-samples/vectorAdd, "
+        "as NVIDIA's has",
+    ),
+    (
+        "OOMKilled|vectorAdd ended with 137",
+        "its container had too little memory: see what limits new pods (a LimitRange or webhook of "
+        "the site's), and whether the node has some left (`journalctl -k -g 'Out of memory'`)",
+    ),
+    (
+        "busy or unavailable|error code out of memory",
+        "a process that is none of Kubernetes' holds the GPU or its memory: `nvidia-smi` on the "
+        "node names it; or its compute mode lets one in at a time (`nvidia-smi -q -d COMPUTE`)",
+    ),
+    (
+        "MPS client|MPS server",
+        "see the log of the pod nvidia-device-plugin-mps-control-daemon on this node (`kubectl get "
+        "pods -A -o wide | grep mps`), and restart it",
+    ),
+    (
+        "Driver/library version mismatch|driver not loaded",
+        "the kernel's driver is not that of the libraries: compare /proc/driver/nvidia/version and "
+        "`modinfo nvidia` on the node, and reboot it",
+    ),
+    (
+        "CDI device|fulfil mount request",
+        "the node's CDI specification is not that of its driver: `systemctl restart "
+        "nvidia-cdi-refresh` or `nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml` there "
+        "writes it anew; then verify again",
+    ),
+    (
+        'no runtime for "nvidia"|runtime handler "?nvidia',
+        "containerd does not know NVIDIA's runtime: run {deploy}, which writes its configuration",
+    ),
+    (
+        "vectorAdd ended with",
+        "CUDA gave up on this GPU: `journalctl -k -g NVRM` and `nvidia-smi -q` on the node tell "
+        "more; where they name nothing, reboot the node and verify again",
+    ),
+)
 
 
 def without_answer(error: str) -> str:
@@ -59,17 +131,23 @@ def remedy(error: str, uuid: str | None, remedies: Remedies = CLUSTER) -> str:
     """
     if _COMPUTE_ERROR.search(error):
         return computes_wrong(uuid, remedies)
-    if _OLD_DRIVER.search(error):
-        return (
-            "the driver is older than the CUDA of verify.image wants: set verify.image to one for "
-            f"an older CUDA, or install a newer driver ({remedies.deploy})"
+    if image_remedy := _image_remedy(error):
+        return image_remedy
+    text = next((text for pattern, text in _BY_CAUSE if re.search(pattern, error)), "")
+    return text.format(deploy=remedies.deploy)
+
+
+def unscheduled(reason: str, node: str) -> tuple[str, str]:
+    """What is said of a pod that no node took, and what to do. + reason: why none did"""
+    if reason == NOT_CONSIDERED:
+        return reason, (
+            "see the scheduler: `kubectl -n kube-system get pods -l component=kube-scheduler`, and "
+            "its log; then verify again"
         )
-    if _FABRIC.search(error):
-        return (
-            "the NVLink fabric is not up: `systemctl status nvidia-fabricmanager` and `nvidia-smi "
-            "-q | grep -A3 Fabric` on the node; its version has to be the driver's"
-        )
-    return _image_remedy(error)
+    if "nodes are available" in reason:
+        room = f"`kubectl describe node {node}` shows what is taken there; verify again then"
+        return f"no room for a pod: {reason}", f"make room: {room}"
+    return reason, "verify again"
 
 
 def computes_wrong(uuid: str | None, remedies: Remedies) -> str:
