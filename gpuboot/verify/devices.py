@@ -84,6 +84,7 @@ class Host:
     + expected_gpus: number of GPUs that the inventory promises
     + gpus: every NVIDIA display controller on the PCI bus and every GPU that nvidia-smi lists
     + pci_addresses: addresses on the PCI bus
+    + left_alone: GPUs on the bus that are not the cluster's, each with the reason
     + driver_requested, driver_installed, driver_loaded: versions; driver_requested is None where
       gpuboot does not install it
     + driver_text: first line of /proc/driver/nvidia/version
@@ -107,6 +108,7 @@ class Host:
     expected_gpus: int
     gpus: tuple[Gpu, ...] = ()
     pci_addresses: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = ()
     driver_requested: str | None = None
     driver_installed: str = ""
     driver_loaded: str = ""

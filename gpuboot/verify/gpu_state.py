@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuboot.config.inventory import Node
-from gpuboot.hosts import fabric, mig_devices
+from gpuboot.hosts import fabric, gpu_choice, mig_devices
 from gpuboot.hosts.fact_output import Fields
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.verify import dcgm_results
@@ -184,6 +184,7 @@ def host(node: Node, state: NodeState, gpus: GpuState, driver_requested: str | N
         expected_gpus=node.gpus,
         gpus=tuple(sorted([*answering.values(), *silent_gpus], key=lambda gpu: gpu.pci)),
         pci_addresses=on_bus,
+        left_alone=tuple(gpu_choice.ignored(state)),
         driver_requested=driver_requested,
         driver_installed=state.driver_installed,
         driver_loaded=state.driver_loaded,

@@ -29,7 +29,7 @@ from gpuboot.verify.metrics_wait import is_hopeless, settle_s, wait_for_metrics
 from gpuboot.verify.service_probe import ServiceProbe
 from gpuboot.verify.session import Session
 from gpuboot.verify.workload import Progress, Workload
-from gpuboot.verify.workload_pods import PodPlan, plan_pods
+from gpuboot.verify.workload_pods import PodPlan, plan_pods, replicas
 
 _POLL_S = 1.0
 _AT_ONCE = 8
@@ -170,7 +170,7 @@ class _Runner:
         expected, observed, error = objects.result()
         self._evidence = replace(
             self._evidence,
-            hosts=tuple(hosts.result()),
+            hosts=tuple(self._as_shared(host, nodes) for host in hosts.result()),
             control_planes=tuple(inputs.control_planes()),
             exporters_before=exporters.result(),
             expected_objects=expected,
@@ -183,6 +183,12 @@ class _Runner:
             answers=answers.result(),
             nodes=self._with_kubelet_errors(nodes, self._workload.lost_nodes),
         )
+
+    def _as_shared(self, host: Host, nodes: Mapping[str, Node]) -> Host:
+        """The host; where GPUs are shared by a device plugin of the site's, as its node says."""
+        if self._settings.gpu_operator.enabled or host.node not in nodes:
+            return host
+        return replace(host, shared_now=replicas(nodes[host.node].labels))
 
     def _test_alert(self, severity: Severity | None) -> Future[AlertDelivery] | None:
         """Begins to send a test alert, where somebody asked for one."""

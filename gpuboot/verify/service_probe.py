@@ -137,12 +137,13 @@ class ServiceProbe:
             self._session.wait(_LOOK_EVERY_S)
 
     def _replace_failed(self, pods: Mapping[str, Pod]) -> None:
-        """Start a pod for each node where vectorAdd's pod, which carried the probe, failed."""
+        """Start a pod for each node where vectorAdd's, which carried the probe, has not run."""
         failed = [
             item
             for item in self._started
             if item.pod in self._carried and not item.error and not self._answer(item)
-            and (item.pod not in pods or self._session.issue(pods[item.pod]).failed)
+            and (item.pod not in pods or not pods[item.pod].node
+                 or self._session.issue(pods[item.pod]).failed)
         ]  # fmt: skip
         replacements = [replace(item, pod=pod_name(_CONTAINER, item.node)) for item in failed]
         self._started = [item for item in self._started if item not in failed] + replacements

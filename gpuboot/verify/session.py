@@ -24,6 +24,8 @@ from gpuboot.verify.pod_feed import PodFeed
 from gpuboot.verify.pod_results import PodIssue, pod_issue
 
 _LONGEST = 100  # of a node's name in a pod's: far from any limit, and from cutting names alike
+# a cluster may refuse other pods by default, and a namespace that is new carries nobody's exception
+_PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}
 LABELS = {"app.kubernetes.io/managed-by": "gpuboot", "app.kubernetes.io/component": "verify"}
 _NAMESPACES = "/api/v1/namespaces"
 _POLL_S = 1.0
@@ -148,7 +150,7 @@ class Session:
     def _create_namespace(self) -> None:
         if not self._namespace_created:
             kind = self._kind
-            metadata = {"name": self.namespace, "labels": dict(kind.labels)}
+            metadata = {"name": self.namespace, "labels": {**kind.labels, **_PRIVILEGED}}
             metadata |= {"annotations": dict(kind.annotations)} if kind.annotations else {}
             self._namespace_created = True
             self._cluster.send("POST", _NAMESPACES, {"metadata": metadata})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.cluster import node_gate
-from gpuboot.cluster.objects import Node
+from gpuboot.cluster.objects import GPU_RESOURCES, Node, count
 from gpuboot.cluster.pods import Pod
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.mig_devices import uses_mig
@@ -189,7 +189,7 @@ def gpu_pod(
         node,
         settings,
         [
-            _container(part, settings, NO_SCRIPT if i else side_script)
+            _container(part, node, settings, NO_SCRIPT if i else side_script)
             for i, part in enumerate(parts)
         ],
         "nvidia" if settings.runtime.mode == "runtimeclass" else "",
@@ -256,7 +256,15 @@ def pod_manifest(
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _container(part: GpuContainer, settings: Settings, side_script: Script) -> dict[str, Any]:
+def _offered_name(resource: str, node: Node) -> str:
+    """What a node calls a resource: a plugin may rename GPUs that it shares (`renameByDefault`)."""
+    names = [name for name in GPU_RESOURCES if count(node.allocatable.get(name, 0))]
+    return names[0] if resource == GPU_RESOURCE and names else resource
+
+
+def _container(
+    part: GpuContainer, node: Node, settings: Settings, side_script: Script
+) -> dict[str, Any]:
     # beside comes first: the listing may end the script
     begin = f"(\n{side_script.text}) &\n" if side_script.text else ""
     script = f"{begin}{_SCRIPT}wait\nexec sleep {_hold_s(settings)}\n"
@@ -265,7 +273,7 @@ def _container(part: GpuContainer, settings: Settings, side_script: Script) -> d
         "command": ["sh", "-c", script, "sh", *side_script.arguments],
         # as NVIDIA's images have it: it must see what it asked for, and no more
         "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
-        "resources": {"limits": {part.resource: str(part.count)}},
+        "resources": {"limits": {_offered_name(part.resource, node): str(part.count)}},
     }
 
 

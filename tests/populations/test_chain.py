@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.populations.model import Card, Instance, Population
 from tests.populations.offers import devices
 from tests.populations.opposites import RELATED, WELL, Opposite, all_of, without_derived
 from tests.populations.page import Page
-from tests.populations.table import POPULATIONS, SLICED
+from tests.populations.table import POPULATIONS, RENAMED, SLICED
 
 __all__ = ["clock"]
 
@@ -88,6 +89,20 @@ def test_shared_gpus_are_proven_with_each_pod_named() -> None:
     assert verdict(findings) == "proven", format_findings(findings)
     (finding,) = [item for item in findings if item.link == "attribution"]
     assert [f"(share {number})" in finding.detail for number in range(5)] == [True] * 4 + [False]
+
+
+@pytest.mark.parametrize(("way", "expected"), [("cdi", "proven"), ("default", "failed")])
+def test_gpus_that_a_plugin_of_the_site_s_shares_and_renames_are_proven(
+    way: str, expected: str
+) -> None:
+    """Pods asked for `nvidia.com/gpu`, which such a node lacks; the operator's are as set."""
+    labels = {**RENAMED.labels, "nvidia.com/gpu.replicas": "4"}
+    renamed = replace(RENAMED, labels=labels)
+    cluster = Cluster(of=renamed, page=all_of(Page(renamed)))
+    findings = verify_machine(Machine(renamed), cluster, **WAYS[way])
+    assert verdict(findings) == expected, format_findings(findings)
+    links = {finding.link for finding in findings if finding.status == "fail"}
+    assert ("allocatable" in links) == (expected == "failed")
 
 
 class LastPod(Page):

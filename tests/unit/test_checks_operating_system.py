@@ -34,6 +34,16 @@ def test_pci_differs_from_the_inventory(count: int, remedy: str) -> None:
     assert remedy in finding.remedy
 
 
+@pytest.mark.parametrize(("count", "remedy"), [(2, "lspci -nnk"), (3, "power cycle")])
+def test_a_gpu_that_is_kept_from_the_cluster_has_not_left_the_bus(count: int, remedy: str) -> None:
+    """The remedy for one of vfio-pci was a power cycle, then its replacement."""
+    text = "0000:1c:00.0 H100 (kept by the driver vfio-pci)"
+    observed = host(count=1, expected_gpus=count, left_alone=(text,))
+    finding = only(operating_system.pci(observed), "fail")
+    assert text in finding.detail
+    assert remedy in finding.remedy
+
+
 @pytest.mark.parametrize(
     ("versions", "detail", "remedy"),
     [

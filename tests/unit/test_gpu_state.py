@@ -132,3 +132,13 @@ def test_bus_ids_become_sysfs_addresses() -> None:
 
 def test_an_unread_host_promises_what_it_promised() -> None:
     assert unreachable_host(NODE, "no route").expected_gpus == 2
+
+
+def test_a_gpu_that_is_not_the_cluster_s_is_named() -> None:
+    ignored = {"0000:1c:00.0": "kept by the driver vfio-pci"}
+    observed = host(NODE, machine(ignored_gpus=ignored), parse(GOOD), None)
+    assert observed.pci_addresses == ("0000:10:00.0",)
+    (text,) = observed.left_alone
+    assert text.startswith("0000:1c:00.0 ")
+    assert text.endswith("(kept by the driver vfio-pci)")
+    assert host(NODE, machine(), parse(GOOD), None).left_alone == ()

@@ -19,6 +19,7 @@ from gpuboot.verify.findings import verdict
 from gpuboot.verify.metrics_wait import settle_s
 from gpuboot.verify.pod_feed import PodFeed
 from gpuboot.verify.runner import VerificationResult, simulated, verify
+from gpuboot.verify.session import LABELS
 from tests.unit.evidence import SIZES, host, of, uuid
 from tests.unit.fake_cluster import FakeCluster
 
@@ -168,6 +169,23 @@ def test_a_pod_that_does_not_stay_is_tried_again_and_blames_no_gpu(
     unknown = of(findings, "unknown", "workload")
     assert bool(failed) == (reason == "DeadlineExceeded")
     assert {item.gpu_uuid for item in unknown} >= {uuid("gpu1", 0), uuid("gpu1", 1)}
+
+
+def test_its_namespace_is_free_of_a_standard_that_the_cluster_has_by_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """AdmissionConfiguration may say `restricted`, and nobody can label what is not there yet."""
+    cluster, labels = FakeCluster(), dict[str, str]()
+    create = cluster._create_namespace
+
+    def create_and_note(body: dict[str, Any]) -> dict[str, Any]:
+        labels.update(body["metadata"]["labels"])
+        return create(body)
+
+    monkeypatch.setattr(cluster, "_create_namespace", create_and_note)
+    run(cluster)
+    assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
+    assert labels.items() >= LABELS.items(), "by which the next one finds it"
 
 
 def test_missing_attribution_fails_after_waiting_with_progress() -> None:

@@ -149,6 +149,24 @@ def scrapes(**monitoring: Any) -> list[dict[str, Any]]:
     return list(spec.get("additionalScrapeConfigs", []))
 
 
+def test_where_no_node_takes_vectoradd_s_pod_services_are_tried_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Somebody's pods took the GPUs since they were counted: nobody ever ran the probe."""
+    cluster = FakeCluster()
+    create = cluster._create_pod
+
+    def create_too_late(body: dict[str, Any]) -> dict[str, Any]:
+        if body["metadata"]["name"].startswith("vectoradd-gpu1"):
+            cluster.gpu_holders |= {("gpu1", 0): "ml/a", ("gpu1", 1): "ml/b"}
+        return create(body)
+
+    monkeypatch.setattr(cluster, "_create_pod", create_too_late)
+    findings = [item for item in run(cluster).findings if item.node == "gpu1"]
+    assert [item.status for item in findings if item.link == "services"] == ["pass"]
+    assert {item.status for item in findings if item.link == "workload"} == {"not_covered"}
+
+
 def test_prometheus_goes_the_way_of_pods_once() -> None:
     [job] = scrapes()
     assert job["static_configs"] == [{"targets": ["kube-dns.kube-system.svc.site.lan:9153"]}]

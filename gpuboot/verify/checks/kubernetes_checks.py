@@ -152,7 +152,8 @@ def _compare_count(
         return [builder.passed(offer, uuid) for uuid in uuids]
     if offered_count > expected:
         remedy = (
-            "correct the inventory's gpus, or gpu_operator.time_slices, and deploy again"
+            "correct the inventory's gpus, or gpu_operator.time_slices, and deploy again; where a "
+            "plugin of your own shares GPUs, the label nvidia.com/gpu.replicas has to say so"
             if resource == GPU_RESOURCE
             else "nvidia-smi -L lists other MIG devices: restart the device plugin on this node"
         )

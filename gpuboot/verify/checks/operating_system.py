@@ -38,19 +38,25 @@ def pci(host: Host) -> list[Finding]:
     builder = FindingBuilder("pci", "PCI devices = inventory", host.node)
     count_on_bus = len(host.pci_addresses)
     if count_on_bus != host.expected_gpus:
-        remedy = (
-            "look at the machine: a GPU that left the bus needs a power cycle, and then reseating "
-            "or replacement; `lspci -d 10de:` and the kernel log tell more"
-            if count_on_bus < host.expected_gpus
-            else f"set gpus = {count_on_bus} for this host in the inventory"
-        )
-        return [
-            builder.failed(
-                f"the inventory promises {host.expected_gpus} GPUs, PCI shows {count_on_bus}",
-                remedy,
-            )
-        ]
+        aside = f" (left alone: {'; '.join(host.left_alone)})" if host.left_alone else ""
+        detail = f"the inventory promises {host.expected_gpus} GPUs, PCI shows {count_on_bus}"
+        return [builder.failed(f"{detail}{aside}", _count_remedy(host, count_on_bus))]
     return [builder.passed(f"{gpu.pci} on the bus", _uuid(gpu)) for gpu in host.gpus]
+
+
+def _count_remedy(host: Host, count_on_bus: int) -> str:
+    correction = f"set gpus = {count_on_bus} for this host in the inventory"
+    if count_on_bus > host.expected_gpus:
+        return correction
+    if count_on_bus + len(host.left_alone) >= host.expected_gpus:
+        return (
+            "end what keeps a GPU from the cluster (`lspci -nnk -d 10de:` names its driver; "
+            f"cluster_gpus in the host's data chooses), and reboot; or {correction}"
+        )
+    return (
+        "look at the machine: a GPU that left the bus needs a power cycle, and then reseating or "
+        "replacement; `lspci -d 10de:` and the kernel log tell more"
+    )
 
 
 def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
