@@ -214,9 +214,11 @@ def try_question(errors: dict[str, str], subject: str, question: Callable[[], T]
     """The answer; None, with the reason in `errors`, where there is none."""
     try:
         return question()
-    except (ClusterError, PrometheusError, KeyError, ValueError) as error:
+    except (ClusterError, PrometheusError, ValueError) as error:
         errors[subject] = str(error)
-        return None
+    except (LookupError, TypeError, AttributeError) as error:
+        errors[subject] = f"an answer of another shape: {error!r}"
+    return None
 
 
 def parse_scrape(node: str, pod: str, text: str, stamp: str | None = None) -> ExporterScrape:

@@ -185,9 +185,10 @@ judge() { # NODE BOOT CLOSED COUNT
   case $state in
     Succeeded* | "Failed  "* | "Failed DeadlineExceeded"*) ;;
     Running*) state="no answer within $timeout_s s" ;;
-    Failed\ OutOf* | Pending* | '') # nothing was tried
-      [ "$3" = no ] || close "$1" NotProven "its proof did not start: $state"
-      say "$1: its proof did not start: $state"
+    # it did not start, or was ended for reasons of its node or of other pods: nothing was tried
+    Failed\ OutOf* | Failed\ NodeAffinity* | Failed\ Evicted* | Failed\ Preempting* | Failed\ Terminated* | Failed\ NodeShutdown* | Pending* | '')
+      [ "$3" = no ] || close "$1" NotProven "its pod did not compute: $state"
+      say "$1: its pod did not compute: $state"
       return ;;
   esac
   kube -n "$namespace" logs "vectoradd-$name" >"$work/log" 2>&1 || :
@@ -223,7 +224,7 @@ look() {
     say "another verification runs: the next look proves"
     return 0
   fi
-  printf '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s","labels":{"app.kubernetes.io/managed-by":"gpuboot","app.kubernetes.io/component":"verify"}}}' "$namespace" | kube create -f - >/dev/null
+  printf '{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"%s","labels":{"app.kubernetes.io/managed-by":"gpuboot","app.kubernetes.io/component":"verify","pod-security.kubernetes.io/enforce":"privileged"}}}' "$namespace" | kube create -f - >/dev/null
   : >"$work/started"
   while IFS='|' read -r node boot closed offer; do
     if ! count=$(start "$node" "$offer" </dev/null); then say "$node: no pod could be made"; continue; fi

@@ -186,10 +186,21 @@ def test_a_gpu_that_hangs_fails_when_time_is_up(site: Site) -> None:
     assert "no answer within 1 s" in node["condition"]["message"]
 
 
-def test_a_pod_that_did_not_start_proves_nothing(site: Site) -> None:
-    node = site.look(closed(), phases={"gpu1": "Failed OutOfnvidia.com/gpu"})
+@pytest.mark.parametrize(
+    ("phase", "status"),
+    [
+        ("Failed OutOfnvidia.com/gpu", "Unknown"),
+        ("Failed Evicted", "Unknown"),
+        ("Failed Preempting", "Unknown"),
+        ("Failed Terminated", "Unknown"),
+        ("Failed UnexpectedAdmissionError", "False"),
+    ],
+)
+def test_a_pod_that_did_not_compute_proves_nothing(site: Site, phase: str, status: str) -> None:
+    """One that was evicted for want of memory closed its node as one whose GPUs fail."""
+    node = site.look(closed(), logs={}, phases={"gpu1": phase})
     assert node["taints"] == [node_gate.KEY]
-    assert node["condition"]["status"] == "Unknown"
+    assert node["condition"]["status"] == status
 
 
 @pytest.mark.parametrize(("age", "retried"), [({"minutes": 5}, False), ({"minutes": 11}, True)])

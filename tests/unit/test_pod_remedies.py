@@ -53,6 +53,7 @@ from tests.unit.test_verdict import STANDARD
         ("no kernel image is available for execution on the device", "other models"),
         ("exit code 18: Error; log: Failed to initialize NVML: Driver/library version mismatch",
          "reboot it"),
+        ("docker run ended with 125: nvml error: driver/library version mismatch", "reboot it"),
         ("StartError: nvidia-container-cli: initialization error: nvml error: driver not loaded",
          "reboot it"),
         ("RunContainerError: failed to inject CDI devices: unresolvable CDI devices "

@@ -19,7 +19,6 @@ from gpuboot.verify.findings import verdict
 from gpuboot.verify.metrics_wait import settle_s
 from gpuboot.verify.pod_feed import PodFeed
 from gpuboot.verify.runner import VerificationResult, simulated, verify
-from gpuboot.verify.session import LABELS
 from tests.unit.evidence import SIZES, host, of, uuid
 from tests.unit.fake_cluster import FakeCluster
 
@@ -142,50 +141,6 @@ def test_a_failed_computation_is_told_with_its_log() -> None:
     failed = of(list(run(cluster).findings), "fail")
     assert [(f.link, f.gpu_uuid) for f in failed] == [("workload", uuid("gpu1", 1))]
     assert "Test FAILED" in failed[0].detail
-
-
-@pytest.mark.parametrize("reason", ["", "Evicted", "DeadlineExceeded"])
-def test_a_pod_that_does_not_stay_is_tried_again_and_blames_no_gpu(
-    reason: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Deleted ("") or evicted, every time; a pod that its own time ended is a failure."""
-    cluster = FakeCluster()
-    create = cluster._create_pod
-
-    def create_for_a_moment(body: dict[str, Any]) -> dict[str, Any]:
-        pod = create(body)
-        name = body["metadata"]["name"]
-        if name.startswith("vectoradd-gpu1"):
-            cluster.pods[name]["status"] |= {"phase": "Failed", "reason": reason}
-            if not reason:
-                del cluster.pods[name]
-            cluster.placed = {gpu: at for gpu, at in cluster.placed.items() if at[0] != name}
-        return pod
-
-    monkeypatch.setattr(cluster, "_create_pod", create_for_a_moment)
-    monkeypatch.setattr(cluster, "_log", lambda *_: "")
-    findings = [item for item in run(cluster).findings if item.node == "gpu1"]
-    failed = [item for item in findings if (item.link, item.status) == ("workload", "fail")]
-    unknown = of(findings, "unknown", "workload")
-    assert bool(failed) == (reason == "DeadlineExceeded")
-    assert {item.gpu_uuid for item in unknown} >= {uuid("gpu1", 0), uuid("gpu1", 1)}
-
-
-def test_its_namespace_is_free_of_a_standard_that_the_cluster_has_by_default(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """AdmissionConfiguration may say `restricted`, and nobody can label what is not there yet."""
-    cluster, labels = FakeCluster(), dict[str, str]()
-    create = cluster._create_namespace
-
-    def create_and_note(body: dict[str, Any]) -> dict[str, Any]:
-        labels.update(body["metadata"]["labels"])
-        return create(body)
-
-    monkeypatch.setattr(cluster, "_create_namespace", create_and_note)
-    run(cluster)
-    assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
-    assert labels.items() >= LABELS.items(), "by which the next one finds it"
 
 
 def test_missing_attribution_fails_after_waiting_with_progress() -> None:

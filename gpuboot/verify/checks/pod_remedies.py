@@ -77,7 +77,7 @@ _BY_CAUSE: tuple[tuple[str, str], ...] = (
         "pods -A -o wide | grep mps`), and restart it",
     ),
     (
-        "Driver/library version mismatch|driver not loaded",
+        "[Dd]river/library version mismatch|driver not loaded",
         "the kernel's driver is not that of the libraries: compare /proc/driver/nvidia/version and "
         "`modinfo nvidia` on the node, and reboot it",
     ),
