@@ -18,7 +18,8 @@ _UNREACHABLE = (
     "(`crictl ps -a`)"
 )
 _API_REJECTED = (
-    "the API server answers, and refuses: mend what its message names, then verify again"
+    "the API server answers, and refuses: mend what its message names (`gpuboot diagnose "
+    "INVENTORY` may tell more of it), then verify again"
 )
 
 
