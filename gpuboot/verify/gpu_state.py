@@ -157,9 +157,9 @@ def _parse_cri(text: str) -> tuple[tuple[str, ...], str]:
         info = json.loads(text)
     except ValueError:
         return (), ""
-    containerd = info.get("config", {}).get("containerd", {})
-    handler_names = {str(item.get("name", "")) for item in info.get("runtimeHandlers", [])}
-    handlers = sorted((handler_names | set(containerd.get("runtimes", {}))) - {""})
+    containerd = (info.get("config") or {}).get("containerd") or {}
+    handler_names = {str(item.get("name", "")) for item in info.get("runtimeHandlers") or ()}
+    handlers = sorted((handler_names | set(containerd.get("runtimes") or ())) - {""})
     return tuple(handlers), str(containerd.get("defaultRuntimeName", ""))
 
 

@@ -120,6 +120,21 @@ def test_containerd_without_an_answer() -> None:
     assert parse(["cri\t", "end\tok"]).runtime_handlers == ()
 
 
+@pytest.mark.parametrize(
+    ("info", "handlers"),
+    [
+        ({"config": {"containerd": {"runtimes": {"nvidia": {}}}}, "runtimeHandlers": None},
+         ("nvidia",)),
+        ({"config": {"containerd": {"runtimes": None}}, "runtimeHandlers": [{"name": "nvidia"}]},
+         ("nvidia",)),
+        ({"config": None, "runtimeHandlers": None}, ()),
+    ],
+)  # fmt: skip
+def test_what_crictl_has_no_value_of_is_null(info: Any, handlers: tuple[str, ...]) -> None:
+    """So is what containerd before 2.0 does not tell: the host could not be read for it."""
+    assert parse([f"cri\t{json.dumps(info)}", "end\tok"]).runtime_handlers == handlers
+
+
 def test_an_answer_that_ends_early_is_refused() -> None:
     with pytest.raises(FactOutputError):
         parse(GOOD[:-1])
