@@ -159,6 +159,9 @@ def test_alerts_that_could_not_be_read_leave_it_unknown(subject: str) -> None:
     findings = [f for f in proof_chain.evaluate(observed, SETTINGS) if f.link == "health"]
     expected = "unknown" if subject == "alerts" else "pass"
     assert {item.status for item in findings} == {expected}
+    silent = evidence(metrics=metrics(errors={subject: "503", "prometheus": "503"}))
+    findings = proof_chain.evaluate(silent, SETTINGS)
+    assert not of(findings, "unknown", "health"), "the links of Prometheus tell of that"
     faulty = replace(scrape("gpu1", 2), health=page(next(iter(FAULTS))).health)
     errors = {subject: "no answer"}
     observed = evidence(metrics=metrics(exporters=(faulty,), errors=errors))

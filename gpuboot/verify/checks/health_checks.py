@@ -256,7 +256,7 @@ def _diagnosed(host: Host, uuid: str, limits: Limits) -> list[tuple[str, Action]
 
 def _missing(host: Host, uuid: str, metrics: Metrics, limits: Limits) -> tuple[str, str] | None:
     """What is not known of a GPU by alerts and the host engine, and how to learn it."""
-    if error := metrics.errors.get("alerts"):
+    if (error := metrics.errors.get("alerts")) and "prometheus" not in metrics.errors:
         return f"which alerts fire could not be read: {error}", limits.remedies.prometheus
     for check in CHECKS if limits.dcgm_on_hosts else ():
         unit = f"gpuboot-dcgm-{check}"
