@@ -28,7 +28,7 @@ def denying(
         and "Ingress" in (spec.get("policyTypes") or ("Ingress",))
         and matches(spec.get("podSelector") or {}, pod.labels)
     }
-    near = {} if source.namespace == pod.namespace else None
+    near: Json | None = {} if source.namespace == pod.namespace else None
     rules = (rule for spec in selecting.values() for rule in spec.get("ingress") or ())
     is_admitted = any(
         _has_port(rule, port)
