@@ -119,7 +119,7 @@ def test_a_state_timeline_fills_its_panel_and_shows_a_page_of_rows() -> None:
             for h in re.findall(r'height="([\d.]+)" fill', states(graph, gpus, TIMES, 600, 300))
         ]
 
-    assert heights(2)[0] > 100
+    assert heights(2)[0] > 90
     assert len(heights(26)) == 20
 
 

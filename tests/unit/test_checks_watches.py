@@ -6,15 +6,8 @@ import pytest
 
 from gpuboot.verify.dcgm_results import DcgmVerdict
 from tests.unit.evidence import of
-from tests.unit.test_checks_health import (
-    GPU,
-    WELL,
-    answer_of,
-    gpu1_findings,
-    judged_with,
-    page,
-    verdicts,
-)
+from tests.unit.test_checks_health import GPU, WELL, gpu1_findings, page
+from tests.unit.test_checks_host_engine import answer_of, judged_with, verdicts
 
 
 def watch(name: str, code: str, level: int) -> str:
