@@ -15,6 +15,7 @@ from tests.unit.diagnose_site import (
     TARGET,
     Case,
     cluster,
+    control,
     crashed,
     gpu_host,
     pod,
@@ -105,6 +106,13 @@ CASES = (
         site(gpu_host(state=state(machine_id="y"))),
         site(gpu_host(state=state(machine_id="z"))),
         "cp1 has its machine id y",
+    ),
+    Case(
+        "machine-id-shared",
+        site(gpu_host(state=state(machine_id="y"))),
+        # of neither it was read
+        site(gpu_host(state=state(machine_id="")), control(state=state(machine_id=""))),
+        "gpu1 has its machine id y",
     ),
     Case(
         "webhook-conversion",

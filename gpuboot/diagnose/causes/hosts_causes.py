@@ -129,7 +129,11 @@ def node_missing(facts: Facts) -> Iterator[Sighting]:
 
 def machine_id_shared(facts: Facts) -> Iterator[Sighting]:
     """Hosts with the machine id of another one, as clones of one image have it."""
-    ids = {host.node: host.state.machine_id for host in facts.read if host.state}
+    ids = {
+        host.node: host.state.machine_id
+        for host in facts.read
+        if host.state and host.state.machine_id
+    }
     for node, text in ids.items():
         if twins := [name for name in ids if ids[name] == text and name != node]:
             yield Sighting(node=node, evidence=(f"{', '.join(twins)} has its machine id {text}",))
