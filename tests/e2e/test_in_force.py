@@ -37,7 +37,7 @@ def test_what_is_kubeadm_s_is_put_back(site: Lab) -> None:
     assert "--node-monitor-grace-period=5m0s" in result.out
     assert f"kubelet's flags in {FLAGS}: was --max-pods=20" in result.out
     changes = site.deploy("--json").changes
-    assert any("Keep static pods as kubeadm makes them" in name for name in changes), changes
+    assert any("Put back what the API server runs by" in name for name in changes), changes
     assert any("Reconfigure the nodes" in name for name in changes), changes
     assert pods_of(site, "gpu1") == 110
     assert "grace-period" not in site.ssh("cp1", f"cat {MANAGER}")
