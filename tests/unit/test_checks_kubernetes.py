@@ -117,12 +117,20 @@ def test_a_computation_that_fails_names_its_gpu() -> None:
 
 
 def test_a_pod_that_fails_before_it_tells_its_gpu_leaves_it_unknown() -> None:
-    broken = workload_result(
-        "gpu1", 1, uuids=(), passed=False, error="ImagePullBackOff: no such image"
-    )
+    broken = workload_result("gpu1", 1, uuids=(), passed=False, error="CreateContainerError")
     findings = evaluate(workload_results=(workload_result("gpu1", 0), broken))
     assert only(findings, "fail").gpu_uuid is None
     assert only(findings, "unknown").gpu_uuid == uuid("gpu1", 1)
+
+
+def test_an_image_that_is_not_pulled_tells_nothing_of_a_gpu() -> None:
+    error = 'ErrImagePull: failed to pull "cuda-sample": 429 Too Many Requests'
+    broken = workload_result("gpu1", 1, uuids=(), passed=False, error=error)
+    findings = evaluate(workload_results=(workload_result("gpu1", 0), broken))
+    assert not of(findings, "fail")
+    unknown = of(findings, "unknown", "workload")
+    assert {item.gpu_uuid for item in unknown} == {None, uuid("gpu1", 1)}
+    assert all("settings.registries" in item.remedy for item in unknown)
 
 
 def test_a_pod_that_sees_more_than_its_gpu_fails() -> None:

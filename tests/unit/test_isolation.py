@@ -174,5 +174,6 @@ def test_the_level_quick_has_no_such_link() -> None:
 )
 def test_what_a_pod_with_a_request_can_do_about_it(result: dict[str, Any], remedy: str) -> None:
     observed = evidence(workload_results=(workload_result("gpu1", 0, passed=False, **result),))
-    failed = of(kubernetes_checks.workload(observed.hosts[0], observed, 1), "fail")
-    assert remedy in failed[0].remedy
+    finding = kubernetes_checks.workload(observed.hosts[0], observed, 1)[0]
+    assert finding.status == ("unknown" if "crictl" in remedy else "fail")
+    assert remedy in finding.remedy

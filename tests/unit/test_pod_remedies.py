@@ -66,7 +66,7 @@ from tests.unit.test_verdict import STANDARD
 def test_the_remedy_is_about_the_cause(error: str, remedy: str) -> None:
     bad = workload_result("gpu1", 0, passed=False, error=error)
     observed = evidence(workload_results=(bad,))
-    finding = of(kubernetes_checks.workload(observed.hosts[0], observed, 1), "fail")[0]
+    finding = kubernetes_checks.workload(observed.hosts[0], observed, 1)[0]
     assert remedy in finding.remedy
     assert "kubectl -n gpuboot-verify" not in finding.remedy
     if remedy.startswith("drain"):

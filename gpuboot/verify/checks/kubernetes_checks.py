@@ -230,7 +230,8 @@ def _error(result: WorkloadResult) -> str:
 def _failed_pod(result: WorkloadResult, builder: FindingBuilder) -> Finding:
     uuid = result.uuids[0] if len(result.uuids) == 1 else None
     detail, remedy = f"{result.pod}: {_error(result)}", _remedy(result, uuid)
-    if result.withdrawn:
+    # a registry that does not deliver tells of a GPU as little as an eviction
+    if result.withdrawn or pod_remedies.image_remedy(result.error):
         return builder.unknown(detail, remedy, uuid)
     return builder.failed(detail, remedy, uuid)
 

@@ -101,10 +101,10 @@ _BY_CAUSE: tuple[tuple[str, str], ...] = (
 
 def without_answer(error: str) -> str:
     """The remedy for a pod that gave no answer. + error: what is known of it"""
-    return refusal_remedy(error) or _image_remedy(error) or POD_IS_GONE
+    return refusal_remedy(error) or image_remedy(error) or POD_IS_GONE
 
 
-def _image_remedy(error: str) -> str:
+def image_remedy(error: str) -> str:
     """What to do about an image that is not pulled; "" where the error is another one."""
     if not _IMAGE.search(error):
         return ""
@@ -131,8 +131,8 @@ def remedy(error: str, uuid: str | None, remedies: Remedies = CLUSTER) -> str:
     """
     if _COMPUTE_ERROR.search(error):
         return computes_wrong(uuid, remedies)
-    if image_remedy := _image_remedy(error):
-        return image_remedy
+    if text := image_remedy(error):
+        return text
     text = next((text for pattern, text in _BY_CAUSE if re.search(pattern, error)), "")
     return text.format(deploy=remedies.deploy)
 
