@@ -184,8 +184,8 @@ def _name(word: str) -> str:
 
 def _override_decision(path: str, value: Any, actual: Any, source: ConfigLine | None) -> Decision:
     choices = value if isinstance(value, tuple) else (value,)
-    wants = " or ".join("no value" if item in (None, "", []) else f"{item}" for item in choices)
-    description = f"kubelet's {path} is {'not set' if actual is None else actual}, expected {wants}"
+    text = " or ".join("no value" if item in (None, "", []) else f"{item}" for item in choices)
+    description = f"kubelet's {path} is {'not set' if actual is None else actual}, expected {text}"
     setting = path.partition(".")[0]
     adopt = f'set cluster.kubelet = {{"{setting}": …}} to keep it for all nodes'
     if source is None:

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from gpuboot.monitoring.rules.promql import ENGINE, UTIL
 from gpuboot.verify.prometheus import BLANK_VALUE, Series
 
 Device = tuple[str, str]  # UUID, MIG instance ("" for a whole GPU)
 Points = dict[float, float]  # unix seconds -> value
 
 USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
-ENGINE, UTIL = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_DEV_GPU_UTIL"
 _BLANK_NS = 9e18  # DCGM's "no value" of a whole number: nanoseconds may well be above `BLANK_VALUE`
 _BEYOND_UTIL = 101  # percent: DCGM now and then tells of millions (NVIDIA/DCGM issue 199)
 _BUSY_UTIL = 5

@@ -18,12 +18,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from gpuboot.cluster.api import ClusterError
-from gpuboot.monitoring.rules.promql import RESOURCES
+from gpuboot.monitoring.rules.promql import ENGINE, RESOURCES, UTIL
 from gpuboot.query.latest_samples import (
-    ENGINE,
     FREE,
     USED,
-    UTIL,
     Device,
     DeviceSamples,
     Points,

@@ -15,8 +15,8 @@ from gpuboot.cluster.objects import JsonReader
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
 from gpuboot.config.settings.profile import Thresholds, thresholds
-from gpuboot.monitoring.rules.promql import RESOURCES
-from gpuboot.query.latest_samples import ENGINE, UTIL, Device, duration, selector
+from gpuboot.monitoring.rules.promql import ENGINE, RESOURCES, UTIL
+from gpuboot.query.latest_samples import Device, duration, selector
 from gpuboot.query.profile.classes import HostView
 from gpuboot.query.profile.counters import FIELDS, MEAN_S, Samples, collect
 from gpuboot.query.profile.window import Span, profile

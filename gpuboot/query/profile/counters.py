@@ -7,9 +7,8 @@ import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from gpuboot.monitoring.rules.promql import ENGINE, UTIL
 from gpuboot.query.latest_samples import (
-    ENGINE,
-    UTIL,
     Device,
     Points,
     device,
